@@ -1,0 +1,111 @@
+"""OSCAR schema v2, as OSCAR 22.01 has it: one JSON object a document, in a folder a language.
+
+Source: the OSCAR project's schema v2 and ungoliant 1.1, which wrote 22.01; key order, lower-case labels and compact
+JSON are those of the released files. The published JSON schema spells labels ``Af``, ``Multi``; no file does.
+
+    {"content": …, "warc_headers": {…}, "metadata": {
+        "identification": {"label": "en", "prob": 0.9}, "annotation": ["short_sentences"] | null,
+        "sentence_identifications": [{"label": "en", "prob": 0.9}, null, …]}}
+"""
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import msgspec
+from msgspec import Raw
+
+from toolkit import DataError, Document, Mixed, Prediction, Wanted, Writer, check_label
+
+_NO_HEADERS = Raw(b"{}")
+
+
+class _Metadata(msgspec.Struct):
+    identification: Prediction
+    annotation: list[str] | None
+    sentence_identifications: list[Prediction | None]
+
+
+class _Line(msgspec.Struct, forbid_unknown_fields=True):
+    content: str
+    warc_headers: Raw
+    metadata: _Metadata
+
+
+class _CheckedMetadata(_Metadata, forbid_unknown_fields=True):
+    pass
+
+
+class _CheckedLine(msgspec.Struct, forbid_unknown_fields=True):
+    content: str
+    warc_headers: dict[str, str]
+    metadata: _CheckedMetadata
+
+
+class _Headers(msgspec.Struct):
+    warc_headers: Raw = Raw(b"")
+
+
+_ENCODER = msgspec.json.Encoder()
+_HEADERS = msgspec.json.Decoder(_Headers | None)
+_CHECKED = msgspec.json.Decoder(_CheckedLine)
+
+
+class Oscar(Writer):
+    r"""``content`` is the document's lines joined by ``\n``, with exactly one sentence identification for each.
+
+    ``warc_headers`` are those of the metadata, ``{}`` for documents without.
+    """
+
+    identification: Annotated[str, msgspec.Meta(description="the attribute with label and prob of the document")] = (
+        "language"
+    )
+    sentence_identifications: Annotated[
+        str, msgspec.Meta(description="the attribute with label and prob, or null, of each line")
+    ] = "line_language"
+
+    def wants(self) -> dict[str, Wanted]:
+        return {
+            "identification": Wanted(self.identification, Prediction, not_null=("label",)),
+            "sentence_identifications": Wanted(self.sentence_identifications, list[Prediction | None]),
+        }
+
+    def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
+        identification: Prediction = mixed.values["identification"]
+        sentences: list[Prediction | None] = mixed.values["sentence_identifications"]
+        lines = document.lines
+        if len(sentences) != len(lines):
+            raise DataError(
+                f"expected one sentence identification for each of {len(lines)} lines, got {len(sentences)}"
+            )
+        label = check_label(identification.label)
+        found = _HEADERS.decode(document.raw_metadata)
+        headers = found.warc_headers if found and bytes(found.warc_headers) not in (b"", b"null") else _NO_HEADERS
+        if headers is _NO_HEADERS:
+            mixed.counts["documents without warc_headers"] += 1
+        metadata = _Metadata(identification, mixed.annotations or None, sentences)
+        return [(label, _ENCODER.encode(_Line("\n".join(lines), headers, metadata)) + b"\n")]
+
+    def check(self, line: bytes) -> str | None:
+        try:
+            found = _CHECKED.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            return explain(error)
+        label = found.metadata.identification.label
+        if label != label.lower() or not label:
+            return f"expected a lower-case label, got {label!r} - at $.metadata.identification.label"
+        for i, sentence in enumerate(found.metadata.sentence_identifications):
+            if sentence and sentence.label != sentence.label.lower():
+                return (
+                    f"expected a lower-case label, got {sentence.label!r} - at "
+                    f"$.metadata.sentence_identifications[{i}].label"
+                )
+        expected, got = found.content.count("\n") + 1, len(found.metadata.sentence_identifications)
+        if got != expected and not (found.content == "" and got == 0):
+            return f"expected one sentence identification for each of {expected} lines, got {got}"
+        return None
+
+
+def explain(error: Exception) -> str:
+    """A decoder's error in the words of other messages."""
+    text = str(error)
+    return (text[0].lower() + text[1:]).replace("`", "")

@@ -1,0 +1,46 @@
+"""The language of each line.
+
+Source: ungoliant (OSCAR 21.09 to 23.01), ``identifiers/model.rs``: fastText ``predict(line, k=1, threshold=0.8)`` with
+lid.176; goclassy: the same, lines of at least 100 code points only. Model: Joulin et al. 2016, arXiv:1607.01759; labels
+are fastText's, lower-case (``als`` is Alemannic, not Albanian).
+"""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+
+from toolkit import Document, Example, Model, Prediction, Tagger, load_fasttext
+
+ENGLISH = "The library opens at nine and closes late in the evening."
+GREEK = "Η βιβλιοθήκη ανοίγει στις εννέα και κλείνει αργά το βράδυ."
+
+
+class LineLanguage(Tagger):
+    r"""The most probable language of each line and its probability; null for a line that is not identified.
+
+    Not identified are lines below `min_prob`, lines without a word, and lines shorter than `min_chars`, which are not
+    given to the model at all. Probabilities are float32 and may exceed 1 by 1e-4. NUL characters are left out.
+    """
+
+    EXAMPLES = (
+        Example("", []),
+        Example(ENGLISH + "\n\n...", [{"label": "en", "prob": 0.9366176}, None, None]),
+        Example(GREEK, [{"label": "el", "prob": 0.9917329}]),
+        Example(ENGLISH + "\n" + GREEK, [None, {"label": "el", "prob": 0.9917329}], options={"min_chars": 58}),
+    )
+
+    model: Annotated[Model, msgspec.Meta(description="a fastText model: path, URL or known name")] = "lid.176.ftz"
+    min_prob: Annotated[float, msgspec.Meta(description="a less probable label is null")] = 0.8
+    min_chars: Annotated[int, msgspec.Meta(ge=0, description="a shorter line (code points) is null")] = 0
+
+    def tag(self, document: Document) -> list[Prediction | None]:
+        return self.tag_batch([document])[0]
+
+    def tag_batch(self, documents: Sequence[Document]) -> list[list[Prediction | None]]:
+        wanted = [line for document in documents for line in document.lines if len(line) >= self.min_chars]
+        predictions = iter(load_fasttext(self.model).predict(wanted, k=1, threshold=self.min_prob))
+        return [
+            [next(iter(next(predictions)), None) if len(line) >= self.min_chars else None for line in document.lines]
+            for document in documents
+        ]

@@ -1,0 +1,58 @@
+"""The language of a text as a whole.
+
+Source: fastText ``predict`` on one line, as datatrove's LanguageFilter, FineWeb and Dolma's document taggers use it;
+Joulin et al. 2016, arXiv:1607.01759.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+
+from toolkit import Document, Example, Model, Prediction, Tagger, load_fasttext
+
+
+class Guess(msgspec.Struct, frozen=True):
+    """The best label (null for a text without words), and the `k` best if more than one is asked for."""
+
+    label: str | None
+    prob: float
+    top: list[Prediction]
+
+
+class TextLanguage(Tagger):
+    r"""The most probable language of the whole text, its ``\n`` read as spaces.
+
+    ``prob`` is float32, may exceed 1 by 1e-4, and is 0 with a null label. ``top`` has the `k` best labels, best first;
+    it is empty for k = 1, where ``label`` and ``prob`` say it all.
+    """
+
+    EXAMPLES = (
+        Example("", {"label": None, "prob": 0.0, "top": []}),
+        Example(
+            "The library opens\nat nine.",
+            {"label": "en", "prob": 0.8747395, "top": []},
+        ),
+        Example(
+            "Η βιβλιοθήκη ανοίγει στις εννέα.",
+            {
+                "label": "el",
+                "prob": 0.98514843,
+                "top": [{"label": "el", "prob": 0.98514843}, {"label": "en", "prob": 0.0057594115}],
+            },
+            options={"k": 2},
+        ),
+    )
+
+    model: Annotated[Model, msgspec.Meta(description="a fastText model: path, URL or known name")] = "lid.176.ftz"
+    k: Annotated[int, msgspec.Meta(ge=1, description="labels to give")] = 1
+
+    def tag(self, document: Document) -> Guess:
+        return self.tag_batch([document])[0]
+
+    def tag_batch(self, documents: Sequence[Document]) -> list[Guess]:
+        texts = [document.text.replace("\n", " ") for document in documents]
+        return [
+            Guess(best[0].label, best[0].prob, best if self.k > 1 else []) if best else Guess(None, 0.0, [])
+            for best in load_fasttext(self.model).predict(texts, k=self.k)
+        ]

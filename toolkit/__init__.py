@@ -1,0 +1,36 @@
+"""Preparing text corpora for language models: documents, attributes beside them, rules that join both.
+
+What plugins import is here; the command line is `toolkit.cli`.
+"""
+
+from toolkit.documents import Document, Prediction, Span, split_lines
+from toolkit.errors import AlignmentError, ConfigError, DataError, MissingExtra, ToolkitError
+from toolkit.fasttext_model import load_fasttext
+from toolkit.models import Model
+from toolkit.numbers import shortest_float32
+from toolkit.tagger import Attribute, Example, Tagger
+from toolkit.writer import Mixed, Wanted, Writer, check_label
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AlignmentError",
+    "Attribute",
+    "ConfigError",
+    "DataError",
+    "Document",
+    "Example",
+    "MissingExtra",
+    "Mixed",
+    "Model",
+    "Prediction",
+    "Span",
+    "Tagger",
+    "ToolkitError",
+    "Wanted",
+    "Writer",
+    "check_label",
+    "load_fasttext",
+    "shortest_float32",
+    "split_lines",
+]

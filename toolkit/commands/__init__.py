@@ -1,0 +1,168 @@
+"""The commands, a file each: a function from options to an `Outcome`. The command line is a thin skin over them."""
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolkit import config
+from toolkit.config import Config, Source
+from toolkit.errors import ConfigError, did_you_mean
+from toolkit.executors import Executor, P, R, Report, Result, Task
+from toolkit.executors.local import InProcess, Local, available_cores
+from toolkit.paths import Dataset, open_dataset, remove_stale_temporaries
+from toolkit.progress import Progress
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says, for all commands.
+
+    Attributes:
+        config: path of the configuration.
+        overrides: ``key=value``.
+        dry_run: show what would be done.
+        overwrite: replace what was made with other settings.
+        limit: at most so many shards.
+        json: results for machines.
+        quiet: no progress.
+        debug: tracebacks of failures.
+    """
+
+    config: str
+    overrides: tuple[str, ...] = ()
+    dry_run: bool = False
+    overwrite: bool = False
+    limit: int | None = None
+    json: bool = False
+    quiet: bool = False
+    debug: bool = False
+
+
+@dataclass
+class Outcome:
+    """What a command did.
+
+    Attributes:
+        text: for people.
+        data: the same for machines.
+        failures: messages; any makes the exit status 1.
+        exit_code: of the process.
+    """
+
+    text: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+    exit_code: int = 0
+
+
+@dataclass
+class Context:
+    """A configuration that is being worked on."""
+
+    options: Options
+    config: Config
+    source: Source
+
+    @property
+    def dataset(self) -> Dataset:
+        found = self.config
+        try:
+            return open_dataset(found.dataset, found.documents, found.attributes)
+        except ConfigError as error:
+            raise self.source.error((), str(error)) from None
+
+    @property
+    def folder(self) -> str:
+        """Of the configuration, which included files are relative to."""
+        return os.path.dirname(self.options.config)
+
+    def section(self, name: str) -> Source:
+        """A section of the configuration.
+
+        Raises:
+            ConfigError: if it is not there.
+        """
+        if not getattr(self.config, name):
+            raise self.source.error((), f"expected a section `{name}:`, got none")
+        return self.source.at(name)
+
+    def has(self, name: str) -> bool:
+        return bool(getattr(self.config, name))
+
+    def run(
+        self, what: str, function: Callable[[P, Report], R], tasks: Iterable[Task[P]], unit: str = "shards"
+    ) -> list[Result[R]]:
+        """Runs tasks on the configured executor, with progress; results in the order of the tasks."""
+        listed = list(tasks)
+        with Progress(what, len(listed), unit, quiet=self.options.quiet) as progress:
+            found: dict[str, Result[R]] = {}
+            for result in self._executor(progress.report, len(listed)).run(function, listed):
+                found[result.name] = result
+                progress.advance()
+                if result.failure and not self.options.quiet:
+                    print(f"failed: {result.failure.message}", file=sys.stderr)
+                    if self.options.debug and result.failure.details:
+                        print(result.failure.details, file=sys.stderr)
+        return [found[task.name] for task in listed]
+
+    def _executor(self, report: Report, tasks: int) -> Executor:
+        options = dict(self.config.executor)
+        kind = options.pop("type", "local")
+        if kind not in ("local", "in_process"):
+            hint = did_you_mean(str(kind), ("local", "in_process")) or "; known: local, in_process"
+            raise self.source.error(("executor",), f"unknown executor {kind!r}{hint}")
+        if options:
+            raise self.source.error(("executor",), f"unknown option {next(iter(options))!r} of executor {kind}")
+        processes = min(self.config.processes or available_cores(), max(tasks, 1))
+        if kind == "in_process" or processes == 1:
+            return InProcess(report)
+        return Local(processes, report)
+
+    def limited(self, shards: list[str]) -> list[str]:
+        return shards[: self.options.limit] if self.options.limit else shards
+
+    def sweep(self, *roots: str) -> None:
+        """Deletes temporary files that killed runs left below the roots."""
+        count = sum(remove_stale_temporaries(root) for root in roots)
+        if count and not self.options.quiet:
+            print(f"deleted {count} temporary files of runs that were killed", file=sys.stderr)
+
+
+def open_context(options: Options) -> Context:
+    """Reads the configuration."""
+    found, source = config.load_config(options.config, list(options.overrides))
+    return Context(options, found, source)
+
+
+def failures(results: Iterable[Result[Any]]) -> list[str]:
+    """Messages of the failed tasks."""
+    return [result.failure.message for result in results if result.failure]
+
+
+def table(rows: list[list[str]], right: Iterable[int] = ()) -> str:
+    """Rows as text in columns, the first row a head; columns in `right` are aligned right."""
+    if not rows:
+        return ""
+    right = set(right)
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = [
+        "  ".join(
+            cell.rjust(w) if i in right else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+    lines.insert(1, "  ".join("-" * w for w in widths))
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def show_plan(context: Context, plan: dict[str, Any]) -> Outcome:
+    """The outcome of a dry run."""
+    resolved = config.plain(context.config)
+    return Outcome(
+        text=config.dump({key: value for key, value in resolved.items() if value not in (None, [], {})})
+        + "\n# plan\n"
+        + config.dump(plan),
+        data={"settings": resolved, "plan": plan},
+    )

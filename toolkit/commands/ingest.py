@@ -1,0 +1,42 @@
+"""``toolkit ingest``: input files become documents."""
+
+from collections import Counter
+
+from toolkit import ingesting
+from toolkit.commands import Context, Outcome, failures, show_plan, table
+from toolkit.executors import Task
+
+
+def run(context: Context) -> Outcome:
+    """Ingests all inputs that have not been, or have changed."""
+    dataset, options = context.dataset, context.options
+    entries = ingesting.read_section(context.section("ingest"))
+    works = ingesting.plan(entries, dataset, context.config.max_document_bytes, overwrite=options.overwrite)[
+        : options.limit
+    ]
+    ingesting.check_settings(works)
+    if options.dry_run:
+        return show_plan(context, {"ingest": {work.path: work.shard for work in works}})
+    context.sweep(dataset.documents, dataset.attributes, dataset.bookkeeping)
+    ingesting.prepare(entries, dataset, overwrite=options.overwrite)
+    results = context.run("ingest", ingesting.ingest_input, [Task(work.path, work) for work in works], "inputs")
+    counts: Counter[str] = Counter()
+    done = [result.value for result in results if result.value]
+    for each in done:
+        counts.update(each.counts)
+    failed = failures(results)
+    skipped = sum(each.skipped for each in done)
+    rows = [["ingest", ""], *([name, f"{count:,}"] for name, count in sorted(counts.items()))]
+    text = f"{len(done)} inputs ({skipped} were done before), {len(failed)} failed -> {dataset.documents}\n"
+    return Outcome(
+        text=text + table(rows, right=[1]),
+        data={
+            "documents": dataset.documents,
+            "inputs": len(works),
+            "skipped": skipped,
+            "failed": failed,
+            "counts": dict(sorted(counts.items())),
+        },
+        failures=failed,
+        exit_code=1 if failed else 0,
+    )

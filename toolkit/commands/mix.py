@@ -1,0 +1,305 @@
+"""``toolkit mix``: documents and attributes become an output, under rules."""
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from toolkit import __version__, records, rowindex, tagging
+from toolkit.commands import Context, Outcome, failures, show_plan, table
+from toolkit.errors import ToolkitError
+from toolkit.executors import Task
+from toolkit.mixing import assemble, plan, publish, stage
+from toolkit.mixing import settings as mix_settings
+from toolkit.mixing.publish import LabelTotals, Manifest, RuleEffect
+from toolkit.mixing.settings import JoinedSet, MixSettings
+
+LABELS_SHOWN = 20
+
+
+def check(context: Context, tag_plan: tagging.Plan | None = None) -> None:
+    """Checks the section as far as that can be done before the sets of a ``tag:`` section are there.
+
+    Raises:
+        ConfigError: for whatever is wrong.
+    """
+    settings = mix_settings.read_section(context.section("mix"), context.folder)
+    foreign = set(mix_settings.foreign_sets(settings, context.dataset, tag_plan))
+    planned = _ingested_sets(context)
+    if foreign or planned & {joined.set for joined in settings.attributes}:
+        return  # their types are known when they are there
+    _prepare(settings, mix_settings.resolve_sets(settings, context.dataset, tag_plan, {}))
+
+
+def _ingested_sets(context: Context) -> set[str]:
+    from toolkit import ingesting
+
+    if not context.has("ingest"):
+        return set()
+    found = [entry.reader().attribute_set() for entry in ingesting.read_section(context.section("ingest"))]
+    return {name for name in found if name}
+
+
+def _prepare(settings: MixSettings, sets: list[JoinedSet]) -> dict[str, mix_settings.Binding]:
+    known = mix_settings.compile_rules(settings, sets).known
+    return mix_settings.bind_writer(settings, sets, known)
+
+
+def run(context: Context) -> Outcome:
+    """Mixes: stage 1 per shard, plan, stage 2 per part, publication."""
+    dataset, options = context.dataset, context.options
+    settings = mix_settings.read_section(context.section("mix"), context.folder)
+    output = settings.output.path
+    all_shards = dataset.shards()
+    shards = context.limited(all_shards)
+    publish.check_output(output)
+    foreign = mix_settings.foreign_sets(settings, dataset, None)
+    seen, failed = _look_at_foreign(context, foreign, shards)
+    if failed:
+        return _failed(output, failed)
+    sets = mix_settings.resolve_sets(settings, dataset, None, seen)
+    bindings = _prepare(settings, sets)
+    works = [
+        stage.Work(
+            dataset=dataset,
+            settings=settings,
+            sets=sets,
+            bindings=bindings,
+            shard=shard,
+            max_document_bytes=context.config.max_document_bytes,
+        )
+        for shard in shards
+    ]
+    if options.dry_run:
+        return show_plan(
+            context,
+            {
+                "mix": {
+                    "shards": shards,
+                    "rules": [rule.name for rule in settings.rules],
+                    "format": settings.output.format,
+                    "path": output,
+                }
+            },
+        )
+    context.sweep(output, dataset.bookkeeping)
+    publish.finish_interrupted(output)
+    manifest = _published(works)
+    if manifest:
+        return _outcome(output, manifest, already=True)
+    results = context.run("mix", stage.mix_shard, [Task(dataset.shard_path(w.shard), w) for w in works])
+    omitted: dict[str, str] = {}
+    if failed := failures(results):
+        if settings.on_failed_shard == "stop":
+            return _failed(output, failed)
+        omitted = {
+            work.shard: result.failure.message for work, result in zip(works, results, strict=True) if result.failure
+        }
+    digest = settings.stage_digest()
+    stages = {
+        work.shard: record
+        for work in works
+        if work.shard not in omitted and (record := stage.load_stage(output, digest, work.shard))
+    }
+    return _second_stage(context, settings, sets, stages, omitted, failed)
+
+
+def _second_stage(
+    context: Context,
+    settings: MixSettings,
+    sets: list[JoinedSet],
+    stages: dict[str, stage.StageRecord],
+    omitted: dict[str, str],
+    failed: list[str],
+) -> Outcome:
+    output, writer = settings.output.path, settings.writer()
+    parts = plan.plan_parts(stages, writer, settings.suffix, settings.output.part_size)
+    digest = plan.plan_digest(stages, settings.stage_digest(), settings.output.part_size, list(omitted))
+    works = [assemble.Work(settings=settings, digest=digest, part=part) for part in parts]
+    results = context.run("write", assemble.assemble_part, [Task(w.part.path, w) for w in works], "parts")
+    if broken := failures(results):
+        return _failed(output, [*failed, *broken])
+    made = [result.value for result in results if result.value]
+    manifest = _manifest(settings, sets, stages, omitted, made, digest)
+    publish.publish(output, manifest)
+    outcome = _outcome(output, manifest)
+    outcome.failures, outcome.exit_code = failed, 1 if failed else 0
+    return outcome
+
+
+def _look_at_foreign(
+    context: Context, sets: list[str], shards: list[str]
+) -> tuple[dict[str, list[records.Seen]], list[str]]:
+    if not sets:
+        return {}, []
+    tasks = [Task(f"{name}/{shard}", Look(context.dataset, name, shard)) for name in sets for shard in shards]
+    results = context.run("look at foreign attributes", look, tasks, "files")
+    failed = failures(results)
+    seen: dict[str, list[records.Seen]] = {name: [] for name in sets}
+    for task, result in zip(tasks, results, strict=True):
+        if result.value:
+            seen[task.payload.set].append(result.value)
+    return seen, failed
+
+
+class Look(msgspec.Struct, frozen=True):
+    """One attribute file of another program."""
+
+    dataset: Any
+    set: str
+    shard: str
+
+
+def look(work: Look, report: Any) -> records.Seen:
+    """Reads a foreign attribute file."""
+    return records.look_at(work.dataset, work.set, work.shard)
+
+
+def _published(works: list[stage.Work]) -> Manifest | None:
+    """The manifest, if just this mix of just these inputs is published already."""
+    settings = works[0].settings
+    output = settings.output.path
+    manifest = publish.load_manifest(output)
+    if manifest is None or manifest.omitted or [e.shard for e in manifest.inputs] != [w.shard for w in works]:
+        return None
+    inputs = []
+    for work, entry in zip(works, manifest.inputs, strict=True):
+        state = rowindex.current(work.dataset, work.shard)
+        if state is None or state.content != entry.documents:
+            return None
+        try:
+            _, attributes = stage.inputs_of(work)
+        except ToolkitError:
+            return None
+        inputs.append((work.shard, state.content, attributes))
+    digest = plan.digest_of(inputs, settings.stage_digest(), settings.output.part_size, [])
+    return publish.is_published(output, digest)
+
+
+def _manifest(
+    settings: MixSettings,
+    sets: list[JoinedSet],
+    stages: dict[str, stage.StageRecord],
+    omitted: dict[str, str],
+    parts: list[assemble.PartRecord],
+    digest: str,
+) -> Manifest:
+    counts: Counter[str] = Counter()
+    for each in stages.values():
+        counts.update(each.counts)
+    labels: dict[str, LabelTotals] = {}
+    for part in parts:
+        totals = labels.setdefault(part.label, LabelTotals())
+        totals.documents += part.documents
+        totals.content_size += part.content_size
+        totals.size += part.size
+        totals.parts += 1
+    effects = []
+    for i, rule in enumerate(settings.rules):
+        found = [each.rules[i] for each in stages.values()]
+        effects.append(
+            RuleEffect(
+                name=rule.name,
+                kind=rule.kind,
+                documents=sum(f.documents for f in found),
+                chars=sum(f.chars for f in found),
+                reached=sum(f.reached for f in found),
+            )
+        )
+    return Manifest(
+        digest=digest,
+        toolkit=__version__,
+        settings={**settings.stage_settings(), "part_size": int(settings.output.part_size)},
+        sets={joined.set: msgspec.to_builtins(joined.keys) for joined in sets},
+        inputs=[
+            publish.InputEntry(shard=shard, documents=s.documents, attributes=s.attributes, rows=s.rows)
+            for shard, s in sorted(stages.items())
+        ],
+        omitted=omitted,
+        rows=sum(s.rows for s in stages.values()),
+        chars=sum(s.chars for s in stages.values()),
+        kept=sum(s.kept for s in stages.values()),
+        kept_chars=sum(s.kept_chars for s in stages.values()),
+        rules=effects,
+        counts=dict(sorted(counts.items())),
+        labels=labels,
+        parts=parts,
+        files=publish.checksum_files(parts, settings.writer()),
+    )
+
+
+def _failed(output: str, failed: list[str]) -> Outcome:
+    text = f"nothing was published in {output}: {len(failed)} failed; run the same command again when that is mended"
+    return Outcome(
+        text=text, data={"output": output, "published": False, "failed": failed}, failures=failed, exit_code=1
+    )
+
+
+def _outcome(output: str, manifest: Manifest, *, already: bool = False) -> Outcome:
+    data = msgspec.to_builtins(manifest)
+    summary = {
+        key: data[key] for key in ("rows", "chars", "kept", "kept_chars", "rules", "counts", "labels", "omitted")
+    }
+    return Outcome(
+        text=report(output, manifest, already=already),
+        data={"output": output, "published": True, "already": already, "digest": manifest.digest, **summary},
+    )
+
+
+def report(output: str, manifest: Manifest, *, already: bool = False) -> str:
+    """The tables at the end of a mix."""
+    lines = [
+        f"{manifest.rows:,} documents, {manifest.kept:,} kept ({_share(manifest.kept, manifest.rows)}) -> {output}"
+        + (" (was there already: nothing has changed)" if already else "")
+    ]
+    rows = [["rule", "", "documents", "of all", "of reached", "characters", "of all"]]
+    for rule in manifest.rules:
+        rows.append(
+            [
+                rule.name,
+                "annotates" if rule.kind == "annotate" else "drops",
+                f"{rule.documents:,}",
+                _share(rule.documents, manifest.rows),
+                _share(rule.documents, rule.reached),
+                f"{rule.chars:,}",
+                _share(rule.chars, manifest.chars),
+            ]
+        )
+    rows.append(
+        [
+            "kept",
+            "",
+            f"{manifest.kept:,}",
+            _share(manifest.kept, manifest.rows),
+            "",
+            f"{manifest.kept_chars:,}",
+            _share(manifest.kept_chars, manifest.chars),
+        ]
+    )
+    lines += ["", table(rows, right=range(2, 7))]
+    for name, count in manifest.counts.items():
+        lines.append(f"{name}: {count:,}")
+    rows = [["label", "documents", "bytes", "stored", "parts"]]
+    ranked = sorted(manifest.labels.items(), key=lambda item: (-item[1].content_size, item[0]))
+    for label, totals in ranked[:LABELS_SHOWN]:
+        rows.append(_label_row(label, [totals]))
+    if len(ranked) > LABELS_SHOWN:
+        rows.append(_label_row(f"{len(ranked) - LABELS_SHOWN} more", [t for _, t in ranked[LABELS_SHOWN:]]))
+    lines += ["", table(rows, right=range(1, 5))]
+    for shard, why in manifest.omitted.items():
+        lines.append(f"omitted: {shard}: {why}")
+    return "\n".join(lines)
+
+
+def _label_row(label: str, totals: list[LabelTotals]) -> list[str]:
+    return [
+        label,
+        f"{sum(t.documents for t in totals):,}",
+        f"{sum(t.content_size for t in totals):,}",
+        f"{sum(t.size for t in totals):,}",
+        f"{sum(t.parts for t in totals):,}",
+    ]
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "-"

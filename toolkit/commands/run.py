@@ -1,0 +1,39 @@
+"""``toolkit run``: the sections of a configuration in order."""
+
+from types import ModuleType
+
+from toolkit import ingesting, tagging
+from toolkit.commands import Context, Outcome, ingest, mix, tag
+from toolkit.errors import ConfigError
+
+SECTIONS: dict[str, ModuleType] = {"ingest": ingest, "tag": tag, "mix": mix}
+
+
+def run(context: Context) -> Outcome:
+    """Ingest, tag, mix: those that the configuration has. All are checked before the first begins."""
+    present = [name for name in SECTIONS if context.has(name)]
+    if not present:
+        raise ConfigError(f"{context.options.config}: expected one of the sections ingest, tag, mix; got none")
+    plan = None
+    if context.has("ingest"):
+        ingesting.read_section(context.section("ingest"))
+    if context.has("tag"):
+        plan = tagging.read_section(context.section("tag"))
+        tagging.build(plan)
+    if context.has("mix"):
+        mix.check(context, plan)
+    outcome = Outcome()
+    for name in present:
+        if context.options.dry_run and name != present[0]:
+            break
+        stage = SECTIONS[name].run(context)
+        outcome.text += ("\n\n" if outcome.text else "") + stage.text
+        outcome.data[name] = stage.data
+        outcome.failures += stage.failures
+        outcome.exit_code = max(outcome.exit_code, stage.exit_code)
+        if stage.exit_code:
+            skipped = present[present.index(name) + 1 :]
+            if skipped:
+                outcome.text += f"\n\nstopped after {name}: {', '.join(skipped)} not run"
+            break
+    return outcome

@@ -1,0 +1,343 @@
+"""YAML to typed settings, with the line of the file in every error.
+
+YAML as version 1.2 reads it where 1.1 surprises: only ``true`` and ``false`` are booleans (so that the language ``no``
+stays a word), and a key given twice is an error.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+import yaml
+
+from toolkit.errors import ConfigError, did_you_mean
+from toolkit.streams import Size
+
+T = TypeVar("T")
+Path = tuple[str | int, ...]
+
+
+FROZEN: dict[str, Any] = {"frozen": True, "forbid_unknown_fields": True}
+"""For Structs that hold settings. As ``**FROZEN`` type checkers do not ask subclasses to repeat it."""
+
+
+class ConfigStruct(msgspec.Struct, **FROZEN):
+    """Base of settings: immutable, unknown keys refused."""
+
+
+Description = msgspec.Meta
+"""``Annotated[int, Description(description="…")]``: the text that the reference pages show for an option."""
+
+
+@dataclass
+class Source:
+    """A value read from YAML and the lines that its parts came from.
+
+    Attributes:
+        value: dicts, lists and scalars.
+        name: the file, for messages.
+        lines: 1-based line of each part, by its path of keys and indexes.
+    """
+
+    value: Any
+    name: str = ""
+    lines: dict[Path, int] = field(default_factory=dict)
+
+    def place(self, path: Path) -> str:
+        """``file:line`` of a part, or of the nearest part around it."""
+        for end in range(len(path), -1, -1):
+            if path[:end] in self.lines:
+                return f"{self.name}:{self.lines[path[:end]]}"
+        return self.name
+
+    def error(self, path: Path, message: str) -> ConfigError:
+        """An error at a part of the configuration."""
+        place, keys = self.place(path), show(path)
+        return ConfigError(": ".join(part for part in (place, keys, message) if part))
+
+    def at(self, *path: str | int) -> "Source":
+        """The same source, seen from a part."""
+        value = self.value
+        for key in path:
+            value = value[key]
+        lines = {p[len(path) :]: line for p, line in self.lines.items() if p[: len(path)] == path}
+        return _Part(value, self.name, lines, self, path)
+
+
+@dataclass
+class _Part(Source):
+    parent: Source | None = None
+    prefix: Path = ()
+
+    def error(self, path: Path, message: str) -> ConfigError:
+        assert self.parent
+        return self.parent.error(self.prefix + path, message)
+
+
+def show(path: Path) -> str:
+    """``("tag", "a-0", 1)`` → ``tag.a-0[1]``."""
+    text = ""
+    for key in path:
+        text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else key
+    return text
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+class _Loader(yaml.SafeLoader):
+    pass
+
+
+_CHANGED = {f"tag:yaml.org,2002:{name}" for name in ("bool", "float", "timestamp")}
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in resolvers if tag not in _CHANGED]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), "tTfF")
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(
+        r"^[-+]?(?:\d[\d_]*\.[\d_]*(?:[eE][-+]?\d+)?|\.\d[\d_]*(?:[eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+|\.inf|\.nan)$"
+    ),
+    "-+0123456789.",
+)
+
+
+def load(path: str) -> Source:
+    """Reads a YAML (or JSON) file; ``${NAME}`` in its texts is replaced from the environment.
+
+    Raises:
+        ConfigError: if there is no such file, or it is not YAML.
+    """
+    try:
+        with open(path, encoding="utf-8") as stream:
+            text = stream.read()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ConfigError(f"{path}: expected a readable YAML file, got: {reason}") from None
+    return parse(text, path)
+
+
+def parse(text: str, name: str = "") -> Source:
+    """As `load`, from a text."""
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        lines: dict[Path, int] = {}
+        source = Source(None, name, lines)
+        source.value = _build(loader, node, (), lines, source) if node is not None else None
+        return source
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{name}:{mark.line + 1}" if mark else name
+        problem = getattr(error, "problem", None) or str(error)
+        raise ConfigError(f"{place}: expected YAML, got: {problem}") from None
+    finally:
+        loader.dispose()
+
+
+def _build(loader: Any, node: yaml.Node, path: Path, lines: dict[Path, int], source: Source) -> Any:
+    lines[path] = node.start_mark.line + 1
+    if isinstance(node, yaml.MappingNode):
+        loader.flatten_mapping(node)
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key = str(key_node.value)
+            if key in result:
+                lines[(*path, key)] = key_node.start_mark.line + 1
+                raise source.error((*path, key), "expected each key once, got it twice")
+            result[key] = _build(loader, value_node, (*path, key), lines, source)
+            lines[(*path, key)] = key_node.start_mark.line + 1
+        return result
+    if isinstance(node, yaml.SequenceNode):
+        return [_build(loader, child, (*path, i), lines, source) for i, child in enumerate(node.value)]
+    value = loader.construct_object(node)
+    return _substitute(value, path, source) if isinstance(value, str) else value
+
+
+def _substitute(text: str, path: Path, source: Source) -> str:
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in os.environ:
+            raise source.error(path, f"expected the environment variable {match[1]} to be set")
+        return os.environ[match[1]]
+
+    return re.sub(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}", value, text)
+
+
+def override(source: Source, assignment: str) -> None:
+    """Applies ``key.key=value`` from the command line; the value is read as YAML.
+
+    Lists are indexed by number (``tag.shape-0.0.short_chars=80``).
+
+    Raises:
+        ConfigError: if it is not of that form, or leads through something that has no keys.
+    """
+    keys, equals, value = assignment.partition("=")
+    if not equals or not keys:
+        raise ConfigError(f"expected key=value, got {assignment!r}")
+    parsed = parse(value, f"command line: {keys}").value
+    place = source.value = source.value if source.value is not None else {}
+    path: list[str | int] = []
+    parts = keys.split(".")
+    for i, part in enumerate(parts):
+        last = i == len(parts) - 1
+        if isinstance(place, list):
+            if not part.isdigit() or int(part) >= len(place):
+                raise ConfigError(f"{assignment!r}: expected an index below {len(place)} of {show(tuple(path))}")
+            path.append(int(part))
+            if last:
+                place[int(part)] = parsed
+            else:
+                place = place[int(part)]
+        elif isinstance(place, dict):
+            path.append(part)
+            if last:
+                place[part] = parsed
+            else:
+                place = place.setdefault(part, {})
+                if isinstance(place, str) and path[0] == "tag":  # `SET: TAGGER` is short for {tagger: TAGGER}
+                    place = _grown(source.value, path, {"tagger": place})
+        else:
+            raise ConfigError(f"{assignment!r}: expected {show(tuple(path))} to have keys, got {place!r}")
+    for known in [p for p in source.lines if p[: len(path)] == tuple(path)]:
+        del source.lines[known]
+
+
+def _grown(value: Any, path: list[str | int], new: dict[str, Any]) -> dict[str, Any]:
+    for key in path[:-1]:
+        value = value[key]
+    value[path[-1]] = new
+    return new
+
+
+# --- typing -----------------------------------------------------------------------------------------------------------
+
+
+def convert(source: Source, type_: type[T], what: str = "") -> T:
+    """The value as a typed setting.
+
+    Args:
+        source: what was read.
+        type_: a msgspec type.
+        what: named in errors about unknown options, e.g. ``tagger line_shape``.
+
+    Raises:
+        ConfigError: with file, line, key path, what was expected and a suggestion.
+    """
+    try:
+        return msgspec.convert(source.value, type_, dec_hook=_dec_hook)
+    except msgspec.ValidationError as error:
+        text, _, place = str(error).partition(" - at ")
+        path = _parse_place(place.strip("`"))
+        raise source.error(path, _explain(text, path, source, type_, what)) from None
+
+
+def _dec_hook(type_: type[Any], value: Any) -> Any:
+    if issubclass(type_, Size):
+        return Size.parse(value)
+    raise NotImplementedError(type_)
+
+
+def _parse_place(place: str) -> Path:
+    path: list[str | int] = []
+    for key, index, name in re.findall(r"\.([^.\[\]]+)|\[(\d+)\]|\[(\.\.\.)\]", place):
+        if key:
+            path.append(key)
+        elif index:
+            path.append(int(index))
+        elif name:
+            break
+    return tuple(path)
+
+
+def _explain(text: str, path: Path, source: Source, type_: Any, what: str) -> str:
+    if m := re.match(r"Object contains unknown field `(.+)`", text):
+        known = _fields_at(type_, path)
+        about = f" of {what}" if what else ""
+        listed = f"; known: {', '.join(sorted(known))}" if known else "; there are none"
+        return f"unknown option {m[1]!r}{about}{did_you_mean(m[1], known) or listed}"
+    if m := re.match(r"Object missing required field `(.+)`", text):
+        return f"expected the option {m[1]!r}, which is missing"
+    value: Any = source.value
+    try:
+        for key in path:
+            value = value[key]
+        got = f" ({value!r})" if isinstance(value, str | int | float | bool) and repr(value) not in text else ""
+    except (KeyError, IndexError, TypeError):
+        got = ""
+    return (text[0].lower() + text[1:]).replace("`", "") + got
+
+
+def _fields_at(type_: Any, path: Path) -> list[str]:
+    for key in path:
+        if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
+            found = {f.encode_name: f.type for f in msgspec.structs.fields(type_)}
+            type_ = found.get(str(key))
+        else:
+            type_ = next(iter(getattr(type_, "__args__", ())[-1:]), None)
+        for option in getattr(type_, "__args__", ()):
+            if isinstance(option, type) and issubclass(option, msgspec.Struct):
+                type_ = option
+    if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
+        return [f.encode_name for f in msgspec.structs.fields(type_)]
+    return []
+
+
+def split(source: Source, keys: Mapping[str, Any]) -> tuple[dict[str, Any], Source]:
+    """Takes some keys out of a mapping: their values (or the given defaults), and the source of the rest."""
+    if not isinstance(source.value, dict):
+        raise source.error((), f"expected a mapping, got {source.value!r}")
+    rest = source.at()
+    rest.value = {key: value for key, value in source.value.items() if key not in keys}
+    return {key: source.value.get(key, default) for key, default in keys.items()}, rest
+
+
+# --- the whole file ---------------------------------------------------------------------------------------------------
+
+
+class Config(ConfigStruct):
+    """The top level of a configuration file. Each command reads its own section."""
+
+    dataset: Annotated[
+        str | None, Description(description="ROOT: documents are in ROOT/documents, attributes in ROOT/attributes")
+    ] = None
+    documents: Annotated[
+        str | dict[str, Any] | None,
+        Description(description="another root (or glob) of the documents, or {path, include, exclude}"),
+    ] = None
+    attributes: Annotated[str | None, Description(description="another root of the attributes")] = None
+    processes: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None,
+        Description(description="shards worked on at a time; default: the cores that may be used"),
+    ] = None
+    executor: Annotated[dict[str, Any], Description(description="{type: local}; {type: in_process} for debugging")] = {}
+    max_document_bytes: Annotated[
+        Size, Description(description="a longer line of documents is an error; bounds memory")
+    ] = Size(100_000_000)
+    ingest: Annotated[list[Any], Description(description="what to make documents from")] = []
+    tag: Annotated[dict[str, Any], Description(description="attribute sets and their taggers")] = {}
+    mix: Annotated[dict[str, Any], Description(description="attributes, rules, output")] = {}
+
+
+def load_config(path: str, overrides: list[str]) -> tuple[Config, Source]:
+    """A configuration file with overrides from the command line."""
+    source = load(path)
+    for assignment in overrides:
+        override(source, assignment)
+    if source.value is None:
+        raise ConfigError(f"{path}: expected settings, got an empty file")
+    return convert(source, Config), source
+
+
+def plain(value: Any) -> Any:
+    """Settings as dicts, lists and scalars."""
+    return msgspec.to_builtins(value, enc_hook=int)
+
+
+def dump(value: Any) -> str:
+    """YAML for people, keys in their order."""
+    return yaml.safe_dump(plain(value), sort_keys=False, allow_unicode=True, width=120)

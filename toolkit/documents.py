@@ -1,0 +1,197 @@
+"""Documents, as the stages read them, and the one definition of a line."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from toolkit.errors import DataError
+
+T = TypeVar("T")
+
+
+class Span(NamedTuple):
+    """A stretch of a document's text: code point offsets, end exclusive, and a score.
+
+    On disk ``[start, end, score]``, as in the Dolma format.
+    """
+
+    start: int
+    end: int
+    score: float = 1.0
+
+
+class Prediction(msgspec.Struct, frozen=True, gc=False):
+    """A label with its probability, float32 by nature; may exceed 1 by fastText's rounding."""
+
+    label: str
+    prob: float
+
+
+def split_lines(text: str) -> list[str]:
+    r"""The lines of a text: split at ``\n``, one trailing ``\r`` of each stripped, no last empty line.
+
+    What Rust's ``str::lines`` yields, hence what OSCAR's tools counted; never ``str.splitlines``, which also splits at
+    form feeds, U+2028 and others.
+
+    >>> split_lines("a\r\nb\n\nc\n")
+    ['a', 'b', '', 'c']
+    """
+    if not text:
+        return []
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    if "\r" in text:
+        lines = [line[:-1] if line.endswith("\r") else line for line in lines]
+    return lines
+
+
+class DocumentRow(msgspec.Struct):
+    """One line of a documents file. Other top-level keys are allowed and stay in the file."""
+
+    id: str
+    text: str
+    source: str
+    added: str | None = None
+    created: str | None = None
+    metadata: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class Document:
+    """One document, with views on its text that are computed once and shared by all taggers.
+
+    Attributes:
+        id: unique together with ``source``, the same in every version of the data.
+        source: where the document comes from.
+        text: never changed by taggers.
+        row: the line of the documents file (empty for a document that is not from one).
+    """
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        id: str = "",
+        source: str = "",
+        metadata: Mapping[str, Any] | msgspec.Raw | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        row: bytes = b"",
+    ) -> None:
+        self.text = text
+        self.row = row
+        self.id = id
+        self.source = source
+        self._metadata = metadata
+        self._attributes: dict[str, Any] = dict(attributes or {})
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines of the text, without their ends (see `split_lines`)."""
+        return split_lines(self.text)
+
+    @cached_property
+    def line_bytes(self) -> list[int]:
+        """UTF-8 length of each line, without its end."""
+        return [len(line) if line.isascii() else len(line.encode()) for line in self.lines]
+
+    @cached_property
+    def line_spans(self) -> list[tuple[int, int]]:
+        """Code point offsets ``(start, end)`` of each line in the text, without its end."""
+        spans, start = [], 0
+        for raw, line in zip(self.text.split("\n"), self.lines, strict=False):
+            spans.append((start, start + len(line)))
+            start += len(raw) + 1
+        return spans
+
+    @cached_property
+    def metadata(self) -> Mapping[str, Any]:
+        """The metadata object, empty if the document has none."""
+        if isinstance(self._metadata, msgspec.Raw):
+            return msgspec.json.decode(self._metadata) or {}
+        return self._metadata or {}
+
+    @property
+    def raw_metadata(self) -> msgspec.Raw:
+        """The metadata as the JSON text of the file (``null`` if absent)."""
+        if isinstance(self._metadata, msgspec.Raw):
+            return self._metadata
+        return msgspec.Raw(msgspec.json.encode(self._metadata))
+
+    def attribute(self, path: str) -> Any:
+        """The value of an attribute that the tagger declared to read, by the option's own text (``SET.KEY``)."""
+        return self._attributes[path]
+
+    def give(self, path: str, value: Any) -> None:
+        """Make a value available to `attribute`; the engine calls it before the tagger."""
+        self._attributes[path] = value
+
+
+class AttributesRow(msgspec.Struct):
+    """One line of an attribute file, its values left as JSON text."""
+
+    attributes: msgspec.Raw
+    id: str | None = None
+    source: str | None = None
+
+
+class Rows(Iterator[tuple[T, bytes]]):
+    """Decodes lines one by one and knows, when one is bad, which file and line it is.
+
+    Args:
+        lines: rows without their line ends.
+        decoder: gives the row's type; unknown keys are ignored.
+        path: for messages.
+    """
+
+    def __init__(self, lines: Iterator[bytes], decoder: msgspec.json.Decoder[T], path: str) -> None:
+        self.path = path
+        self.number = 0
+        self._lines = lines
+        self._decode = decoder.decode
+
+    def __next__(self) -> tuple[T, bytes]:
+        line = next(self._lines)
+        self.number += 1
+        try:
+            return self._decode(line), line
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise DataError(explain_bad_row(line, error), path=self.path, line=self.number, id=_id_of(line)) from None
+
+
+def explain_bad_row(line: bytes, error: Exception) -> str:
+    """What is wrong with a row, in the form ``expected …, got …``."""
+    if not line.strip():
+        return "expected a JSON object, got a blank line"
+    text = str(error)
+    if text.startswith("Object missing required field"):
+        name, _, place = text.removeprefix("Object missing required field ").partition(" - at ")
+        return f"expected field {name.strip('`')}, got an object without it" + (f" - at {place}" if place else "")
+    if isinstance(error, msgspec.ValidationError):
+        return text[0].lower() + text[1:].replace("`", "")
+    return f"expected a JSON object in UTF-8, got a line that is not: {text}"
+
+
+def _id_of(line: bytes) -> str | None:
+    class OnlyId(msgspec.Struct):
+        id: str
+
+    try:
+        return msgspec.json.decode(line, type=OnlyId).id
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def to_document(row: DocumentRow, rows: Rows[DocumentRow], line: bytes = b"") -> Document:
+    """The document of a row just read, and its line where the document needs it.
+
+    Raises:
+        DataError: if ``metadata`` is neither an object nor null.
+    """
+    if bytes(memoryview(row.metadata)[:1]) not in (b"{", b"n"):
+        raise DataError("expected object | null - at $.metadata", path=rows.path, line=rows.number, id=row.id)
+    return Document(row.text, id=row.id, source=row.source, metadata=row.metadata, row=line)
+
+
+DOCUMENT_DECODER = msgspec.json.Decoder(DocumentRow)

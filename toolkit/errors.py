@@ -1,0 +1,73 @@
+"""The errors a user meets.
+
+- ToolkitError            exit status 1
+    - ConfigError         exit status 2: bad usage or configuration, nothing was written
+        - UnknownPlugin   no tagger, reader or writer has this name
+        - MissingExtra    an optional dependency is not installed
+    - DataError           a file that is not what it should be: path, line, id
+        - AlignmentError  an attribute file whose rows are not those of its documents
+        - StaleError      data made from something that has changed since
+
+Messages read ``path:line: expected …, got …`` and then say the next step.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class ToolkitError(Exception):
+    """An error that is reported by its message alone, without a traceback."""
+
+    exit_code = 1
+
+
+class ConfigError(ToolkitError):
+    """Bad usage or configuration. Nothing has been written when it is raised."""
+
+    exit_code = 2
+
+
+class UnknownPlugin(ConfigError):
+    """No plugin of this kind has this name."""
+
+
+class MissingExtra(ConfigError):
+    """An optional dependency is needed; the message names the ``pip install`` line."""
+
+
+class DataError(ToolkitError):
+    """A file holds something that it should not.
+
+    Args:
+        message: what was expected and what was found.
+        path: the file.
+        line: 1-based line (row) in the uncompressed file.
+        id: the document concerned.
+    """
+
+    def __init__(self, message: str, *, path: str = "", line: int | None = None, id: str | None = None) -> None:
+        self.message, self.path, self.line, self.id = message, path, line, id
+        place = path if line is None else f"{path}:{line}"
+        about = "" if id is None else f" (document {id!r})"
+        super().__init__(f"{place}: {message}{about}" if place else f"{message}{about}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.message, self.path, self.line, self.id))
+
+
+class AlignmentError(DataError):
+    """Row n of an attribute file does not describe row n of its documents."""
+
+
+class StaleError(DataError):
+    """Something was made from an input that has changed since."""
+
+
+def _rebuild(kind: type[DataError], message: str, path: str, line: int | None, id: str | None) -> DataError:
+    return kind(message, path=path, line=line, id=id)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """``"; did you mean 'x'?"`` if something known is close to the word, else an empty string."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,75 @@
+"""Running tasks somewhere: the contract that all executors keep.
+
+A task is idempotent and may run twice, even at once. The function is a module-level function (workers find it by
+name), its payload can be pickled. An error is a value of the result, so that no task stops another.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+Report = Callable[[int, int], None]
+"""Called by a running task with documents and bytes done since the last call."""
+
+
+@dataclass(frozen=True)
+class Task(Generic[P]):
+    """Something to do: a name for messages, and what the function gets."""
+
+    name: str
+    payload: P
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a task failed.
+
+    Attributes:
+        message: for the user.
+        exit_code: that the command should end with.
+        details: traceback, for those who debug a tagger of their own; empty where the message says it all.
+    """
+
+    message: str
+    exit_code: int = 1
+    details: str = ""
+
+
+@dataclass(frozen=True)
+class Result(Generic[R]):
+    """What became of a task: a value, or a failure."""
+
+    name: str
+    value: R | None = None
+    failure: Failure | None = None
+
+
+class Executor(Protocol):
+    """Runs tasks; results come in any order, each once."""
+
+    def run(self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]]) -> Iterator[Result[R]]:
+        """Closing the iterator early stops what is running; temporary files of it are deleted."""
+        ...
+
+
+def attempt(function: Callable[[P, Report], R], task: Task[P], report: Report) -> Result[Any]:
+    """Runs one task, and makes a value of its error."""
+    import traceback
+
+    from toolkit.errors import ToolkitError
+
+    try:
+        return Result(task.name, value=function(task.payload, report))
+    except ToolkitError as error:
+        cause = "".join(traceback.format_exception(error.__cause__)) if error.__cause__ else ""
+        return Result(task.name, failure=Failure(str(error), error.exit_code, cause))
+    except OSError as error:
+        return Result(task.name, failure=Failure(f"{task.name}: {error}", details=traceback.format_exc()))
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # native code panics with exceptions that are no Exception
+        message = f"{task.name}: {type(error).__name__}: {error}"
+        return Result(task.name, failure=Failure(message, details=traceback.format_exc()))

@@ -1,0 +1,173 @@
+"""Executors on this machine: worker processes, or the calling process itself."""
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from toolkit.executors import Executor, Failure, P, R, Report, Result, Task, attempt
+
+REPORT_SECONDS = 0.2
+JOIN_SECONDS = 5
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class InProcess(Executor):
+    """Runs tasks one after the other in the calling process: for one core, and for debuggers."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+
+    def run(self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]]) -> Iterator[Result[R]]:
+        for task in tasks:
+            yield attempt(function, task, self._report)
+
+
+class Local(Executor):
+    """Worker processes, started by ``spawn``, each with one task at a time.
+
+    A worker that dies (killed for its memory, a crash in native code) costs its task one retry in a new worker, then it
+    is a failure that names the task. Workers end when the calling process does, however that ends.
+    """
+
+    def __init__(self, processes: int, report: Report) -> None:
+        self._processes = processes
+        self._report = report
+
+    def run(self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]]) -> Iterator[Result[R]]:
+        waiting: deque[tuple[Task[P], int]] = deque((task, 1) for task in tasks)
+        workers: list[_Worker] = []
+        try:
+            while waiting or any(worker.task for worker in workers):
+                for worker in workers:
+                    if worker.task is None and waiting:
+                        worker.give(function, *waiting.popleft())
+                while waiting and len(workers) < self._processes:
+                    workers.append(_Worker())
+                    workers[-1].give(function, *waiting.popleft())
+                for worker in _ready(workers):
+                    yield from worker.receive(self._report)
+                    if worker.task is not None and not worker.process.is_alive():
+                        workers.remove(worker)
+                        task, tries = worker.task, worker.tries
+                        if tries == 1:
+                            waiting.append((task, tries + 1))
+                        else:
+                            yield Result(task.name, failure=Failure(f"{task.name}: {worker.obituary()}"))
+        finally:
+            _stop(workers)
+
+
+class _Worker:
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=_work, args=(theirs,), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.task: Any = None
+        self.tries = 0
+
+    def give(self, function: Callable[..., Any], task: Task[Any], tries: int) -> None:
+        self.task, self.tries = task, tries
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it died; `run` notices
+            self.connection.send((function, task))
+
+    def receive(self, report: Report) -> Iterator[Result[Any]]:
+        """What has arrived: reports are passed on, the result ends the task."""
+        try:
+            while self.connection.poll():
+                message = self.connection.recv()
+                if isinstance(message, Result):
+                    self.task = None
+                    yield message
+                else:
+                    report(*message)
+        except (EOFError, ConnectionResetError):
+            self.process.join(JOIN_SECONDS)
+
+    def obituary(self) -> str:
+        code = self.process.exitcode
+        if code is not None and code < 0:
+            name = signal.Signals(-code).name
+            why = "; was the memory exhausted?" if name == "SIGKILL" else ""
+            return f"the worker process was ended by {name}, twice{why}"
+        return f"the worker process ended with status {code}, twice"
+
+
+def _ready(workers: list[_Worker]) -> list[_Worker]:
+    watched: dict[Any, _Worker] = {}
+    for worker in workers:
+        watched[worker.connection] = worker
+        watched[worker.process.sentinel] = worker
+    ready = wait(list(watched), timeout=1.0)
+    return list({id(watched[thing]): watched[thing] for thing in ready}.values())
+
+
+def _stop(workers: list[_Worker]) -> None:
+    busy = [worker for worker in workers if worker.task is not None]
+    for worker in workers:
+        if worker in busy:
+            worker.process.terminate()
+        else:
+            with contextlib.suppress(OSError):
+                worker.connection.send(None)
+    deadline = time.monotonic() + JOIN_SECONDS
+    for worker in workers:
+        worker.process.join(max(0.0, deadline - time.monotonic()))
+        if worker.process.is_alive():
+            worker.process.kill()
+            worker.process.join()
+        worker.connection.close()
+
+
+def _work(connection: Connection) -> None:
+    """A worker's life: one task after the other, until told to stop or the calling process is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the calling process decides
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, so that temporary files are deleted
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    reporter = _Reporter(connection)
+    try:
+        while (message := connection.recv()) is not None:
+            function, task = message
+            result = attempt(function, task, reporter)
+            reporter.flush()
+            connection.send(result)
+    except (EOFError, OSError):
+        pass
+
+
+def _die_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+class _Reporter:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._documents = self._bytes = 0
+        self._last = time.monotonic()
+
+    def __call__(self, documents: int, size: int) -> None:
+        self._documents += documents
+        self._bytes += size
+        if time.monotonic() - self._last > REPORT_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        self._connection.send((self._documents, self._bytes))
+        self._documents = self._bytes = 0
+        self._last = time.monotonic()

@@ -1,0 +1,602 @@
+"""Ingest: one input file becomes one shard of documents (or several, cut by size).
+
+    input ──decompress──> reader ──drafts──> trim ──rows──> documents/<source>/<path>.jsonl.gz + row index
+                            │                              (+ attributes/<set>/… where the format carries attributes)
+                            └── bad items: an error, or counted and kept in a reject file
+
+A shard's completion record lies in ``.toolkit/ingest/<source>/<path of the input>.json``.
+"""
+
+import base64
+import itertools
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import msgspec
+import xxhash
+
+from toolkit import config, records, rowindex, schema
+from toolkit.config import FROZEN, ConfigStruct, Description, Source
+from toolkit.documents import DOCUMENT_DECODER, DocumentRow, split_lines
+from toolkit.errors import ConfigError, DataError, did_you_mean
+from toolkit.paths import Dataset, Stat, exists, expand, join, remove, stat, strip_suffix
+from toolkit.plugins import Kind
+from toolkit.streams import READ, Decompressed, Lines, RowOutput, Size, open_stored, write_file
+
+COMPRESSIONS = (".gz", ".zst", ".zstd")
+Report = Callable[[int, int], None]
+
+
+class Draft(msgspec.Struct, kw_only=True):
+    """What a reader makes of one item of its input.
+
+    Attributes:
+        text: of the document.
+        id: None if the input has none.
+        source: None for that of the configuration.
+        metadata: an object, as a dict or JSON text.
+        extra: other top-level keys, kept.
+        attributes: by key, as JSON text, for the attribute set that the reader declares.
+        number: 1-based ordinal in the input, which makes an id where there is none; line for messages.
+        raw: a row that already is a document, kept byte by byte.
+    """
+
+    text: str
+    number: int
+    id: str | None = None
+    source: str | None = None
+    added: str | None = None
+    created: str | None = None
+    metadata: dict[str, Any] | msgspec.Raw | None = None
+    extra: dict[str, Any] = {}
+    attributes: dict[str, msgspec.Raw] | None = None
+    raw: bytes | None = None
+
+
+class Input:
+    """An input file, as a reader sees it.
+
+    Attributes:
+        path: for messages.
+        counts: by name, for the record; readers add to it.
+        source: of the configuration.
+        max_bytes: a document may not be larger.
+        skip: whether bad items are kept aside (`bad`) and not an error.
+    """
+
+    def __init__(self, path: str, source: str | None, max_bytes: int, rejects: "_Rejects | None") -> None:
+        self.path = path
+        self.source = source
+        self.max_bytes = max_bytes
+        self.counts: Counter[str] = Counter()
+        self.skip = rejects is not None
+        self._rejects = rejects
+
+    def stream(self) -> Decompressed:
+        """The input's bytes; use it in a ``with`` block."""
+        return Decompressed(self.path)
+
+    def lines(self) -> Lines:
+        r"""The input's lines, without ``\n``; use it in a ``with`` block."""
+        return Lines(self.path, self.max_bytes)
+
+    def bad(self, reason: str, message: str, raw: bytes, number: int, id: str | None = None) -> None:
+        """An item that is not what it should be: raises, or keeps it aside and counts it as ``rejected.<reason>``.
+
+        Args:
+            reason: a short name to count under.
+            message: expected …, got ….
+            raw: the item, as much as is at hand.
+            number: line or ordinal in the input, from 1.
+            id: of the document, if known.
+        """
+        if self._rejects is None:
+            raise DataError(message, path=self.path, line=number, id=id)
+        self._rejects.add(reason, message, raw, number)
+        self.counts[f"rejected.{reason}"] += 1
+
+
+class Reader(msgspec.Struct, **FROZEN):
+    """Reads one input format; its fields are its options, given beside ``format:`` in the configuration."""
+
+    SUFFIXES: ClassVar[tuple[str, ...]] = ()
+    """Taken off a file's name (before that, a compression's) to name its shard; the longest that fits."""
+
+    TYPES: ClassVar[dict[str, schema.Type]] = {}
+    """Declared types of the attributes that the format carries, by key."""
+
+    def read(self, source: Input) -> Iterator[Draft]:
+        """The documents of an input, in order."""
+        raise NotImplementedError(type(self).__name__)
+
+    def attribute_set(self) -> str | None:
+        """Name of the set that `Draft.attributes` go to, None if the format carries none."""
+        return None
+
+
+READERS: Kind[Reader] = Kind("input format", "toolkit.readers", "toolkit.readers", Reader)
+
+
+class Trim(ConfigStruct):
+    """Drops short lines at both ends of each text, and documents without any other line.
+
+    Source: ungoliant's RemoveShortSentences keeps lines of more than 100 code points: ``min_chars: 101``.
+    """
+
+    min_chars: Annotated[
+        int, msgspec.Meta(ge=1), Description(description="code points of the first and the last line that stay")
+    ] = 101
+
+
+class Common(ConfigStruct):
+    """The options of an entry of ``ingest:`` that all formats share; a format's own stand beside them."""
+
+    format: Annotated[str, Description(description="the input format")]
+    from_: Annotated[list[str] | str, Description(description="paths or globs of input files")] = msgspec.field(
+        name="from"
+    )
+    source: Annotated[
+        str | None, Description(description="the documents' `source`, and the folder of their shards")
+    ] = None
+    trim: Annotated[Trim | None, Description(description="{min_chars: N}: drop short lines at both ends of a text")] = (
+        None
+    )
+    on_error: Annotated[
+        Literal["error", "skip"],
+        Description(description="bad items: fail the shard, or count them and keep them in a reject file"),
+    ] = "error"
+    ids: Annotated[
+        Literal["ordinal", "content"],
+        Description(description="ids for input without: `<relative path>:<ordinal>`, or a hash of the text"),
+    ] = "ordinal"
+    shard_size: Annotated[
+        Size | None, Description(description="cut large inputs into shards of about so many uncompressed bytes")
+    ] = None
+
+
+class Entry(ConfigStruct):
+    """An entry of ``ingest:`` as data that can be sent to a worker."""
+
+    common: dict[str, Any]
+    options: dict[str, Any]
+
+    def settings(self) -> Common:
+        return config.convert(Source(self.common), Common)
+
+    def reader(self) -> Reader:
+        return config.convert(Source(self.options), READERS.find(self.settings().format))
+
+
+class Work(ConfigStruct):
+    """One input file to ingest.
+
+    Attributes:
+        path: of the input.
+        relative: below the glob's fixed part.
+        shard: without suffix.
+    """
+
+    dataset: Dataset
+    entry: Entry
+    path: str
+    relative: str
+    shard: str
+    max_document_bytes: int
+    overwrite: bool = False
+
+
+class InputRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One input file is ingested.
+
+    Attributes:
+        size, stamp, content: of the input as stored: the quick test, and xxh3-128.
+        settings: of the entry.
+        shards: written, each with its digest.
+        counts: by reason.
+    """
+
+    version: int = 1
+    input: str
+    size: int
+    stamp: str
+    content: str
+    settings: dict[str, Any]
+    shards: dict[str, records.OutputState]
+    rows: int
+    counts: dict[str, int]
+    seconds: float
+
+
+class Done(ConfigStruct):
+    """What became of an input file."""
+
+    shards: list[str]
+    skipped: bool
+    documents: int
+    counts: dict[str, int]
+
+
+# --- from the configuration -------------------------------------------------------------------------------------------
+
+_COMMON_KEYS = tuple(f.encode_name for f in msgspec.structs.fields(Common))
+
+
+def read_section(section: Source) -> list[Entry]:
+    """The entries of an ``ingest:`` section, checked."""
+    if not isinstance(section.value, list) or not section.value:
+        raise section.error((), "expected a list of `{format: …, from: […]}`")
+    entries = []
+    for i in range(len(section.value)):
+        place = section.at(i)
+        if not isinstance(place.value, dict):
+            raise place.error((), f"expected {{format: …, from: […]}}, got {place.value!r}")
+        common = place.at()
+        common.value = {key: value for key, value in place.value.items() if key in _COMMON_KEYS}
+        options = place.at()
+        options.value = {key: value for key, value in place.value.items() if key not in _COMMON_KEYS}
+        settings = config.convert(common, Common)
+        try:
+            class_ = READERS.find(settings.format)
+        except ConfigError as error:
+            raise place.error(("format",), str(error)) from None
+        known = [f.encode_name for f in msgspec.structs.fields(class_)]
+        for key in options.value:
+            if key not in known:
+                everything = sorted({*known, *_COMMON_KEYS})
+                hint = did_you_mean(key, everything) or f"; known: {', '.join(everything)}"
+                raise place.error((key,), f"unknown option {key!r} of format {settings.format}{hint}")
+        reader = config.convert(options, class_, f"format {settings.format}")
+        if settings.trim and reader.attribute_set():
+            raise place.error(("trim",), "expected no trim: the attributes that the format carries are one per line")
+        entries.append(Entry(common=common.value, options=options.value))
+    return entries
+
+
+def plan(entries: Iterable[Entry], dataset: Dataset, max_document_bytes: int, *, overwrite: bool) -> list[Work]:
+    """One piece of work per input file, sorted by shard.
+
+    Raises:
+        ConfigError: if a glob matches nothing, or two inputs would become the same shard.
+    """
+    works: dict[str, Work] = {}
+    for entry in entries:
+        common, reader = entry.settings(), entry.reader()
+        patterns = [common.from_] if isinstance(common.from_, str) else common.from_
+        for pattern in patterns:
+            for path, relative in expand(pattern):
+                stem = strip_suffix(relative, COMPRESSIONS)
+                stem = strip_suffix(stem, reader.SUFFIXES)
+                shard = join(common.source or "", stem)
+                if shard in works and works[shard].path != path:
+                    raise ConfigError(
+                        f"expected one input for each shard, got {works[shard].path} and {path} for {shard}; "
+                        "give their entries a `source:` each, or other globs"
+                    )
+                works[shard] = Work(
+                    dataset=dataset,
+                    entry=entry,
+                    path=path,
+                    relative=relative,
+                    shard=shard,
+                    max_document_bytes=max_document_bytes,
+                    overwrite=overwrite,
+                )
+    return [works[shard] for shard in sorted(works)]
+
+
+def prepare(entries: Iterable[Entry], dataset: Dataset, *, overwrite: bool) -> None:
+    """Declares the attribute sets that the formats carry.
+
+    Raises:
+        ConfigError: if one exists that was made otherwise.
+    """
+    for entry in entries:
+        reader = entry.reader()
+        set_name = reader.attribute_set()
+        if set_name is None:
+            continue
+        made = records.SetSchema(
+            keys={
+                key: records.KeySchema(schema.to_json(type_), _set_settings(entry))
+                for key, type_ in reader.TYPES.items()
+            }
+        )
+        old = records.load_schema(dataset, set_name)
+        if old is not None and old != made and not overwrite:
+            raise ConfigError(
+                f"the set {set_name!r} exists and was made otherwise; choose another `set:`, or --overwrite"
+            )
+        records.save_schema(dataset, set_name, made)
+
+
+def _set_settings(entry: Entry) -> dict[str, Any]:
+    return {"format": entry.settings().format, "version": "1"}
+
+
+def check_settings(works: Iterable[Work]) -> None:
+    """Raises ConfigError if an input was ingested with other settings, unless that is to be overwritten."""
+    for work in works:
+        record = records.load(record_path(work), InputRecord)
+        settings = _settings(work.entry)
+        if record is None or work.overwrite or record.settings == settings:
+            continue
+        changed = [
+            f"{key}: {record.settings.get(key)!r} -> {settings.get(key)!r}"
+            for key in dict.fromkeys((*record.settings, *settings))
+            if record.settings.get(key) != settings.get(key)
+        ]
+        raise ConfigError(
+            f"{work.path} was ingested with other settings:\n  " + "\n  ".join(changed) + "\nchoose another "
+            "`source:`, or --overwrite"
+        )
+
+
+# --- one input --------------------------------------------------------------------------------------------------------
+
+
+def record_path(work: Work) -> str:
+    source = work.entry.settings().source or ""
+    return join(work.dataset.bookkeeping, "ingest", join(source, work.relative) + ".json")
+
+
+def ingest_input(work: Work, report: Report) -> Done:
+    """Makes the documents of one input file, unless that has been done.
+
+    Raises:
+        DataError: if the input is damaged, or a shard is there that was not made from it; nothing was written.
+    """
+    start = time.perf_counter()
+    found = stat(work.path)
+    if found is None:
+        raise DataError("expected an input file, got nothing there", path=work.path)
+    settings = _settings(work.entry)
+    record = records.load(record_path(work), InputRecord)
+    if record is not None:
+        done = _still_done(work, record, found, settings)
+        if done:
+            report(done.documents, 0)
+            return done
+    old = dict(record.shards) if record else {}
+    marker = record_path(work) + ".started"
+    if record is None and not exists(marker) and not work.overwrite:
+        _refuse_foreign(work)
+    write_file(marker, b"")
+    if record:
+        remove(record_path(work))
+    common = work.entry.settings()
+    with _Rejects(work) as rejects:
+        source = Input(
+            work.path, common.source, work.max_document_bytes, rejects if common.on_error == "skip" else None
+        )
+        written = _Writer(work, source, report)
+        written.run()
+    for shard in old.keys() - written.shards.keys():
+        remove(work.dataset.shard_path(shard))
+    made = InputRecord(
+        input=work.path,
+        size=found.size,
+        stamp=found.stamp,
+        content=_stored_digest(work.path),
+        settings=settings,
+        shards=written.shards,
+        rows=written.rows,
+        counts=dict(sorted(source.counts.items())),
+        seconds=round(time.perf_counter() - start, 3),
+    )
+    if stat(work.path) != found:
+        raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=work.path)
+    records.save(record_path(work), made)
+    remove(marker)
+    return Done(shards=sorted(written.shards), skipped=False, documents=written.rows, counts=made.counts)
+
+
+def _settings(entry: Entry) -> dict[str, Any]:
+    common = config.plain(entry.settings())
+    del common["from"]
+    return {**common, **msgspec.to_builtins(entry.reader())}
+
+
+def _still_done(work: Work, record: InputRecord, found: Stat, settings: dict[str, Any]) -> Done | None:
+    if record.settings != settings:
+        return None
+    if Stat(record.size, record.stamp) != found and (
+        record.size != found.size or record.content != _stored_digest(work.path)
+    ):
+        return None
+    for shard, output in record.shards.items():
+        now = stat(work.dataset.shard_path(shard))
+        if now is None or now.size != output.size:
+            return None
+    return Done(shards=sorted(record.shards), skipped=True, documents=record.rows, counts=record.counts)
+
+
+def _refuse_foreign(work: Work) -> None:
+    for suffix in (".jsonl.gz", ".00000.jsonl.gz"):
+        path = work.dataset.shard_path(work.shard + suffix)
+        if exists(path):
+            raise DataError(
+                f"expected no shard here yet, got one that was not made from {work.path}; move it, choose another "
+                "`source:`, or --overwrite",
+                path=path,
+            )
+
+
+def _stored_digest(path: str) -> str:
+    digest = xxhash.xxh3_128()
+    with open_stored(path) as stream:
+        while block := stream.read(READ):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+_ENCODER = msgspec.json.Encoder()
+
+
+class _Writer:
+    """Writes the drafts of an input to its shards, and their attributes beside them."""
+
+    def __init__(self, work: Work, source: Input, report: Report) -> None:
+        self.work = work
+        self.source = source
+        self.report = report
+        self.rows = 0
+        self.shards: dict[str, records.OutputState] = {}
+        self.common = work.entry.settings()
+        self.reader = work.entry.reader()
+
+    def run(self) -> None:
+        drafts = self._kept(self.reader.read(self.source))
+        size = self.common.shard_size
+        first, number = next(drafts, None), 0
+        while first is not None or number == 0:
+            name = f"{self.work.shard}.{number:05d}.jsonl.gz" if size else f"{self.work.shard}.jsonl.gz"
+            shard = drafts if first is None else itertools.chain((first,), drafts)
+            self._write_shard(name, shard, size)
+            first, number = next(drafts, None), number + 1
+
+    def _write_shard(self, name: str, drafts: Iterator[Draft], size: int | None) -> None:
+        dataset, set_name = self.work.dataset, self.reader.attribute_set()
+        if set_name:
+            records.forget(dataset, set_name, name)
+        with ExitStack() as stack:
+            index = stack.enter_context(rowindex.RowIndexOutput(dataset, name))
+            output = stack.enter_context(RowOutput(dataset.shard_path(name)))
+            attributes = stack.enter_context(RowOutput(dataset.attribute_path(set_name, name))) if set_name else None
+            offset = 0
+            for draft in drafts:
+                row, line = self._row(draft)
+                output.write_row(line)
+                index.add(row, offset)
+                offset += len(line) + 1
+                if attributes:
+                    attributes.write_row(
+                        _ENCODER.encode({"source": row.source, "id": row.id, "attributes": draft.attributes})
+                    )
+                self.report(1, len(line))
+                if size and offset >= size:
+                    break
+        state = index.finish(output.stat, output.content)
+        self.shards[name] = _state(output)
+        self.rows += output.rows
+        if set_name and attributes:
+            record = records.ShardRecord(
+                input=state,
+                settings={key: _set_settings(self.work.entry) for key in self.reader.TYPES},
+                reads={},
+                rows=attributes.rows,
+                counts={"documents": attributes.rows},
+                output=_state(attributes),
+                seconds=0.0,
+            )
+            records.save(records.record_path(dataset, set_name, name), record)
+
+    def _kept(self, drafts: Iterator[Draft]) -> Iterator[Draft]:
+        counts = self.source.counts
+        for draft in drafts:
+            if self.common.trim:
+                trimmed = trim(draft.text, self.common.trim.min_chars)
+                if trimmed is None:
+                    counts["trim"] += 1
+                    continue
+                if trimmed != draft.text:
+                    draft.text, draft.raw = trimmed, None
+            counts["documents"] += 1
+            yield draft
+
+    def _row(self, draft: Draft) -> tuple[DocumentRow, bytes]:
+        source = draft.source if draft.source is not None else self.common.source
+        if source is None:
+            raise DataError(
+                "expected field source, got none in the input; give the entry `source: NAME`",
+                path=self.source.path,
+                line=draft.number,
+                id=draft.id,
+            )
+        id = draft.id if draft.id is not None else self._new_id(draft)
+        if draft.raw is not None:
+            line = draft.raw
+        else:
+            fields: dict[str, Any] = {"id": id, "text": draft.text, "source": source}
+            if draft.added is not None:
+                fields["added"] = draft.added
+            if draft.created is not None:
+                fields["created"] = draft.created
+            if draft.metadata is not None:
+                fields["metadata"] = draft.metadata
+            line = _ENCODER.encode(fields | draft.extra)
+        if len(line) > self.work.max_document_bytes:
+            raise DataError(
+                f"expected a document of at most {self.work.max_document_bytes:,} bytes, got {len(line):,}; "
+                "raise `max_document_bytes`",
+                path=self.source.path,
+                line=draft.number,
+                id=id,
+            )
+        return DocumentRow(id=id, text=draft.text, source=source), line
+
+    def _new_id(self, draft: Draft) -> str:
+        if self.common.ids == "content":
+            return xxhash.xxh3_128_hexdigest(draft.text.encode())
+        return f"{self.work.relative}:{draft.number}"
+
+
+def _state(output: RowOutput) -> records.OutputState:
+    return records.OutputState(
+        size=output.stat.size,
+        stamp=output.stat.stamp,
+        sha256=output.sha256,
+        content=output.content,
+        content_size=output.content_size,
+    )
+
+
+def trim(text: str, min_chars: int) -> str | None:
+    r"""The text without its leading and trailing lines of fewer than `min_chars` code points, None if none is left.
+
+    Inner short lines stay; lines are joined by ``\n``.
+
+    >>> trim("menu\na long line\nx\nanother one\n", 8)
+    'a long line\nx\nanother one'
+    """
+    lines = split_lines(text)
+    kept = [i for i, line in enumerate(lines) if len(line) >= min_chars]
+    return "\n".join(lines[kept[0] : kept[-1] + 1]) if kept else None
+
+
+class _Rejects:
+    """``.toolkit/rejects/<shard>.jsonl.gz``: a line for each bad item, with its bytes in base64."""
+
+    def __init__(self, work: Work) -> None:
+        self._path = join(work.dataset.bookkeeping, "rejects", work.shard + ".jsonl.gz")
+        self._input = work.path
+        self._output: RowOutput | None = None
+
+    def __enter__(self) -> Self:
+        remove(self._path)
+        return self
+
+    def add(self, reason: str, message: str, raw: bytes, number: int) -> None:
+        if self._output is None:
+            self._output = RowOutput(self._path)
+            self._output.__enter__()
+        row = {"input": self._input, "number": number, "reason": reason, "message": message}
+        self._output.write_row(_ENCODER.encode(row | {"base64": base64.b64encode(raw).decode()}))
+
+    def __exit__(self, kind: Any, error: Any, tb: Any) -> None:
+        if self._output:
+            self._output.__exit__(kind, error, tb)
+
+
+def check_document(line: bytes) -> DocumentRow:
+    """Decodes a row that should be a document.
+
+    Raises:
+        msgspec.DecodeError, UnicodeDecodeError: if it is not.
+    """
+    row = DOCUMENT_DECODER.decode(line)
+    if bytes(memoryview(row.metadata)[:1]) not in (b"{", b"n"):
+        raise msgspec.ValidationError("Expected `object | null` - at `$.metadata`")
+    return row

@@ -1,0 +1,110 @@
+"""The plan of a mix's output: which members make which part. A pure function of the indexes of stage 1."""
+
+from collections.abc import Mapping
+
+import msgspec
+import xxhash
+
+from toolkit.config import ConfigStruct
+from toolkit.mixing.stage import Member, StageRecord
+from toolkit.writer import Writer, part_name
+
+TINY = 256 << 10
+"""Members with fewer uncompressed bytes are joined with their like and compressed anew."""
+
+JOINED = 1 << 20
+"""Uncompressed bytes up to which tiny members are joined."""
+
+
+class Piece(msgspec.Struct, frozen=True, array_like=True):
+    """Members of one or more shards that become one member of a part: copied if it is one, else compressed anew."""
+
+    members: list[tuple[str, int, int]]
+
+
+class PartPlan(ConfigStruct):
+    """One output file.
+
+    Attributes:
+        label: of its documents.
+        path: below the output folder.
+        pieces: in order.
+        size: uncompressed bytes.
+        documents: in it.
+    """
+
+    label: str
+    path: str
+    pieces: list[Piece]
+    size: int
+    documents: int
+
+
+def plan_parts(stages: Mapping[str, StageRecord], writer: Writer, suffix: str, part_size: int) -> list[PartPlan]:
+    """The parts of all labels, sorted by label and number.
+
+    A part is closed before a member that would take it over `part_size`.
+
+    Args:
+        stages: by shard.
+        writer: names the outputs.
+        suffix: of the parts.
+        part_size: uncompressed bytes.
+    """
+    labels = sorted({label for stage in stages.values() for label in stage.members})
+    parts: list[PartPlan] = []
+    for label in labels:
+        groups: list[list[tuple[str, Member]]] = []
+        size = 0
+        for shard in sorted(stages):
+            for member in stages[shard].members.get(label, ()):
+                if not groups or size + member.size > part_size:
+                    groups.append([])
+                    size = 0
+                groups[-1].append((shard, member))
+                size += member.size
+        for number, group in enumerate(groups, 1):
+            parts.append(
+                PartPlan(
+                    label=label,
+                    path=part_name(writer.stem(label), suffix, number, len(groups)),
+                    pieces=_pieces(group),
+                    size=sum(member.size for _, member in group),
+                    documents=sum(member.documents for _, member in group),
+                )
+            )
+    return parts
+
+
+def _pieces(group: list[tuple[str, Member]]) -> list[Piece]:
+    pieces: list[Piece] = []
+    held: list[tuple[str, int, int]] = []
+    size = 0
+    for shard, member in group:
+        tiny = member.size < TINY
+        if held and (not tiny or size + member.size > JOINED):
+            pieces.append(Piece(held))
+            held, size = [], 0
+        if tiny:
+            held.append((shard, member.offset, member.length))
+            size += member.size
+        else:
+            pieces.append(Piece([(shard, member.offset, member.length)]))
+    if held:
+        pieces.append(Piece(held))
+    return pieces
+
+
+Inputs = list[tuple[str, str, dict[str, str]]]
+"""Shard, content digest of its documents, and of its attributes by set; sorted."""
+
+
+def plan_digest(stages: Mapping[str, StageRecord], stage_digest: str, part_size: int, omitted: list[str]) -> str:
+    """What tells two mixes apart: inputs, settings, part size, omitted shards."""
+    inputs = [(shard, stages[shard].documents, stages[shard].attributes) for shard in sorted(stages)]
+    return digest_of(inputs, stage_digest, part_size, omitted)
+
+
+def digest_of(inputs: Inputs, stage_digest: str, part_size: int, omitted: list[str]) -> str:
+    """As `plan_digest`, where the intermediates are not at hand."""
+    return xxhash.xxh3_128_hexdigest(msgspec.json.encode((stage_digest, int(part_size), inputs, sorted(omitted))))

@@ -1,0 +1,175 @@
+"""Publication of a mix: the new output appears, then what only the old one had goes.
+
+``.toolkit/manifest.json`` describes what is published. While it is being changed, ``.toolkit/publishing.json`` says
+what is to be done; a run that finds one finishes it first.
+"""
+
+import os
+from typing import Any
+
+import msgspec
+
+from toolkit import records
+from toolkit.errors import ConfigError
+from toolkit.mixing.assemble import PartRecord, staged_path
+from toolkit.mixing.settings import work_folder
+from toolkit.mixing.stage import RuleCount
+from toolkit.paths import exists, join, list_files, remove, remove_empty_folders, remove_tree, stat
+from toolkit.streams import sync_folder, write_file
+from toolkit.writer import Writer
+
+
+class RuleEffect(RuleCount, kw_only=True):
+    """Effect of a rule on the whole mix."""
+
+    name: str
+    kind: str
+
+
+class LabelTotals(msgspec.Struct, kw_only=True):
+    """What a label has: documents (or pieces of them), uncompressed bytes, stored bytes, parts."""
+
+    documents: int = 0
+    content_size: int = 0
+    size: int = 0
+    parts: int = 0
+
+
+class InputEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A shard that went into the mix, by content digests."""
+
+    shard: str
+    documents: str
+    attributes: dict[str, str]
+    rows: int
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a mix published. The same inputs and settings give the same manifest, wherever they are.
+
+    Attributes:
+        digest: of inputs and settings.
+        toolkit: version.
+        settings: rules, sets, format and its options.
+        sets: schema of each joined set, for those who have only the output.
+        inputs: shards, sorted.
+        omitted: shards that failed and were left out on request, with the reason.
+        rows, chars, kept, kept_chars: documents and code points read and kept.
+        rules: effect of each, in order.
+        counts: what the writer left out, by name.
+        labels: totals by label.
+        parts: files, sorted.
+        files: checksum files by path, with their content.
+    """
+
+    version: int = 1
+    digest: str
+    toolkit: str
+    settings: dict[str, Any]
+    sets: dict[str, Any]
+    inputs: list[InputEntry]
+    omitted: dict[str, str]
+    rows: int
+    chars: int
+    kept: int
+    kept_chars: int
+    rules: list[RuleEffect]
+    counts: dict[str, int]
+    labels: dict[str, LabelTotals]
+    parts: list[PartRecord]
+    files: dict[str, str]
+
+
+def manifest_path(output: str) -> str:
+    return join(work_folder(output), "manifest.json")
+
+
+def journal_path(output: str) -> str:
+    return join(work_folder(output), "publishing.json")
+
+
+def load_manifest(output: str) -> Manifest | None:
+    return records.load(manifest_path(output), Manifest)
+
+
+def check_output(output: str) -> None:
+    """Raises ConfigError if the output folder holds files that no mix of ours published."""
+    if load_manifest(output) or exists(journal_path(output)):
+        return
+    for relative in list_files(output):
+        raise ConfigError(
+            f"{join(output, relative)}: expected an empty folder, or the output of an earlier mix; "
+            "choose another `output.path`, or move what is there"
+        )
+
+
+def is_published(output: str, digest: str) -> Manifest | None:
+    """The manifest, if just this mix is published and its files are there."""
+    manifest = load_manifest(output)
+    if manifest is None or manifest.digest != digest or exists(journal_path(output)):
+        return None
+    for part in manifest.parts:
+        found = stat(join(output, part.path))
+        if found is None or found.size != part.size:
+            return None
+    return manifest if all(exists(join(output, path)) for path in manifest.files) else None
+
+
+def checksum_files(parts: list[PartRecord], writer: Writer) -> dict[str, str]:
+    """Checksum files by path: ``<hex><two spaces><name>``, sorted by name, names relative to the file's folder."""
+    lines: dict[str, list[tuple[str, str]]] = {}
+    for part in parts:
+        path = writer.checksums(part.label)
+        name = os.path.relpath(part.path, os.path.dirname(path) or ".")
+        lines.setdefault(path, []).append((name, part.sha256))
+    return {
+        path: "".join(f"{digest}  {name}\n" for name, digest in sorted(found)) for path, found in sorted(lines.items())
+    }
+
+
+def publish(output: str, manifest: Manifest) -> None:
+    """Makes the staged parts of a manifest the output."""
+    old = load_manifest(output)
+    obsolete = ({part.path for part in old.parts} | set(old.files)) if old else set()
+    obsolete -= {part.path for part in manifest.parts} | set(manifest.files)
+    journal = _Journal(manifest=manifest, obsolete=sorted(obsolete))
+    write_file(journal_path(output), msgspec.json.encode(journal))
+    _finish(output, journal)
+
+
+def finish_interrupted(output: str) -> bool:
+    """Finishes a publication that was interrupted; whether there was one."""
+    journal = records.load(journal_path(output), _Journal)
+    if journal is None:
+        return False
+    _finish(output, journal)
+    return True
+
+
+class _Journal(msgspec.Struct, frozen=True, kw_only=True):
+    manifest: Manifest
+    obsolete: list[str]
+
+
+def _finish(output: str, journal: _Journal) -> None:
+    manifest = journal.manifest
+    for part in manifest.parts:
+        staged, final = staged_path(output, manifest.digest, part.path), join(output, part.path)
+        if exists(staged):
+            os.makedirs(os.path.dirname(final), exist_ok=True)
+            os.replace(staged, final)
+            sync_folder(os.path.dirname(final))
+    for path, text in manifest.files.items():
+        write_file(join(output, path), text.encode())
+    records.save(manifest_path(output), manifest)
+    for path in journal.obsolete:
+        remove(join(output, path))
+        remove_empty_folders(os.path.dirname(join(output, path)), output)
+    remove(journal_path(output))
+    clear_work(output)
+
+
+def clear_work(output: str) -> None:
+    """Deletes intermediates and staged parts."""
+    for name in ("stage", "parts"):
+        remove_tree(join(work_folder(output), name))

@@ -1,0 +1,1 @@
+"""Input formats, one file each, found by name."""

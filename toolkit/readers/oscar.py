@@ -1,0 +1,125 @@
+"""OSCAR corpora as released: schema v2 (22.01) and the field names of 23.01, one JSON object a line.
+
+Source: the OSCAR project's published schema; oscar-io 0.2 (v2) and 0.4 (v3) for what is really written.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Raw
+
+from toolkit import schema
+from toolkit.documents import Prediction, explain_bad_row
+from toolkit.ingesting import Draft, Input, Reader
+
+
+class _Metadata(msgspec.Struct):
+    identification: Raw
+    sentence_identifications: list[Raw]
+    annotation: Raw = Raw(b"null")
+    quality_warnings: Raw = Raw(b"null")
+    categories: Raw = Raw(b"null")
+    tlsh: Raw = Raw(b"null")
+    harmful_pp: Raw = Raw(b"null")
+    harmful_ppl: Raw = Raw(b"null")
+
+
+class _Line(msgspec.Struct):
+    content: str
+    warc_headers: Raw
+    metadata: _Metadata
+
+
+class _Identifier(msgspec.Struct, rename={"id": "warc-record-id", "date": "warc-date"}):
+    id: str | None = None
+    date: str | None = None
+
+
+class OscarValue(msgspec.Struct):
+    """The key ``oscar``: what the release says of a document; null where its schema has no such field."""
+
+    identification: Prediction
+    annotation: list[str] | None
+    categories: list[str] | None
+    tlsh: str | None
+    harmful_pp: float | None
+
+
+_NULL = Raw(b"null")
+
+
+class Oscar(Reader):
+    """Documents with WARC headers as metadata, and their attributes: keys ``line_language`` and ``oscar``.
+
+    ``id`` is the record id of the headers. ``line_language`` holds the file's ``sentence_identifications``, numbers as
+    they are written. 23.01's ``quality_warnings`` becomes ``annotation``.
+    """
+
+    SUFFIXES = (".jsonl", ".json")
+    TYPES = {
+        "line_language": schema.from_annotation(list[Prediction | None], "line_language"),
+        "oscar": schema.from_annotation(OscarValue, "oscar"),
+    }
+
+    set: Annotated[str, msgspec.Meta(description="the attribute set to write")] = "oscar-0"
+
+    def attribute_set(self) -> str:
+        return self.set
+
+    def read(self, source: Input) -> Iterator[Draft]:
+        decoder = msgspec.json.Decoder(_Line)
+        checker = msgspec.json.Decoder(dict[str, Any])
+        with source.lines() as lines:
+            for line in lines:
+                number = lines.number
+                try:
+                    row = decoder.decode(line)
+                    value = self._value(row.metadata)
+                    encoded = msgspec.json.encode(value)
+                    msgspec.json.decode(encoded, type=OscarValue)
+                    headers = msgspec.json.decode(row.warc_headers, type=_Identifier)
+                    checker.decode(row.warc_headers)
+                except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                    source.bad("not an OSCAR document", explain_bad_row(line, error), line, number)
+                    continue
+                found, expected = len(row.metadata.sentence_identifications), content_lines(row.content)
+                if found != expected:
+                    source.bad(
+                        "sentence identifications",
+                        f"expected one sentence identification for each of {expected} lines, got {found}",
+                        line,
+                        number,
+                        headers.id,
+                    )
+                    continue
+                yield Draft(
+                    # a line feed more, where the last line is empty, keeps it a line of the document
+                    text=row.content + "\n"
+                    if row.content.endswith("\n") or (found and not row.content)
+                    else row.content,
+                    number=number,
+                    id=headers.id,
+                    added=headers.date,
+                    metadata={"warc_headers": row.warc_headers},
+                    attributes={
+                        "line_language": Raw(
+                            b"[" + b",".join(map(bytes, row.metadata.sentence_identifications)) + b"]"
+                        ),
+                        "oscar": Raw(encoded),
+                    },
+                )
+
+    def _value(self, found: _Metadata) -> dict[str, Raw]:
+        return {
+            "identification": found.identification,
+            "annotation": found.annotation if bytes(found.annotation) != b"null" else found.quality_warnings,
+            "categories": found.categories,
+            "tlsh": found.tlsh,
+            "harmful_pp": found.harmful_pp if bytes(found.harmful_pp) != b"null" else found.harmful_ppl,
+        }
+
+
+def content_lines(content: str) -> int:
+    r"""Lines of an OSCAR ``content``, which are joined by ``\n``; an empty content may have none."""
+    return content.count("\n") + 1 if content else 0

@@ -1,0 +1,247 @@
+"""What is known about attribute sets: their schema, and a completion record for each shard.
+
+``.toolkit/sets/<set>/schema.json``          a `SetSchema`: types and settings, the same for all shards
+``.toolkit/sets/<set>/shards/<shard>.json``  a `ShardRecord`: written last, deleted before its data is replaced
+``.toolkit/sets/<set>/seen/<shard>.json``    a `Seen`: what we found in a file that another program wrote
+"""
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from toolkit import schema
+from toolkit.documents import AttributesRow, Rows
+from toolkit.errors import AlignmentError, DataError, StaleError
+from toolkit.paths import Dataset, Stat, exists, join, list_files, remove, stat
+from toolkit.rowindex import ShardState
+from toolkit.streams import Lines, content_digest, write_file
+
+T = TypeVar("T")
+
+
+class KeySchema(msgspec.Struct, frozen=True):
+    """One key of a set.
+
+    Attributes:
+        type: in the form of `toolkit.schema`.
+        settings: of its tagger (see `toolkit.tagger.settings`).
+    """
+
+    type: Any
+    settings: dict[str, Any]
+
+
+class SetSchema(msgspec.Struct, frozen=True, kw_only=True):
+    """What all shards of a set have in common.
+
+    Attributes:
+        keys: in the order in which they are written.
+        reads: for each set that it was made from, the digest of that set's schema.
+    """
+
+    version: int = 1
+    keys: dict[str, KeySchema]
+    reads: dict[str, str] = {}
+
+    def types(self) -> dict[str, schema.Type]:
+        return {key: schema.from_json(found.type) for key, found in self.keys.items()}
+
+
+class OutputState(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that we wrote.
+
+    Attributes:
+        size, stamp: of the stored file, the quick test.
+        sha256: hex, of the stored bytes.
+        content: xxh3-128 (hex) of the uncompressed bytes.
+        content_size: uncompressed bytes.
+    """
+
+    size: int
+    stamp: str
+    sha256: str
+    content: str
+    content_size: int
+
+
+class ShardRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One shard of a set is complete.
+
+    Attributes:
+        input: the version of the documents that it describes.
+        settings: of the set's taggers, in full.
+        reads: content digest of the same shard in each set that was read.
+        rows: in and out, which are equal.
+        counts: by reason.
+        output: the attribute file.
+        seconds: of work.
+    """
+
+    version: int = 1
+    input: ShardState
+    settings: dict[str, Any]
+    reads: dict[str, str]
+    rows: int
+    counts: dict[str, int]
+    output: OutputState
+    seconds: float
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """An attribute file that another program wrote, as it was read once."""
+
+    size: int
+    stamp: str
+    content: str
+    rows: int
+    types: dict[str, Any]
+    everywhere: list[str]
+
+
+def set_folder(dataset: Dataset, set_name: str) -> str:
+    return join(dataset.bookkeeping, "sets", set_name)
+
+
+def load(path: str, type_: type[T]) -> T | None:
+    """A record, None if there is none (or one that an older version wrote, which counts as none)."""
+    try:
+        with open(path, "rb") as stream:
+            return msgspec.json.decode(stream.read(), type=type_)
+    except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
+        return None
+
+
+def save(path: str, record: msgspec.Struct) -> None:
+    write_file(path, msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
+
+
+def load_schema(dataset: Dataset, set_name: str) -> SetSchema | None:
+    return load(join(set_folder(dataset, set_name), "schema.json"), SetSchema)
+
+
+def save_schema(dataset: Dataset, set_name: str, found: SetSchema) -> None:
+    save(join(set_folder(dataset, set_name), "schema.json"), found)
+
+
+def record_path(dataset: Dataset, set_name: str, shard: str) -> str:
+    return join(set_folder(dataset, set_name), "shards", shard + ".json")
+
+
+def load_record(dataset: Dataset, set_name: str, shard: str) -> ShardRecord | None:
+    return load(record_path(dataset, set_name, shard), ShardRecord)
+
+
+def recorded_shards(dataset: Dataset, set_name: str) -> list[str]:
+    """The shards of which a set has a completion record, sorted."""
+    folder = join(set_folder(dataset, set_name), "shards")
+    return [path.removesuffix(".json") for path in list_files(folder, hidden=True) if path.endswith(".json")]
+
+
+def is_intact(dataset: Dataset, set_name: str, shard: str, record: ShardRecord) -> bool:
+    """Whether an attribute file is the one that its record describes.
+
+    By size and stamp; if only the stamp differs (the file was copied, or touched), by its content, and the record
+    learns the new stamp.
+    """
+    path = dataset.attribute_path(set_name, shard)
+    found = stat(path)
+    if found is None or found.size != record.output.size:
+        return False
+    if found.stamp == record.output.stamp:
+        return True
+    try:
+        same = content_digest(path) == record.output.content
+    except DataError:
+        return False
+    if same:
+        output = msgspec.structs.replace(record.output, stamp=found.stamp)
+        save(record_path(dataset, set_name, shard), msgspec.structs.replace(record, output=output))
+    return same
+
+
+def content_of(dataset: Dataset, set_name: str, shard: str) -> str:
+    """Content digest of an attribute file, from its record or from what was seen.
+
+    Raises:
+        DataError: if there is no such file, or it is not the one that its record describes.
+    """
+    path = dataset.attribute_path(set_name, shard)
+    if load_schema(dataset, set_name) is None:
+        return look_at(dataset, set_name, shard).content
+    record = load_record(dataset, set_name, shard)
+    if record is None or not exists(path):
+        raise DataError(f"expected the attributes {set_name} of {shard}, got none; run `toolkit tag`", path=path)
+    if not is_intact(dataset, set_name, shard, record):
+        raise DataError("expected the file that its completion record describes, it was changed since", path=path)
+    return record.output.content
+
+
+def check_lineage(dataset: Dataset, set_name: str, shard: str, documents: ShardState) -> None:
+    """Raises StaleError if a shard of a set was made from other documents, or other attributes, than there are now."""
+    record = load_record(dataset, set_name, shard)
+    if record is None:
+        return
+    path = dataset.attribute_path(set_name, shard)
+    if record.input.content != documents.content:
+        raise StaleError(
+            f"expected attributes of {dataset.shard_path(shard)} as it is now, got those of an earlier version; "
+            "run `toolkit tag`",
+            path=path,
+        )
+    for other, digest in record.reads.items():
+        if content_of(dataset, other, shard) != digest:
+            raise StaleError(
+                f"expected attributes made from the set {other} as it is now, got those made from an earlier version; "
+                "run `toolkit tag`",
+                path=path,
+            )
+
+
+# --- sets of other programs -------------------------------------------------------------------------------------------
+
+MAX_FOREIGN_ROW = 1_000_000_000
+_DECODER = msgspec.json.Decoder(AttributesRow)
+
+
+def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
+    """Reads an attribute file that another program wrote, once: its types, rows and digest.
+
+    Raises:
+        DataError: if it is not an attribute file.
+    """
+    path = dataset.attribute_path(set_name, shard)
+    found = stat(path)
+    if found is None:
+        raise AlignmentError(f"expected the attributes {set_name} of {shard}, got no such file", path=path)
+    cache = join(set_folder(dataset, set_name), "seen", shard + ".json")
+    seen = load(cache, Seen)
+    if seen is not None and Stat(seen.size, seen.stamp) == found:
+        return seen
+    types: dict[str, schema.Type] = {}
+    counts: dict[str, int] = {}
+    with Lines(path, MAX_FOREIGN_ROW, digest=True) as lines:
+        rows = Rows(lines, _DECODER, path)
+        for row, _ in rows:
+            values = msgspec.json.decode(row.attributes)
+            if values == []:  # Dolma's deduper writes [] for a document that it skipped
+                continue
+            if not isinstance(values, dict):
+                raise DataError("expected object - at $.attributes", path=path, line=rows.number, id=row.id)
+            for key, value in values.items():
+                types[key] = schema.union(types[key], schema.infer(value)) if key in types else schema.infer(value)
+                counts[key] = counts.get(key, 0) + 1
+    seen = Seen(
+        size=found.size,
+        stamp=found.stamp,
+        content=lines.content or "",
+        rows=rows.number,
+        types={key: schema.to_json(t) for key, t in types.items()},
+        everywhere=[key for key, count in counts.items() if count == rows.number],
+    )
+    save(cache, seen)
+    return seen
+
+
+def forget(dataset: Dataset, set_name: str, shard: str) -> None:
+    """Deletes the record of a shard, before its data is replaced."""
+    remove(record_path(dataset, set_name, shard))

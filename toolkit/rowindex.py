@@ -1,0 +1,151 @@
+"""The row index of a shard: what dry runs, duplicate checks, jumps and sampling need, without reading text.
+
+``.toolkit/rows/<shard>.bin`` holds 24 bytes a row, little-endian:
+
+    offset  bytes  what
+    0       8      xxh3-64 of (source, id): UTF-8, joined by a NUL byte
+    8       4      code points of the text
+    12      4      UTF-8 bytes of the text
+    16      8      offset of the row's first byte in the uncompressed shard
+
+``.toolkit/rows/<shard>.json`` (a `ShardState`) is written last; it says which version of the shard was indexed.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Self
+
+import msgspec
+import xxhash
+
+from toolkit.documents import DOCUMENT_DECODER, DocumentRow, Rows, to_document
+from toolkit.errors import DataError
+from toolkit.paths import Dataset, Stat, exists, join, remove, stat
+from toolkit.streams import Lines, Output, write_file
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    import numpy as np
+
+_ROW = struct.Struct("<QIIQ")
+_HELD = 1 << 15  # rows gathered before they are written
+
+
+class ShardState(msgspec.Struct, frozen=True, kw_only=True):
+    """Which version of a shard was read.
+
+    Attributes:
+        size, stamp: of the stored file (see `toolkit.paths.Stat`), the quick test.
+        content: xxh3-128 (hex) of the uncompressed bytes.
+        rows: documents.
+        chars: code points of all texts.
+        bytes: UTF-8 bytes of all texts.
+    """
+
+    version: int = 1
+    size: int
+    stamp: str
+    content: str
+    rows: int
+    chars: int
+    bytes: int
+
+
+def row_hash(source: str, id: str) -> int:
+    """xxh3-64 of (source, id)."""
+    return xxhash.xxh3_64_intdigest(f"{source}\0{id}".encode())
+
+
+class RowIndexOutput:
+    """Writes the row index of a shard while its rows pass by; a context manager that leaves nothing on failure."""
+
+    def __init__(self, dataset: Dataset, shard: str) -> None:
+        self._path = join(dataset.bookkeeping, "rows", shard)
+        self._rows: list[bytes] = []
+        self.rows = self.chars = self.bytes = 0
+
+    def __enter__(self) -> Self:
+        remove(self._path + ".json")
+        self._output = Output(self._path + ".bin")
+        self._output.__enter__()
+        return self
+
+    def add(self, row: DocumentRow, offset: int) -> None:
+        """One row, in order; offset of its first byte in the uncompressed shard."""
+        chars = len(row.text)
+        size = chars if row.text.isascii() else len(row.text.encode())
+        self.rows += 1
+        self.chars += chars
+        self.bytes += size
+        self._rows.append(_ROW.pack(row_hash(row.source, row.id), chars, size, offset))
+        if len(self._rows) >= _HELD:
+            self._output.write(b"".join(self._rows))
+            self._rows = []
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: "TracebackType | None"
+    ) -> None:
+        if kind is None:
+            self._output.write(b"".join(self._rows))
+        self._output.__exit__(kind, error, tb)
+
+    def finish(self, found: Stat, content: str) -> ShardState:
+        """Declares the index complete, after the ``with`` block."""
+        state = ShardState(
+            size=found.size, stamp=found.stamp, content=content, rows=self.rows, chars=self.chars, bytes=self.bytes
+        )
+        write_file(self._path + ".json", msgspec.json.encode(state))
+        return state
+
+
+def current(dataset: Dataset, shard: str) -> ShardState | None:
+    """The state of a shard as indexed, if it has not changed since by the quick test."""
+    path = join(dataset.bookkeeping, "rows", shard)
+    if not exists(path + ".json"):
+        return None
+    try:
+        with open(path + ".json", "rb") as stream:
+            state = msgspec.json.decode(stream.read(), type=ShardState)
+    except (msgspec.DecodeError, OSError):
+        return None
+    found = stat(dataset.shard_path(shard))
+    binary = stat(path + ".bin")
+    if found != Stat(state.size, state.stamp) or not binary or binary.size != state.rows * _ROW.size:
+        return None
+    return state
+
+
+def ensure(dataset: Dataset, shard: str, max_bytes: int) -> ShardState:
+    """The state of a shard; it is read and indexed if that has not been done, or it has changed.
+
+    Raises:
+        DataError: if a row is not a document.
+    """
+    return current(dataset, shard) or build(dataset, shard, max_bytes)
+
+
+def build(dataset: Dataset, shard: str, max_bytes: int) -> ShardState:
+    """Reads a shard and writes its row index."""
+    path = dataset.shard_path(shard)
+    before = stat(path)
+    with RowIndexOutput(dataset, shard) as index, Lines(path, max_bytes, digest=True) as lines:
+        rows = Rows(lines, DOCUMENT_DECODER, path)
+        offset = 0
+        for row, line in rows:
+            to_document(row, rows)
+            index.add(row, offset)
+            offset += len(line) + 1
+    if before is None or stat(path) != before:
+        raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=path)
+    return index.finish(before, lines.content or "")
+
+
+def read(dataset: Dataset, shard: str, rows: int = 1 << 20) -> "Iterator[np.ndarray]":
+    """The row index in blocks: structured arrays with fields ``hash chars bytes offset``."""
+    import numpy as np
+
+    kind = np.dtype([("hash", "<u8"), ("chars", "<u4"), ("bytes", "<u4"), ("offset", "<u8")])
+    with open(join(dataset.bookkeeping, "rows", shard) + ".bin", "rb") as stream:
+        while block := stream.read(rows * kind.itemsize):
+            yield np.frombuffer(block, dtype=kind)

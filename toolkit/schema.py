@@ -1,0 +1,266 @@
+"""The types of attribute values: declared by taggers, kept on disk with a set, checked by rules, used to decode.
+
+One small closed algebra, so that a rule over a set can be checked where its tagger is not installed:
+
+    bool  int  float  str  span  any
+    {"list": T}                    a list
+    {"map": T}                     an object with open keys
+    {"object": {"field": T, …}}    an object with exactly these fields
+    {"nullable": T}                T or null
+
+``int`` is accepted where ``float`` is expected. A span is ``[start, end, score]``.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import msgspec.inspect as mi
+
+from toolkit.documents import Span
+from toolkit.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A type of the algebra.
+
+    Attributes:
+        kind: ``bool int float str span any list map object nullable null never``; ``null`` and ``never`` (of the
+            elements of lists that are all empty) only arise when types are inferred from values, and in expressions.
+        item: of a list, map or nullable.
+        fields: of an object, in order.
+    """
+
+    kind: str
+    item: Type | None = None
+    fields: tuple[tuple[str, Type], ...] = field(default=())
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "list" | "map":
+                return f"{self.kind}[{self.item}]"
+            case "nullable":
+                return f"{self.item} | null"
+            case "object":
+                return "{" + ", ".join(f"{name}: {type_}" for name, type_ in self.fields) + "}"
+        return self.kind
+
+    def get(self, name: str) -> Type | None:
+        """The type of a field of an object."""
+        return dict(self.fields).get(name)
+
+
+BOOL, INT, FLOAT, STR, SPAN, ANY, NULL, NEVER = (
+    Type(kind) for kind in ("bool", "int", "float", "str", "span", "any", "null", "never")
+)
+SPANS = Type("list", SPAN)
+
+
+def list_of(item: Type) -> Type:
+    return Type("list", item)
+
+
+def nullable(item: Type) -> Type:
+    return item if item.kind in ("nullable", "any", "null") else Type("nullable", item)
+
+
+def from_annotation(annotation: Any, where: str) -> Type:
+    """The type that a Python annotation declares (what msgspec understands, less unions other than ``| None``)."""
+    if annotation is None:
+        raise ConfigError(f"{where}: expected a declared value type, got none: annotate what `tag` returns")
+    return _from_info(mi.type_info(annotation), where)
+
+
+def _from_info(info: mi.Type, where: str) -> Type:
+    match info:
+        case mi.Metadata():
+            return _from_info(info.type, where)
+        case mi.BoolType():
+            return BOOL
+        case mi.IntType():
+            return INT
+        case mi.FloatType():
+            return FLOAT
+        case mi.StrType() | mi.LiteralType():
+            return STR
+        case mi.AnyType() | mi.RawType():
+            return ANY
+        case mi.NamedTupleType() if info.cls is Span:
+            return SPAN
+        case mi.ListType() | mi.CollectionType() | mi.VarTupleType():
+            return list_of(_from_info(info.item_type, where))
+        case mi.DictType():
+            return Type("map", _from_info(info.value_type, where))
+        case mi.StructType() | mi.TypedDictType() | mi.DataclassType():
+            return Type("object", fields=tuple((f.encode_name, _from_info(f.type, where)) for f in info.fields))
+        case mi.UnionType():
+            some = [t for t in info.types if not isinstance(t, mi.NoneType)]
+            if len(some) == 1 and len(info.types) == 2:
+                return nullable(_from_info(some[0], where))
+    raise ConfigError(
+        f"{where}: expected bool, int, float, str, Span, list, dict, Struct or `| None`, got {type(info).__name__}"
+    )
+
+
+def to_json(type_: Type) -> Any:
+    """The form on disk, shown in this module's docstring."""
+    match type_.kind:
+        case "list" | "map" | "nullable":
+            assert type_.item
+            return {type_.kind: to_json(type_.item)}
+        case "object":
+            return {"object": {name: to_json(t) for name, t in type_.fields}}
+    return type_.kind
+
+
+def from_json(value: Any) -> Type:
+    """Reads the form on disk.
+
+    Raises:
+        ValueError: if it is not of that form.
+    """
+    if isinstance(value, str) and value in ("bool", "int", "float", "str", "span", "any", "null", "never"):
+        return Type(value)
+    if isinstance(value, dict) and len(value) == 1:
+        ((kind, inner),) = value.items()
+        if kind in ("list", "map", "nullable"):
+            return Type(kind, from_json(inner))
+        if kind == "object" and isinstance(inner, dict):
+            return Type("object", fields=tuple((name, from_json(t)) for name, t in inner.items()))
+    raise ValueError(f"expected an attribute type, got {value!r}")
+
+
+def to_python(type_: Type) -> Any:
+    """The msgspec type that decodes values of this type.
+
+    Objects become Structs whose attributes are `field_name` of the keys; what is unknown is ignored, what is missing
+    is an error.
+    """
+    match type_.kind:
+        case "bool":
+            return bool
+        case "int":
+            return int
+        case "float":
+            return float
+        case "str":
+            return str
+        case "span":
+            return Span
+        case "null":
+            return None
+        case "list":
+            assert type_.item
+            return list[to_python(type_.item)]  # type: ignore[misc]  # built at run time, msgspec reads it
+        case "map":
+            assert type_.item
+            return dict[str, to_python(type_.item)]  # type: ignore[misc]
+        case "nullable":
+            assert type_.item
+            return to_python(type_.item) | None
+        case "object":
+            return struct_of({name: to_python(t) for name, t in type_.fields})
+    return Any
+
+
+def struct_of(fields: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> type[msgspec.Struct]:
+    """A Struct for these JSON keys; its attributes are named by `field_name`."""
+    defaults = defaults or {}
+    rename = {field_name(key): key for key in fields}
+    definition: list[Any] = [(field_name(key), t) for key, t in fields.items() if key not in defaults]
+    definition += [(field_name(key), fields[key], value) for key, value in defaults.items() if key in fields]
+    return msgspec.defstruct("Value", definition, rename=rename, frozen=True, gc=False)
+
+
+def field_name(key: str) -> str:
+    """A Python identifier for a JSON key, the key itself where that is one."""
+    if key.isidentifier() and not keyword.iskeyword(key) and not key.startswith("_"):
+        return key
+    return "x_" + key.encode().hex()
+
+
+def infer(value: Any) -> Type:
+    """The narrowest type that holds a decoded JSON value; `[int, int, number]` in a list is read as a span."""
+    match value:
+        case None:
+            return NULL
+        case bool():
+            return BOOL
+        case int():
+            return INT
+        case float():
+            return FLOAT
+        case str():
+            return STR
+        case [int(), int(), int() | float()] if not any(isinstance(x, bool) for x in value):
+            return SPAN
+        case list():
+            item = NEVER
+            for element in value:
+                item = union(item, infer(element))
+            return list_of(item)
+        case dict():
+            return Type("object", fields=tuple((str(key), infer(element)) for key, element in value.items()))
+    return ANY
+
+
+def union(a: Type, b: Type) -> Type:
+    """The narrowest type that holds the values of both; `any` where there is none."""
+    if a == b or b.kind == "never":
+        return a
+    if a.kind == "never":
+        return b
+    if a.kind == "null" or b.kind == "null":
+        return nullable(b if a.kind == "null" else a)
+    if a.kind == "nullable" or b.kind == "nullable":
+        return nullable(union(a.item or a if a.kind == "nullable" else a, b.item or b if b.kind == "nullable" else b))
+    if {a.kind, b.kind} == {"int", "float"}:
+        return FLOAT
+    if a.kind == b.kind and a.kind in ("list", "map"):
+        assert a.item
+        assert b.item
+        return Type(a.kind, union(a.item, b.item))
+    if a.kind == b.kind == "object":
+        left, right = dict(a.fields), dict(b.fields)
+        if left.keys() == right.keys():
+            return Type("object", fields=tuple((name, union(t, right[name])) for name, t in a.fields))
+        values = NEVER
+        for t in (*left.values(), *right.values()):
+            values = union(values, t)
+        return Type("map", values)
+    if {a.kind, b.kind} == {"object", "map"}:
+        map_, object_ = (a, b) if a.kind == "map" else (b, a)
+        values = map_.item or ANY
+        for _, t in object_.fields:
+            values = union(values, t)
+        return Type("map", values)
+    if {a.kind, b.kind} == {"list", "span"}:
+        return list_of(FLOAT if (a.item or b.item) in (INT, FLOAT) else ANY)
+    return ANY
+
+
+def fits(declared: Type, wanted: Type) -> bool:
+    """Whether values of the declared type can be given where the wanted type is expected.
+
+    An object may have more fields than are wanted.
+    """
+    if declared in (wanted, NEVER) or ANY in (declared, wanted):
+        return True
+    if wanted.kind == "nullable":
+        assert wanted.item
+        inner = declared.item if declared.kind == "nullable" else declared
+        return inner is not None and (inner.kind == "null" or fits(inner, wanted.item))
+    if declared.kind == "int" and wanted.kind == "float":
+        return True
+    if declared.kind == wanted.kind and declared.kind in ("list", "map"):
+        assert declared.item
+        assert wanted.item
+        return fits(declared.item, wanted.item)
+    if declared.kind == wanted.kind == "object":
+        return all((t := declared.get(name)) is not None and fits(t, want) for name, want in wanted.fields)
+    return False

@@ -1,0 +1,440 @@
+"""Bytes in and out: compression, atomic outputs, lines.
+
+Reading:   file or URL ──smart_open──> stored bytes ──isal / zstd──> bytes ──split──> lines
+Writing:   rows ──gather──> blocks ──isal / zlib-ng──> gzip members ──> hidden temporary ──fsync, rename──> file
+
+What we write is a sequence of gzip members of about `BLOCK` uncompressed bytes, cut at line ends. Any gzip reader takes
+it as one file; for us it means that blocks can be compressed in parallel to the same bytes, copied without being
+inflated, and read from the middle. gzip headers carry no name and no time, and the compressor sees each block whole,
+because its output depends on how it is fed.
+"""
+
+import hashlib
+import io
+import itertools
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import IO, Any, Self, cast
+
+import xxhash
+
+from toolkit.errors import DataError, MissingExtra
+from toolkit.paths import Stat, stat
+
+BLOCK = 1 << 20
+"""Uncompressed bytes after which a gzip member ends: small enough to jump into, large enough to compress well."""
+
+READ = 1 << 20
+"""Bytes asked for at a time."""
+
+
+# --- compression ------------------------------------------------------------------------------------------------------
+
+
+def compress_fast(data: bytes) -> bytes:
+    """One gzip member by igzip at level 2: ~10 times as fast as zlib level 6, ~12 % larger. For intermediates."""
+    from isal import igzip_lib
+
+    return igzip_lib.compress(data, level=2, flag=igzip_lib.COMP_GZIP)
+
+
+def compress_small(data: bytes) -> bytes:
+    """One gzip member by zlib-ng at level 6: the size of zlib level 6 in less than half its time. For releases."""
+    from zlib_ng import zlib_ng
+
+    return zlib_ng.compress(data, 6, 31)
+
+
+def compress_zstd(data: bytes) -> bytes:
+    """One zstd frame at level 3."""
+    return cast("bytes", _zstd().compress(data, 3))
+
+
+def compress_not(data: bytes) -> bytes:
+    return data
+
+
+COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": compress_small,
+    "gzip-fast": compress_fast,
+    "zstd": compress_zstd,
+    "none": compress_not,
+}
+"""By the name used in configurations. All give output that can be concatenated."""
+
+
+def decompress(data: bytes, compression: str) -> bytes:
+    """The inverse of `COMPRESSORS`, of one member."""
+    if compression == "none":
+        return data
+    if compression == "zstd":
+        return cast("bytes", _zstd().decompress(data))
+    from isal import igzip
+
+    return cast("bytes", igzip.decompress(data))  # type: ignore[no-untyped-call]
+
+
+def compressor_for(path: str) -> Callable[[bytes], bytes]:
+    """The compressor for intermediates with this suffix."""
+    return compress_fast if path.endswith(".gz") else compress_zstd if path.endswith(".zst") else compress_not
+
+
+def _zstd() -> Any:
+    try:
+        from compression import zstd  # type: ignore[import-not-found,unused-ignore]  # Python 3.14
+
+        return zstd
+    except ImportError:
+        try:
+            from backports import zstd as backport
+        except ImportError:
+            raise MissingExtra("zstd files need the package backports.zstd: pip install backports.zstd") from None
+        return backport
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def open_stored(path: str) -> IO[bytes]:
+    """The bytes as stored, not decompressed. Closed by ``with``.
+
+    Raises:
+        DataError: if there is no such file or it may not be read.
+    """
+    import smart_open
+
+    try:
+        return cast("IO[bytes]", smart_open.open(path, "rb", compression="disable"))
+    except OSError as error:
+        raise DataError(f"expected a readable file, got {error.strerror or error}", path=path) from None
+
+
+def open_decompressed(path: str, stored: IO[bytes]) -> IO[bytes]:
+    """A stream of the decompressed bytes; by suffix, checked against the first bytes of the file.
+
+    Concatenated members and frames are read whole.
+
+    Raises:
+        DataError: if the suffix lies, or a compressed file is empty.
+    """
+    buffered = io.BufferedReader(cast("io.RawIOBase", stored), READ)
+    magic = buffered.peek(4)[:4]
+    is_gzip, is_zstd = magic[:2] == b"\x1f\x8b", magic == b"\x28\xb5\x2f\xfd"
+    if path.endswith(".gz"):
+        if not is_gzip:
+            raise DataError("expected gzip data by the suffix, got " + _what(magic), path=path)
+        from isal import igzip
+
+        return cast("IO[bytes]", igzip.IGzipFile(fileobj=buffered, mode="rb"))  # type: ignore[no-untyped-call]
+    if path.endswith((".zst", ".zstd")):
+        if not is_zstd:
+            raise DataError("expected zstd data by the suffix, got " + _what(magic), path=path)
+        return cast("IO[bytes]", _zstd().open(buffered, "rb"))
+    if is_gzip or is_zstd:
+        raise DataError(
+            f"expected plain data by the suffix, got {'gzip' if is_gzip else 'zstd'} data; rename it", path=path
+        )
+    return buffered
+
+
+def _what(magic: bytes) -> str:
+    return f"data that begins with {magic!r}" if magic else "an empty file"
+
+
+class Decompressed(io.RawIOBase):
+    """The decompressed bytes of a file; damage becomes a DataError that names the file. A context manager.
+
+    Raises:
+        DataError: if there is no such file, its suffix lies, or (while it is read) it is damaged or truncated.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = path
+        self._stored = open_stored(path)
+        try:
+            self._stream = open_decompressed(path, self._stored)
+        except BaseException:
+            self._stored.close()
+            raise
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Up to so many bytes; empty at the end."""
+        try:
+            return self._stream.read(size)
+        except Exception as error:
+            if explained := explain_damage(error):
+                raise DataError(explained, path=self.path) from None
+            raise
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+            self._stored.close()
+        super().close()
+
+
+def explain_damage(error: BaseException) -> str | None:
+    """What a decompressor's error means to the owner of the file; None if it is something else."""
+    if isinstance(error, EOFError):
+        return "expected the end of the compressed data, got the end of the file: it is truncated"
+    name = type(error).__name__
+    if name in ("BadGzipFile", "IsalError", "ZstdError") or type(error).__module__.startswith(("zlib", "isal")):
+        return f"expected sound compressed data, got {error}"
+    return None
+
+
+class Lines(Iterator[bytes]):
+    r"""The lines of a file, without ``\n``; memory is bounded by the longest line.
+
+    A context manager. A damaged or truncated file raises a DataError that names the line at which it ends.
+
+    Args:
+        path: a file, decompressed by its suffix.
+        max_bytes: a longer line is an error.
+        digest: whether to compute `content`.
+
+    Attributes:
+        number: lines given so far.
+        size: uncompressed bytes given so far, line ends included.
+        content: xxh3-128 (hex) of the uncompressed bytes, once all lines are read, if asked for.
+        ended: whether the last line had its line end.
+    """
+
+    def __init__(self, path: str, max_bytes: int, *, digest: bool = False) -> None:
+        self.path = path
+        self.number = 0
+        self.size = 0
+        self.content: str | None = None
+        self.ended = True
+        self._max = max_bytes
+        self._hash = xxhash.xxh3_128() if digest else None
+        self._pending: Iterator[bytes] = iter(())
+
+    def __enter__(self) -> Self:
+        self._stream = Decompressed(self.path)
+        self._blocks = self._split()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+    def __next__(self) -> bytes:
+        for line in self._pending:
+            self.number += 1
+            return line
+        for block in self._blocks:
+            self._pending = iter(block)
+            return next(self)
+        raise StopIteration
+
+    def _split(self) -> Iterator[list[bytes]]:
+        rest: list[bytes] = []
+        held = 0
+        while block := self._read():
+            if self._hash:
+                self._hash.update(block)
+            self.size += len(block)
+            lines = block.split(b"\n")
+            if len(lines) == 1:
+                rest.append(block)
+                held += len(block)
+                self._check(held)
+                continue
+            lines[0] = b"".join((*rest, lines[0]))
+            last = lines.pop()
+            rest, held = [last], len(last)
+            if max(map(len, lines)) > self._max:
+                self._check(max(map(len, lines)), next(i for i, line in enumerate(lines) if len(line) > self._max))
+            yield lines
+        if held:
+            self.ended = False
+            yield [b"".join(rest)]
+        if self._hash:
+            self.content = self._hash.hexdigest()
+
+    def _check(self, size: int, offset: int = 0) -> None:
+        if size > self._max:
+            raise DataError(
+                f"expected a line of at most {self._max:,} bytes, got a longer one; raise `max_document_bytes`",
+                path=self.path,
+                line=self.number + 1 + offset,
+            )
+
+    def _read(self) -> bytes:
+        try:
+            return self._stream.read(READ)
+        except DataError as error:
+            raise DataError(error.message, path=self.path, line=self.number + 1) from None
+
+
+def content_digest(path: str) -> str:
+    """xxh3-128 (hex) of the uncompressed bytes of a file."""
+    digest = xxhash.xxh3_128()
+    with Decompressed(path) as stream:
+        while block := stream.read(READ):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def read_bytes(path: str) -> bytes:
+    """A whole small file, decompressed by its suffix."""
+    with Decompressed(path) as stream:
+        return stream.read()
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+_attempts = itertools.count()
+_attempts_lock = threading.Lock()
+
+
+def temporary_name(path: str) -> str:
+    """A hidden name beside the path, unique to this attempt: ``.<name>.<host>.<pid>.<n>.tmp``."""
+    folder, _, name = path.rpartition("/")
+    with _attempts_lock:
+        n = next(_attempts)
+    unique = f".{name}.{os.uname().nodename.replace('.', '-')}.{os.getpid()}.{n}.tmp"
+    return f"{folder}/{unique}" if folder or path.startswith("/") else unique
+
+
+class Output:
+    """A file that appears under its name complete or not at all: ``with Output(path) as out: out.write(…)``.
+
+    Leaving the block normally syncs and renames; leaving it by an exception deletes what was written.
+
+    Attributes:
+        size: bytes written so far, hence the offset of the next.
+        sha256: hex, of the bytes as stored, after the block.
+        stat: of the finished file, after the block.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.size = 0
+        self.sha256 = ""
+        self.stat = Stat(0, "")
+        self._hash = hashlib.sha256()
+
+    def __enter__(self) -> Self:
+        folder = os.path.dirname(self.path)
+        if folder:
+            os.makedirs(folder, exist_ok=True)
+        self._temporary = temporary_name(self.path)
+        self._file = open(self._temporary, "wb")  # closed in __exit__
+        return self
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+        self._hash.update(data)
+        self.size += len(data)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        try:
+            if kind is not None:
+                return
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            os.replace(self._temporary, self.path)
+            sync_folder(os.path.dirname(self.path))
+            self.sha256 = self._hash.hexdigest()
+            self.stat = stat(self.path) or Stat(self.size, "")
+        finally:
+            self._file.close()
+            if os.path.exists(self._temporary):
+                os.unlink(self._temporary)
+
+
+class RowOutput(Output):
+    """An output of rows, compressed by suffix in blocks cut at line ends.
+
+    Attributes:
+        content: xxh3-128 (hex) of the uncompressed bytes so far.
+        content_size: uncompressed bytes so far.
+        rows: rows so far.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.rows = 0
+        self.content_size = 0
+        self._compress = compressor_for(path)
+        self._block: list[bytes] = []
+        self._held = 0
+        self._content = xxhash.xxh3_128()
+
+    @property
+    def content(self) -> str:
+        return self._content.hexdigest()
+
+    def write_row(self, row: bytes) -> None:
+        r"""Appends a row; ``\n`` is added."""
+        self._block.append(row)
+        self._held += len(row) + 1
+        self.rows += 1
+        if self._held >= BLOCK:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._block.append(b"")
+        data = b"\n".join(self._block)
+        self._content.update(data)
+        self.content_size += len(data)
+        self.write(self._compress(data))
+        self._block, self._held = [], 0
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        try:
+            if kind is None and (self._block or not self.rows):
+                if self.rows:
+                    self._flush()
+                else:
+                    self.write(self._compress(b""))
+        except BaseException as failure:
+            super().__exit__(type(failure), failure, tb)
+            raise
+        super().__exit__(kind, error, tb)
+
+
+def write_file(path: str, data: bytes) -> Stat:
+    """Writes a small file atomically."""
+    with Output(path) as out:
+        out.write(data)
+    return out.stat
+
+
+def sync_folder(folder: str) -> None:
+    """Makes a rename in the folder durable."""
+    descriptor = os.open(folder or ".", os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# --- sizes ------------------------------------------------------------------------------------------------------------
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+
+
+class Size(int):
+    """A number of bytes, written ``500``, ``500 MB`` (10^6) or ``64 MiB`` (2^20) in a configuration."""
+
+    @classmethod
+    def parse(cls, value: object) -> "Size":
+        """Raises ValueError for what is neither."""
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return cls(value)
+        if isinstance(value, str) and (m := re.fullmatch(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", value)):
+            unit = _UNITS.get(m[2].upper())
+            if unit and (size := int(float(m[1].replace("_", "")) * unit)) > 0:
+                return cls(size)
+        raise ValueError(f"expected a size such as 1000000, 500 MB or 64 MiB, got {value!r}")

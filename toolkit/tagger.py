@@ -1,0 +1,151 @@
+"""What a tagger is.
+
+A tagger is its configuration: a frozen Struct whose fields are its options. Parts of a tagger's file, in order:
+source, one sentence and the edge cases, examples, options, ``tag``. It imports ``from toolkit`` and nothing else of ours.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from toolkit import models, schema
+from toolkit.config import FROZEN
+from toolkit.documents import Document
+from toolkit.errors import ConfigError
+from toolkit.plugins import Kind
+
+
+@dataclass(frozen=True)
+class Example:
+    """An example that is documentation and test.
+
+    Attributes:
+        text: of the document.
+        value: what the tagger gives with the options; compared as JSON.
+        options: of the tagger.
+        attributes: values given for the attributes that it reads, by option name.
+        metadata: of the document.
+    """
+
+    text: str
+    value: Any
+    options: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    key: str
+    type: Any
+
+
+def Attribute(key: str, type: Any) -> msgspec.Meta:  # noqa: N802  # reads as a type in annotations
+    """Marks an option that names an attribute of another set, written ``SET[.KEY[.field]]`` in the configuration.
+
+    ``lines: Annotated[str, Attribute("line_language", list[Prediction | None])]``; in ``tag`` the value is
+    ``document.attribute(self.lines)``.
+
+    Args:
+        key: the key when the configuration names only the set.
+        type: what the values are decoded to; the set's declared type must fit it.
+    """
+    return msgspec.Meta(extra={"attribute": _Wanted(key, type)})
+
+
+class Tagger(msgspec.Struct, dict=True, **FROZEN):
+    """Computes one attribute of a document: extend it, annotate what ``tag`` returns, give examples.
+
+    The annotation of ``tag``'s result is the declared type of the values: bool, int, float, str, `Span`, and lists,
+    dicts, Structs and ``| None`` of them.
+    """
+
+    VERSION: ClassVar[str] = "1"
+    """Part of the recorded settings; change it whenever values change."""
+
+    EXAMPLES: ClassVar[Sequence[Example]] = ()
+
+    def tag(self, document: Document) -> Any:
+        """The attribute's value for one document."""
+        raise NotImplementedError(type(self).__name__)
+
+    def tag_batch(self, documents: Sequence[Document]) -> list[Any]:
+        """The values for some documents, in order. Override it where a batch is faster."""
+        return [self.tag(document) for document in documents]
+
+
+TAGGERS: Kind[Tagger] = Kind("tagger", "taggers", "toolkit.taggers", Tagger)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """An attribute that a tagger reads.
+
+    Attributes:
+        option: of the tagger, that names it.
+        text: the option's value, ``SET[.KEY[.field]]``.
+        set, key: where the value is.
+        path: fields inside the value.
+        type: what the tagger decodes it to.
+    """
+
+    option: str
+    text: str
+    set: str
+    key: str
+    path: tuple[str, ...]
+    type: Any
+
+
+def value_type(tagger: type[Tagger]) -> schema.Type:
+    """The declared type of a tagger's values."""
+    return schema.from_annotation(value_annotation(tagger), f"tagger {tagger.__name__}")
+
+
+def value_annotation(tagger: type[Tagger]) -> Any:
+    """The Python annotation of what ``tag`` returns."""
+    return get_type_hints(tagger.tag, include_extras=True).get("return")
+
+
+def _markers(tagger: type[Tagger], name: str) -> dict[str, Any]:
+    found = {}
+    for option, hint in get_type_hints(tagger, include_extras=True).items():
+        for annotated in (hint, *get_args(hint)):
+            if get_origin(annotated) is Annotated:
+                for meta in annotated.__metadata__:
+                    if isinstance(meta, msgspec.Meta) and name in (meta.extra or {}):
+                        found[option] = (meta.extra or {})[name]
+    return found
+
+
+def references(tagger: Tagger) -> list[Reference]:
+    """The attributes that a configured tagger reads.
+
+    Raises:
+        ConfigError: if an option is not ``SET[.KEY[.field]]``.
+    """
+    found = []
+    for option, wanted in _markers(type(tagger), "attribute").items():
+        text = getattr(tagger, option)
+        if text is None:
+            continue
+        set_name, *rest = str(text).split(".")
+        if not set_name or not all(rest):
+            raise ConfigError(f"{option}: expected SET[.KEY[.field]], got {text!r}")
+        found.append(Reference(option, text, set_name, rest[0] if rest else wanted.key, tuple(rest[1:]), wanted.type))
+    return found
+
+
+def model_options(tagger: Tagger) -> dict[str, str]:
+    """The options of a tagger that name model files, with their values."""
+    values = {option: getattr(tagger, option) for option in _markers(type(tagger), "model")}
+    return {option: value for option, value in values.items() if value is not None}
+
+
+def settings(tagger: Tagger, reference: str, key: str) -> dict[str, Any]:
+    """What determines a tagger's values, as it is recorded: models by digest, so that a moved file changes nothing."""
+    options = msgspec.to_builtins(tagger)
+    digests = {option: {"sha256": models.digest(model)} for option, model in model_options(tagger).items()}
+    return {"tagger": reference, "as": key, "version": tagger.VERSION, "options": options | digests}

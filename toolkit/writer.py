@@ -1,0 +1,119 @@
+"""What an output format is.
+
+A writer *is* its configuration: a frozen Struct whose fields are its options. It turns one document into labelled
+bytes; the engine groups them by label, compresses, cuts into parts, and writes.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import msgspec
+
+from toolkit.config import FROZEN
+from toolkit.documents import Document
+from toolkit.errors import ConfigError, DataError
+from toolkit.plugins import Kind
+
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An attribute that a writer takes.
+
+    Attributes:
+        path: ``KEY[.field…]`` among the attributes of the mix; what the option holds.
+        type: a msgspec type that the value is decoded to.
+        not_null: whether a null must have been ruled out before (for the dotted path given here, relative to the
+            value), because the format has no place for it.
+    """
+
+    path: str
+    type: Any
+    not_null: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """What a mix knows of a document besides the document itself.
+
+    Attributes:
+        values: the attributes that the writer wants, by option name.
+        annotations: what `annotate` rules have added, in the order of the rules.
+        attributes: all attributes of the mix as JSON texts by key, if the writer `takes_all`; else None.
+        counts: add here what the format leaves out, or has no place for; the end of the mix shows it.
+    """
+
+    values: Mapping[str, Any]
+    annotations: list[str]
+    attributes: dict[str, msgspec.Raw] | None = None
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+class Writer(msgspec.Struct, dict=True, **FROZEN):
+    """Encodes documents in an output format: extend it."""
+
+    VERSION: ClassVar[str] = "1"
+    """Part of the recorded settings; change it whenever the bytes change."""
+
+    SUFFIX: ClassVar[str] = ".jsonl"
+    """Of parts, before that of the compression."""
+
+    def wants(self) -> dict[str, Wanted]:
+        """The attributes that it takes, by option name."""
+        return {}
+
+    def takes_all(self) -> bool:
+        """Whether it takes the JSON texts of all attributes."""
+        return False
+
+    def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
+        r"""The document's bytes, each with the label of the output that they go to.
+
+        The bytes of a label are concatenated as they are, so they end in ``\n``; output is cut between them.
+        """
+        raise NotImplementedError(type(self).__name__)
+
+    def stem(self, label: str) -> str:
+        """Path of a label's output below the output folder, without suffix and part number."""
+        return f"{label}/{label}"
+
+    def checksums(self, label: str) -> str:
+        """Path of a label's checksum file below the output folder."""
+        return f"{self.stem(label)}_sha256.txt"
+
+    def check(self, line: bytes) -> str | None:
+        """What is wrong with a line of output, ``expected …, got …``; None if nothing."""
+        return None
+
+
+WRITERS: Kind[Writer] = Kind("output format", "mixers", "toolkit.writers", Writer)
+
+
+def part_name(stem: str, suffix: str, number: int, parts: int) -> str:
+    """``en/en.jsonl.gz`` if there is one part, else ``en/en_part_1.jsonl.gz``, numbered from 1."""
+    return f"{stem}{suffix}" if parts == 1 else f"{stem}_part_{number}{suffix}"
+
+
+def check_label(label: str) -> str:
+    """The label, if it is one that cannot lead out of the output folder.
+
+    Raises:
+        DataError: if it is not letters, digits, ``_ . -``, beginning with a letter or digit.
+    """
+    if not _LABEL.fullmatch(label):
+        raise DataError(
+            f"expected a label of letters, digits, _ . and - that begins with one of the first two, got {label!r}"
+        )
+    return label
+
+
+def find_writer(reference: str, where: str) -> type[Writer]:
+    """The class of an output format."""
+    try:
+        return WRITERS.find(reference)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
