@@ -15,6 +15,15 @@ COMMANDS = {
     "ingest": "make documents from WET, OSCAR, Dolma, JSON Lines or text files",
     "tag": "compute attributes of documents",
     "mix": "join documents and attributes under rules, and write an output format",
+    "validate": "check documents, attribute sets and outputs",
+    "head": "show documents joined with their attributes",
+    "features": "print how Hugging Face datasets reads an OSCAR output",
+}
+
+EXAMPLES = {
+    "validate": "toolkit validate data/quickstart/oscar --first 100",
+    "head": "toolkit head data/quickstart/documents/cc/sample-00000.jsonl.gz -n 1",
+    "features": "toolkit features data/quickstart/oscar",
 }
 
 
@@ -32,25 +41,42 @@ def parser() -> argparse.ArgumentParser:
             name,
             help=help_,
             description=help_[0].upper() + help_[1:] + ".",
-            epilog=f"Example: toolkit {name} -c configs/quickstart.yaml processes=2",
+            epilog=f"Example: {EXAMPLES.get(name, f'toolkit {name} -c configs/quickstart.yaml processes=2')}",
         )
-        _add_common(command)
+        if name in EXAMPLES:
+            _add_look(command, name)
+        else:
+            _add_work(command)
+        command.add_argument("--limit", type=_positive, metavar="N", help="only the first N shards (or inputs)")
+        command.add_argument("--json", action="store_true", help="results as JSON on standard output")
+        command.add_argument("--quiet", action="store_true", help="no progress on standard error")
+        command.add_argument("--debug", action="store_true", help="tracebacks of failures")
     return top
 
 
-def _add_common(command: argparse.ArgumentParser) -> None:
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
+def _add_work(command: argparse.ArgumentParser) -> None:
     command.add_argument("-c", "--config", required=True, metavar="FILE", help="configuration (YAML)")
-    command.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="settings that override the file's")
+    command.add_argument("arguments", nargs="*", metavar="KEY=VALUE", help="settings that override the file's")
     command.add_argument("--dry-run", action="store_true", help="print the settings and the plan, write nothing")
     command.add_argument("--overwrite", action="store_true", help="replace what was made with other settings")
-    command.add_argument("--limit", type=int, metavar="N", help="only the first N shards")
-    _add_output(command)
 
 
-def _add_output(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--json", action="store_true", help="results as JSON on standard output")
-    command.add_argument("--quiet", action="store_true", help="no progress on standard error")
-    command.add_argument("--debug", action="store_true", help="tracebacks of failures")
+def _add_look(command: argparse.ArgumentParser, name: str) -> None:
+    what = {"validate": "datasets, outputs or files", "head": "a shard", "features": "an output"}[name]
+    command.add_argument("-c", "--config", metavar="FILE", help="configuration (YAML), if no path is given")
+    command.add_argument("arguments", nargs="*", metavar="PATH | KEY=VALUE", help=f"{what}, or settings with -c")
+    if name == "head":
+        command.add_argument("-n", dest="count", type=_positive, default=3, metavar="N", help="so many documents (3)")
+        command.add_argument("--id", metavar="ID", help="the document with this id")
+    else:
+        command.add_argument("--first", type=_positive, metavar="N", help="only the first N rows of each file")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -83,18 +109,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(parsed: argparse.Namespace) -> int:
+    import dataclasses
+    import os
+
     from toolkit.commands import Options, open_context
+    from toolkit.errors import ConfigError
 
     command = importlib.import_module(f"toolkit.commands.{parsed.command}")
+    given = vars(parsed)
+    overrides = [a for a in parsed.arguments if "=" in a and not os.path.exists(a)]
+    targets = [a for a in parsed.arguments if a not in overrides]
+    if targets and parsed.command not in EXAMPLES:
+        raise ConfigError(f"expected KEY=VALUE, got {targets[0]!r}")
+    if parsed.command in EXAMPLES and not targets and parsed.config is None:
+        raise ConfigError("expected a path, or a configuration (-c FILE)")
+    names = {field.name for field in dataclasses.fields(Options)}
     options = Options(
-        config=parsed.config,
-        overrides=tuple(parsed.overrides),
-        dry_run=parsed.dry_run,
-        overwrite=parsed.overwrite,
-        limit=parsed.limit,
-        json=parsed.json,
-        quiet=parsed.quiet,
-        debug=parsed.debug,
+        overrides=tuple(overrides), targets=tuple(targets), **{k: v for k, v in given.items() if k in names}
     )
     outcome = command.run(open_context(options))
     if parsed.json:

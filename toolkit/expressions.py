@@ -181,7 +181,6 @@ class _Checker:
             return self._field(node, type_, code, node.attr)
         hint = f': write get({ast.unparse(node.value)}, "{node.attr}", …)' if type_.kind == "map" else ""
         self._fail(node, f"expected an object with the field {node.attr}, got a value of type {type_}{hint}")
-        return None
 
     def _field(self, node: ast.expr, type_: Type, code: str, name: str) -> tuple[Type, str]:
         found = type_.get(name)
@@ -205,7 +204,6 @@ class _Checker:
         if type_ == ANY:
             return ANY, f"{code}[{index_code}]"
         self._fail(node, f"expected a list, a map or an object, got {type_} at {index}")
-        return None
 
     def _unaryop(self, node: ast.UnaryOp, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
         type_, code = self.value(node.operand, known, local)
@@ -216,7 +214,6 @@ class _Checker:
             self._expect(node.operand, type_, _NUMBERS)
             return type_, f"({'-' if isinstance(node.op, ast.USub) else '+'}{code})"
         self._fail(node, "expected not, + or -")
-        return None
 
     def _boolop(self, node: ast.BoolOp, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
         codes = []

@@ -1,7 +1,7 @@
 """What a tagger is.
 
 A tagger is its configuration: a frozen Struct whose fields are its options. Parts of a tagger's file, in order:
-source, one sentence and the edge cases, examples, options, ``tag``. It imports ``from toolkit`` and nothing else of ours.
+source, one sentence and the edge cases, examples, options, ``tag``. It imports ``from toolkit``, nothing else of ours.
 """
 
 from collections.abc import Mapping, Sequence

@@ -20,7 +20,7 @@ class Options:
     """What the command line says, for all commands.
 
     Attributes:
-        config: path of the configuration.
+        config: path of the configuration; None where a command can do without.
         overrides: ``key=value``.
         dry_run: show what would be done.
         overwrite: replace what was made with other settings.
@@ -28,9 +28,13 @@ class Options:
         json: results for machines.
         quiet: no progress.
         debug: tracebacks of failures.
+        targets: paths or shards.
+        first: at most so many rows of a file.
+        count: how many documents to show.
+        id: of the document to show.
     """
 
-    config: str
+    config: str | None = None
     overrides: tuple[str, ...] = ()
     dry_run: bool = False
     overwrite: bool = False
@@ -38,6 +42,10 @@ class Options:
     json: bool = False
     quiet: bool = False
     debug: bool = False
+    targets: tuple[str, ...] = ()
+    first: int | None = None
+    count: int = 3
+    id: str | None = None
 
 
 @dataclass
@@ -76,7 +84,7 @@ class Context:
     @property
     def folder(self) -> str:
         """Of the configuration, which included files are relative to."""
-        return os.path.dirname(self.options.config)
+        return os.path.dirname(self.options.config or "")
 
     def section(self, name: str) -> Source:
         """A section of the configuration.
@@ -131,7 +139,9 @@ class Context:
 
 
 def open_context(options: Options) -> Context:
-    """Reads the configuration."""
+    """Reads the configuration; without one, all settings have their defaults."""
+    if options.config is None:
+        return Context(options, Config(), Source({}))
     found, source = config.load_config(options.config, list(options.overrides))
     return Context(options, found, source)
 

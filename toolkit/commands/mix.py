@@ -209,7 +209,7 @@ def _manifest(
     return Manifest(
         digest=digest,
         toolkit=__version__,
-        settings={**settings.stage_settings(), "part_size": int(settings.output.part_size)},
+        settings=recorded_settings(settings),
         sets={joined.set: msgspec.to_builtins(joined.keys) for joined in sets},
         inputs=[
             publish.InputEntry(shard=shard, documents=s.documents, attributes=s.attributes, rows=s.rows)
@@ -226,6 +226,11 @@ def _manifest(
         parts=parts,
         files=publish.checksum_files(parts, settings.writer()),
     )
+
+
+def recorded_settings(settings: MixSettings) -> dict[str, Any]:
+    """The settings as the manifest holds them."""
+    return {**settings.stage_settings(), "part_size": int(settings.output.part_size)}
 
 
 def _failed(output: str, failed: list[str]) -> Outcome:

@@ -51,8 +51,10 @@ class Jsonl(Reader):
         for name in ("id", "text", "source", "added", "created", "metadata"):
             key, value = self._find(row, getattr(self.fields, name))
             found[name] = value
+            if key is None:
+                continue
             row.pop(key, None)
-            if key != name and name in row and key is not None:
+            if key != name and name in row:
                 raise msgspec.ValidationError(f"Expected one field {name}, got both {key} and {name}: map `{name}` too")
         if isinstance(found["id"], int) and not isinstance(found["id"], bool):
             found["id"] = str(found["id"])

@@ -1,0 +1,60 @@
+"""What all tests share: the command line in this process, the sample, and the larger data that may not be there."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolkit.cli import main
+
+ROOT = Path(__file__).parent.parent
+SHARED = ROOT.parent / "shared" / "data"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command line gave."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Run:
+    """``run("tag", "-c", path)``: exit status, standard output, standard error; usage errors are status 2."""
+
+    def call(*arguments: object) -> Ran:
+        capfd.readouterr()
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as exit_:
+            code = int(exit_.code or 0)
+        out, err = capfd.readouterr()
+        return Ran(code, out, err)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def sample() -> list[Path]:
+    """The WET files that ship with the project."""
+    return sorted((ROOT / "configs" / "sample").glob("*.warc.wet.gz"))
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Real data beside the project; tests that need it are skipped where it is not."""
+    if not SHARED.is_dir():
+        pytest.skip(f"no real data at {SHARED}")
+    return SHARED

@@ -1,0 +1,159 @@
+"""``toolkit validate``: are documents, attributes and outputs what they should be?"""
+
+import os
+
+from toolkit import rowindex, validating
+from toolkit.commands import Context, Outcome
+from toolkit.commands import mix as mix_command
+from toolkit.errors import ConfigError, ToolkitError
+from toolkit.executors import Task
+from toolkit.mixing import publish
+from toolkit.mixing import settings as mix_settings
+from toolkit.paths import Dataset, join
+from toolkit.validating import Work
+
+
+def run(context: Context) -> Outcome:
+    """Checks what the configuration, or the given paths, name. Any finding makes the exit status 1."""
+    targets = context.options.targets
+    findings: list[str] = []
+    checked: list[str] = []
+    if targets:
+        for target in targets:
+            findings += _check_target(context, target.rstrip("/"), checked)
+    else:
+        findings += _check_dataset(context, context.dataset, checked)
+        if context.has("mix"):
+            settings = mix_settings.read_section(context.section("mix"), context.folder)
+            if os.path.isdir(settings.output.path):
+                findings += _check_output(context, settings.output.path, checked)
+                findings += _check_current(context, settings)
+    text = "\n".join(findings)
+    text += ("\n\n" if findings else "") + f"checked {', '.join(checked)}: {len(findings)} findings"
+    return Outcome(text=text, data={"checked": checked, "findings": findings}, exit_code=1 if findings else 0)
+
+
+def _check_target(context: Context, target: str, checked: list[str]) -> list[str]:
+    if os.path.isdir(join(target, "documents")) and not publish.load_manifest(target):
+        return _check_dataset(context, Dataset(join(target, "documents"), join(target, "attributes")), checked)
+    if os.path.isdir(target) and validating.is_output(target):
+        return _check_output(context, target, checked)
+    if os.path.isdir(target):
+        return _check_dataset(context, Dataset(target, join(target, ".toolkit", "none")), checked)
+    if not os.path.isfile(target):
+        raise ConfigError(f"{target}: expected a dataset, an output or a file, got nothing there")
+    folder, name = os.path.split(target)
+    checked.append(target)
+    if _is_oscar(target):
+        work = Work(
+            kind="output", path=target, format="oscar", max_document_bytes=_limit(context), first=context.options.first
+        )
+    else:
+        work = Work(
+            kind="documents",
+            path=name,
+            dataset=Dataset(folder or ".", join(folder or ".", ".toolkit", "none")),
+            max_document_bytes=_limit(context),
+            first=context.options.first if context.options.first is not None else 1 << 60,
+        )
+    return _run(context, "validate", [work])
+
+
+def _is_oscar(path: str) -> bool:
+    from toolkit.streams import Lines
+
+    try:
+        with Lines(path, 1 << 30) as lines:
+            first = next(lines, b"")
+    except ToolkitError:
+        return False
+    return b'"content"' in first and b'"sentence_identifications"' in first
+
+
+def _limit(context: Context) -> int:
+    return context.config.max_document_bytes
+
+
+def _check_dataset(context: Context, dataset: Dataset, checked: list[str]) -> list[str]:
+    first = context.options.first
+    shards = context.limited(dataset.shards())
+    checked.append(f"{len(shards)} shards of {dataset.documents}")
+    findings = _run(
+        context,
+        "documents",
+        [
+            Work(kind="documents", path=s, dataset=dataset, max_document_bytes=_limit(context), first=first)
+            for s in shards
+        ],
+    )
+    for set_name in dataset.sets():
+        extra = [] if context.options.limit else validating.extra_files(dataset, set_name, shards)
+        works = [
+            Work(
+                kind="attributes",
+                path=shard,
+                dataset=dataset,
+                set=set_name,
+                max_document_bytes=_limit(context),
+                first=first,
+            )
+            for shard in [*shards, *extra]
+        ]
+        checked.append(f"the set {set_name}")
+        findings += _run(context, set_name, works)
+    if first is None:
+        findings += validating.check_ingested(dataset)
+        findings += validating.duplicates(dataset, shards)
+    return findings
+
+
+def _check_output(context: Context, folder: str, checked: list[str]) -> list[str]:
+    manifest = publish.load_manifest(folder)
+    files = validating.data_files(folder)
+    checked.append(f"{len(files)} files of {folder}")
+    format_, options = "oscar", {}
+    if manifest:
+        format_, options = manifest.settings["format"], manifest.settings["options"]
+    works = [
+        Work(
+            kind="output",
+            path=join(folder, path),
+            format=format_,
+            options=options,
+            max_document_bytes=_limit(context),
+            first=context.options.first,
+        )
+        for path in context.limited(files)
+    ]
+    findings = _run(context, "output", works, "files")
+    if context.options.first is None:
+        findings += validating.check_folder(folder)
+    return findings
+
+
+def _check_current(context: Context, settings: mix_settings.MixSettings) -> list[str]:
+    """Whether the output is what the configuration would make now."""
+    manifest = publish.load_manifest(settings.output.path)
+    if manifest is None:
+        return []
+    path = publish.manifest_path(settings.output.path)
+    if manifest.settings != mix_command.recorded_settings(settings):
+        return [f"{path}: expected the output of this configuration, got that of other settings; run `toolkit mix`"]
+    shards = context.dataset.shards()
+    if [entry.shard for entry in manifest.inputs] != [s for s in shards if s not in manifest.omitted]:
+        return [f"{path}: expected the output of the shards that there are now, got that of others; run `toolkit mix`"]
+    stale = []
+    for entry in manifest.inputs:
+        state = rowindex.current(context.dataset, entry.shard)
+        if state is not None and state.content != entry.documents:
+            stale.append(f"{path}: made from an earlier version of {entry.shard}; run `toolkit mix`")
+    return stale
+
+
+def _run(context: Context, what: str, works: list[Work], unit: str = "shards") -> list[str]:
+    results = context.run(what, validating.check_file, [Task(f"{w.set} {w.path}", w) for w in works], unit)
+    found: list[str] = []
+    for result in results:
+        found += result.value or []
+        found += [result.failure.message] if result.failure else []
+    return found

@@ -1,0 +1,428 @@
+"""Checks of what is on disk: documents, attribute sets, outputs. Findings are texts ``path:line: expected …, got …``.
+
+Each check reads one file (or index) and can run in a worker; none stops at the first finding.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from toolkit import records, rowindex, schema
+from toolkit.config import ConfigStruct, Source, convert
+from toolkit.documents import DOCUMENT_DECODER, Document, Rows, to_document
+from toolkit.errors import DataError, StaleError, ToolkitError
+from toolkit.ingesting import InputRecord
+from toolkit.mixing import publish
+from toolkit.paths import Dataset, exists, join, list_files, stat
+from toolkit.streams import READ, Lines, open_stored
+from toolkit.writer import WRITERS, Writer
+
+SHOWN = 20
+"""Findings of one file that are shown; the others are counted."""
+
+PARTITION = 1 << 24
+"""Row hashes held at a time when duplicates are looked for."""
+
+Report = Callable[[int, int], None]
+
+
+class Findings:
+    """Gathers findings about one file, and keeps the first ones."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.shown: list[str] = []
+
+    def add(self, finding: object) -> None:
+        self.count += 1
+        if len(self.shown) < SHOWN:
+            self.shown.append(str(finding))
+
+    def listed(self, path: str) -> list[str]:
+        """What is shown of them."""
+        more = self.count - len(self.shown)
+        return [*self.shown, f"{path}: {more:,} more findings"] if more else self.shown
+
+
+class Work(ConfigStruct):
+    """One file to check.
+
+    Attributes:
+        kind: ``documents``, ``attributes`` or ``output``.
+        path: relative to the dataset's root of that kind, or (output) the file.
+        set: of attributes.
+        format: of an output, with its options.
+        first: at most so many rows; then nothing is said about what comes after them.
+    """
+
+    kind: str
+    path: str
+    max_document_bytes: int
+    dataset: Dataset | None = None
+    set: str = ""
+    format: str = ""
+    options: dict[str, Any] = {}
+    first: int | None = None
+
+
+def check_file(work: Work, report: Report) -> list[str]:
+    """The findings about one file."""
+    findings = Findings()
+    try:
+        _CHECKS[work.kind](work, findings, report)
+    except ToolkitError as error:
+        findings.add(error)
+    return findings.listed(work.path)
+
+
+# --- documents and attributes -----------------------------------------------------------------------------------------
+
+
+def _check_documents(work: Work, findings: Findings, report: Report) -> None:
+    assert work.dataset
+    path = work.dataset.shard_path(work.path)
+    seen: dict[tuple[str, str], int] = {}
+    for document, number in _documents(path, work, findings):
+        key = (document.source, document.id)
+        if (before := seen.setdefault(key, number)) != number:
+            findings.add(
+                DataError(
+                    f"expected each (source, id) once, got that of line {before} again",
+                    path=path,
+                    line=number,
+                    id=document.id,
+                )
+            )
+        report(1, len(document.text))
+    if findings.count or work.first is not None:
+        return
+    known = rowindex.current(work.dataset, work.path)
+    state = rowindex.build(work.dataset, work.path, work.max_document_bytes)
+    if known and known.content != state.content:
+        findings.add(
+            DataError("expected the content that was indexed, it changed without its size and time", path=path)
+        )
+
+
+def _documents(path: str, work: Work, findings: Findings) -> Iterator[tuple[Document, int]]:
+    with Lines(path, work.max_document_bytes) as lines:
+        rows = Rows(lines, DOCUMENT_DECODER, path)
+        while work.first is None or rows.number < work.first:
+            try:
+                row, _ = next(rows)
+                yield to_document(row, rows), rows.number
+            except StopIteration:
+                return
+            except DataError as error:
+                findings.add(error)
+                if error.line != rows.number:  # the file itself is damaged
+                    return
+
+
+def _check_attributes(work: Work, findings: Findings, report: Report) -> None:
+    dataset, shard = work.dataset, work.path
+    assert dataset
+    path, documents_path = dataset.attribute_path(work.set, shard), dataset.shard_path(shard)
+    if not exists(documents_path):
+        findings.add(DataError(f"expected the attributes of a shard, there is no {documents_path}", path=path))
+        return
+    if not exists(path):
+        findings.add(DataError(f"expected the attributes of {documents_path}, got no such file", path=path, line=1))
+        return
+    ours = records.load_schema(dataset, work.set)
+    decoder = msgspec.json.Decoder(_row_type(ours))
+    with Lines(path, max(work.max_document_bytes, records.MAX_FOREIGN_ROW)) as lines:
+        rows = Rows(lines, decoder, path)
+        quiet = Findings()
+        for document, number in _documents(documents_path, work, quiet):
+            try:
+                row, _ = next(rows)
+            except StopIteration:
+                findings.add(
+                    DataError(
+                        f"expected the attributes of {documents_path}:{number}, got the end of the file",
+                        path=path,
+                        line=number,
+                        id=document.id,
+                    )
+                )
+                break
+            except DataError as error:
+                findings.add(error)
+                if error.line != rows.number:
+                    return
+                continue
+            if row.id != document.id or (row.source != document.source and (row.source or ours)):
+                findings.add(
+                    DataError(
+                        f"expected the attributes of {documents_path}:{number}, got those of {row.id!r} from "
+                        f"{row.source!r}",
+                        path=path,
+                        line=number,
+                        id=document.id,
+                    )
+                )
+                break  # all rows behind it are shifted
+            report(1, 0)
+        else:
+            if work.first is None and not quiet.count and next(iter(lines), None) is not None:
+                findings.add(
+                    DataError(
+                        f"expected the end of the file after {rows.number} rows, as many as {documents_path} has, "
+                        "got another",
+                        path=path,
+                        line=lines.number,
+                    )
+                )
+    if work.first is None and ours and not findings.count:
+        _check_record(work, dataset, path, findings)
+
+
+def _check_record(work: Work, dataset: Dataset, path: str, findings: Findings) -> None:
+    record = records.load_record(dataset, work.set, work.path)
+    if record is None:
+        findings.add(DataError("expected a completion record, got none; run `toolkit tag`", path=path))
+    elif not records.is_intact(dataset, work.set, work.path, record):
+        findings.add(DataError("expected the file that its completion record describes, it was changed", path=path))
+    else:
+        try:
+            state = rowindex.ensure(dataset, work.path, work.max_document_bytes)
+            records.check_lineage(dataset, work.set, work.path, state)
+        except StaleError as error:
+            findings.add(error)
+
+
+def _row_type(ours: records.SetSchema | None) -> Any:
+    values: Any = msgspec.Raw
+    if ours:
+        values = schema.struct_of({key: schema.to_python(t) for key, t in ours.types().items()})
+    fields: list[Any] = [("attributes", values), ("id", str)]
+    return msgspec.defstruct("Row", [*fields, ("source", str) if ours else ("source", str | None, None)])
+
+
+def extra_files(dataset: Dataset, set_name: str, shards: Iterable[str]) -> list[str]:
+    """Files of a set that belong to no shard."""
+    known = set(shards)
+    return [path for path in list_files(dataset.attribute_path(set_name, "")) if path not in known]
+
+
+def check_ingested(dataset: Dataset) -> list[str]:
+    """Findings about shards that are not what ingest made, or are gone."""
+    findings = []
+    folder = join(dataset.bookkeeping, "ingest")
+    for relative in list_files(folder, hidden=True):
+        record = records.load(join(folder, relative), InputRecord) if relative.endswith(".json") else None
+        for shard, output in record.shards.items() if record else ():
+            path = dataset.shard_path(shard)
+            found, state = stat(path), rowindex.current(dataset, shard)
+            if found is None:
+                findings.append(f"{path}: expected the documents of {record.input if record else ''}, got no such file")
+            elif state and state.content != output.content:
+                findings.append(f"{path}: expected the documents as they were ingested, they were changed")
+    return findings
+
+
+def duplicates(dataset: Dataset, shards: list[str]) -> list[str]:
+    """Documents whose (source, id) is in several shards, from the row indexes; those inside a shard are not repeated.
+
+    Holds `PARTITION` hashes at a time. Equal hashes are confirmed by reading the rows.
+    """
+    import numpy as np
+
+    indexed = [shard for shard in shards if rowindex.current(dataset, shard)]
+    total = sum(state.rows for shard in indexed if (state := rowindex.current(dataset, shard)))
+    partitions = -(-total // PARTITION) or 1
+    suspects: list[tuple[int, int]] = []
+    for partition in range(partitions):
+        hashes, places = [], []
+        for number, shard in enumerate(indexed):
+            for block in rowindex.read(dataset, shard):
+                chosen = block["hash"][block["hash"] % partitions == partition]
+                hashes.append(chosen)
+                places.append(np.full(len(chosen), number, dtype=np.uint32))
+        if not hashes:
+            continue
+        values, owners = np.concatenate(hashes), np.concatenate(places)
+        order = np.lexsort((owners, values))
+        values, owners = values[order], owners[order]
+        repeated = np.flatnonzero((values[1:] == values[:-1]) & (owners[1:] != owners[:-1]))
+        suspects += [(int(values[i + 1]), int(owners[i + 1])) for i in repeated]
+        suspects += [(int(values[i]), int(owners[i])) for i in repeated]
+    return _confirmed(dataset, indexed, suspects)
+
+
+def _confirmed(dataset: Dataset, shards: list[str], suspects: list[tuple[int, int]]) -> list[str]:
+    wanted: dict[int, set[int]] = {}
+    for value, owner in suspects:
+        wanted.setdefault(owner, set()).add(value)
+    first: dict[tuple[str, str], str] = {}
+    findings = []
+    for owner in sorted(wanted):
+        path = dataset.shard_path(shards[owner])
+        with Lines(path, 1 << 40) as lines:
+            rows = Rows(lines, DOCUMENT_DECODER, path)
+            here: set[tuple[str, str]] = set()
+            for row, _ in rows:
+                key = (row.source, row.id)
+                if key in here or rowindex.row_hash(*key) not in wanted[owner]:
+                    continue
+                here.add(key)
+                place = f"{path}:{rows.number}"
+                if (before := first.setdefault(key, place)) != place:
+                    findings.append(
+                        str(
+                            DataError(
+                                f"expected each (source, id) once, got that of {before} again",
+                                path=path,
+                                line=rows.number,
+                                id=row.id,
+                            )
+                        )
+                    )
+    return findings
+
+
+# --- outputs ----------------------------------------------------------------------------------------------------------
+
+
+def _check_output(work: Work, findings: Findings, report: Report) -> None:
+    writer: Writer = convert(Source(work.options), WRITERS.find(work.format))
+    if work.path.endswith(".txt") or ".txt." in work.path:
+        return
+    with Lines(work.path, work.max_document_bytes * 2) as lines:
+        for line in lines:
+            if (wrong := writer.check(line)) is not None:
+                findings.add(DataError(wrong, path=work.path, line=lines.number))
+            report(1, len(line))
+            if work.first is not None and lines.number >= work.first:
+                return
+        if not lines.ended:
+            findings.add(DataError("expected a line feed at the end of the file", path=work.path, line=lines.number))
+
+
+_CHECKS: dict[str, Callable[[Work, Findings, Report], None]] = {
+    "documents": _check_documents,
+    "attributes": _check_attributes,
+    "output": _check_output,
+}
+
+_CHECKSUM_FILE = re.compile(r"(_sha256\.txt|checksum\.sha(256|384)|\.sha256|\.sha384)$")
+_DATA_FILE = re.compile(
+    r"^(?P<stem>.+?)(?:_part_(?P<number>\d+))?(?P<suffix>\.(?:jsonl|txt|parquet)(?:\.gz|\.zst|\.zstd)?)$"
+)
+
+
+def is_output(folder: str) -> bool:
+    """Whether a folder looks like the output of a mix, or an OSCAR release."""
+    if exists(publish.manifest_path(folder)):
+        return True
+    return any(_CHECKSUM_FILE.search(path) for path in list_files(folder))
+
+
+def data_files(folder: str) -> list[str]:
+    """The parts in an output folder."""
+    return [path for path in list_files(folder) if _DATA_FILE.match(path) and not _CHECKSUM_FILE.search(path)]
+
+
+def check_folder(folder: str) -> list[str]:
+    """Findings about an output as a whole: checksums, parts, manifest."""
+    return [*_check_checksums(folder), *_check_numbers(folder), *_check_manifest(folder)]
+
+
+def _check_checksums(folder: str) -> Iterator[str]:
+    """Checksum files in all the spellings that OSCAR releases had.
+
+    ``<hex><two spaces><name>`` and ``<hex> *<name>`` (sha256sum), ``<hex> <name>`` (ungoliant), ``<name><TAB><hex>``
+    (2019), SHA-256 or SHA-384.
+    """
+    listed: set[str] = set()
+    folders: set[str] = set()
+    for relative in list_files(folder):
+        if not _CHECKSUM_FILE.search(relative):
+            continue
+        path, base = join(folder, relative), os.path.dirname(relative)
+        folders.add(base)
+        with Lines(path, 1 << 20) as lines:
+            for line in lines:
+                parsed = _parse_checksum(line.decode(errors="replace"))
+                if parsed is None:
+                    yield f"{path}:{lines.number}: expected a checksum and a file name, got {line[:80]!r}"
+                    continue
+                digest, name = parsed
+                target = os.path.normpath(join(base, name))
+                listed.add(target)
+                if not exists(join(folder, target)):
+                    yield f"{path}:{lines.number}: expected the file {name}, got none there"
+                elif (got := _digest(join(folder, target), digest)) != digest:
+                    yield f"{join(folder, target)}: expected the checksum {digest} of {path}:{lines.number}, got {got}"
+    for name in data_files(folder):
+        base = os.path.dirname(name)
+        if name not in listed and (base in folders or not folders):
+            yield f"{join(folder, name)}: expected a checksum file that lists it, got none"
+
+
+def _parse_checksum(line: str) -> tuple[str, str] | None:
+    for pattern in (
+        r"(?P<hex>[0-9a-fA-F]{64,96})[ \t][ *]?(?P<name>\S.*)",
+        r"(?P<name>\S.*?)[ \t]+(?P<hex>[0-9a-fA-F]{64,96})",
+    ):
+        if (found := re.fullmatch(pattern, line.rstrip("\r"))) and len(found["hex"]) in (64, 96):
+            return found["hex"].lower(), found["name"]
+    return None
+
+
+def _digest(path: str, like: str) -> str:
+    digest = hashlib.new("sha384" if len(like) == 96 else "sha256")
+    with open_stored(path) as stream:
+        while block := stream.read(READ):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _check_numbers(folder: str) -> Iterator[str]:
+    parts: dict[tuple[str, str], list[int | None]] = {}
+    for path in data_files(folder):
+        found = _DATA_FILE.match(path)
+        assert found
+        parts.setdefault((found["stem"], found["suffix"]), []).append(int(found["number"]) if found["number"] else None)
+    for (stem, suffix), numbers in sorted(parts.items()):
+        numbered = sorted(n for n in numbers if n is not None)
+        if None in numbers and numbered:
+            yield f"{join(folder, stem + suffix)}: expected one file or numbered parts, got both"
+        missing = sorted(set(range(1, (numbered or [0])[-1] + 1)) - set(numbered))
+        if missing:
+            path = f"{join(folder, stem)}_part_{missing[0]}{suffix}"
+            yield f"{path}: expected the parts 1 to {numbered[-1]}, got none of this number"
+
+
+def _check_manifest(folder: str) -> Iterator[str]:
+    if exists(publish.journal_path(folder)):
+        yield f"{publish.journal_path(folder)}: expected a finished publication; run `toolkit mix` again to finish it"
+    manifest = publish.load_manifest(folder)
+    if manifest is None:
+        return
+    known = {part.path for part in manifest.parts} | set(manifest.files)
+    for part in manifest.parts:
+        path = join(folder, part.path)
+        found = stat(path)
+        if found is None:
+            yield f"{path}: expected a part that the manifest lists, got no such file"
+        elif found.size != part.size:
+            yield f"{path}: expected {part.size} bytes by the manifest, got {found.size}"
+        elif (got := _digest(path, part.sha256)) != part.sha256:
+            yield f"{path}: expected sha256 {part.sha256} by the manifest, got {got}"
+    for name, text in manifest.files.items():
+        path = join(folder, name)
+        if not exists(path):
+            yield f"{path}: expected a checksum file that the manifest lists, got no such file"
+        else:
+            with open_stored(path) as stream:
+                if stream.read() != text.encode():
+                    yield f"{path}: expected the checksums of the manifest, got others"
+    for name in data_files(folder):
+        if name not in known:
+            yield f"{join(folder, name)}: expected only parts that the manifest lists, got another"
