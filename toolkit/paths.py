@@ -40,6 +40,12 @@ def stat(path: str) -> Stat | None:
     return Stat(found.st_size, f"mtime_ns {found.st_mtime_ns}")
 
 
+def size_of(path: str) -> int:
+    """Stored bytes of a file, 0 if there is none."""
+    found = stat(path)
+    return found.size if found else 0
+
+
 def exists(path: str) -> bool:
     return os.path.exists(path)
 

@@ -381,9 +381,11 @@ def tag_shard(work: Work, report: Report) -> Done:
             stack.enter_context(_Others(dataset, name, shard, steps, work.max_document_bytes)) for name in external
         ]
         documents = _documents(lines, path, index)
+        reported = 0
         for batch in _batches(_joined(documents, others, path)):
             _tag_batch(batch, steps, outputs, path)
-            report(len(batch), sum(len(document.text) for document, _ in batch))
+            report(len(batch), lines.size - reported)
+            reported = lines.size
         for other in others:
             other.finish()
     if before is None or stat(path) != before:

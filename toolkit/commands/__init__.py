@@ -4,14 +4,14 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from toolkit import config
 from toolkit.config import Config, Source
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.executors import Executor, P, R, Report, Result, Task
 from toolkit.executors.local import InProcess, Local, available_cores
-from toolkit.paths import Dataset, open_dataset, remove_stale_temporaries
+from toolkit.paths import Dataset, open_dataset, remove_stale_temporaries, size_of
 from toolkit.progress import Progress
 
 
@@ -144,6 +144,20 @@ def open_context(options: Options) -> Context:
         return Context(options, Config(), Source({}))
     found, source = config.load_config(options.config, list(options.overrides))
     return Context(options, found, source)
+
+
+class _OfShard(Protocol):
+    @property
+    def shard(self) -> str: ...
+
+
+W = TypeVar("W", bound=_OfShard)
+
+
+def shard_tasks(dataset: Dataset, works: Iterable[W]) -> list[Task[W]]:
+    """A task for each shard, named by its path, with its size."""
+    named = [(dataset.shard_path(work.shard), work) for work in works]
+    return [Task(path, work, size_of(path)) for path, work in named]
 
 
 def failures(results: Iterable[Result[Any]]) -> list[str]:

@@ -5,6 +5,7 @@ from collections import Counter
 from toolkit import ingesting
 from toolkit.commands import Context, Outcome, failures, show_plan, table
 from toolkit.executors import Task
+from toolkit.paths import size_of
 
 
 def run(context: Context) -> Outcome:
@@ -19,7 +20,7 @@ def run(context: Context) -> Outcome:
         return show_plan(context, {"ingest": {work.path: work.shard for work in works}})
     context.sweep(dataset.documents, dataset.attributes, dataset.bookkeeping)
     ingesting.prepare(entries, dataset, overwrite=options.overwrite)
-    results = context.run("ingest", ingesting.ingest_input, [Task(work.path, work) for work in works], "inputs")
+    results = context.run("ingest", ingesting.ingest_input, [Task(w.path, w, size_of(w.path)) for w in works], "inputs")
     counts: Counter[str] = Counter()
     done = [result.value for result in results if result.value]
     for each in done:

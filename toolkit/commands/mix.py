@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from toolkit import __version__, records, rowindex, tagging
-from toolkit.commands import Context, Outcome, failures, show_plan, table
+from toolkit.commands import Context, Outcome, failures, shard_tasks, show_plan, table
 from toolkit.errors import ToolkitError
 from toolkit.executors import Task
 from toolkit.mixing import assemble, plan, publish, stage
@@ -87,7 +87,7 @@ def run(context: Context) -> Outcome:
     manifest = _published(works)
     if manifest:
         return _outcome(output, manifest, already=True)
-    results = context.run("mix", stage.mix_shard, [Task(dataset.shard_path(w.shard), w) for w in works])
+    results = context.run("mix", stage.mix_shard, shard_tasks(dataset, works))
     omitted: dict[str, str] = {}
     if failed := failures(results):
         if settings.on_failed_shard == "stop":
@@ -116,7 +116,7 @@ def _second_stage(
     parts = plan.plan_parts(stages, writer, settings.suffix, settings.output.part_size)
     digest = plan.plan_digest(stages, settings.stage_digest(), settings.output.part_size, list(omitted))
     works = [assemble.Work(settings=settings, digest=digest, part=part) for part in parts]
-    results = context.run("write", assemble.assemble_part, [Task(w.part.path, w) for w in works], "parts")
+    results = context.run("write", assemble.assemble_part, [Task(w.part.path, w, w.part.size) for w in works], "parts")
     if broken := failures(results):
         return _failed(output, [*failed, *broken])
     made = [result.value for result in results if result.value]

@@ -1,8 +1,7 @@
 """``toolkit tag``: taggers write attribute files beside the documents."""
 
 from toolkit import rowindex, tagging
-from toolkit.commands import Context, Outcome, failures, show_plan, table
-from toolkit.executors import Task
+from toolkit.commands import Context, Outcome, failures, shard_tasks, show_plan, table
 
 
 def run(context: Context) -> Outcome:
@@ -26,7 +25,7 @@ def run(context: Context) -> Outcome:
         todo = {work.shard: tagging.outdated(work, rowindex.current(dataset, work.shard)) for work in works}
         return show_plan(context, {"tag": {shard: sets for shard, sets in todo.items() if sets}})
     context.sweep(dataset.attributes, dataset.bookkeeping)
-    results = context.run("tag", tagging.tag_shard, [Task(dataset.shard_path(w.shard), w) for w in works])
+    results = context.run("tag", tagging.tag_shard, shard_tasks(dataset, works))
     done = [result.value for result in results if result.value]
     failed = failures(results)
     written = {name: sum(name in each.written for each in done) for name in plan.sets}

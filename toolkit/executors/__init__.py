@@ -17,10 +17,17 @@ Report = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Task(Generic[P]):
-    """Something to do: a name for messages, and what the function gets."""
+    """Something to do.
+
+    Attributes:
+        name: for messages; each once in a run.
+        payload: what the function gets.
+        size: roughly how much work it is; the largest are begun first, so that no core is left with one at the end.
+    """
 
     name: str
     payload: P
+    size: int = 0
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,8 @@ class Local(Executor):
         self._report = report
 
     def run(self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]]) -> Iterator[Result[R]]:
-        waiting: deque[tuple[Task[P], int]] = deque((task, 1) for task in tasks)
+        largest_first = sorted(tasks, key=lambda task: -task.size)
+        waiting: deque[tuple[Task[P], int]] = deque((task, 1) for task in largest_first)
         workers: list[_Worker] = []
         try:
             while waiting or any(worker.task for worker in workers):
