@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 import msgspec
 import yaml
@@ -273,18 +273,20 @@ def _explain(text: str, path: Path, source: Source, type_: Any, what: str) -> st
 
 
 def _fields_at(type_: Any, path: Path) -> list[str]:
+    """The options that are known at a place: of the Struct that the path leads to."""
     for key in path:
-        if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
-            found = {f.encode_name: f.type for f in msgspec.structs.fields(type_)}
-            type_ = found.get(str(key))
-        else:
-            type_ = next(iter(getattr(type_, "__args__", ())[-1:]), None)
-        for option in getattr(type_, "__args__", ()):
-            if isinstance(option, type) and issubclass(option, msgspec.Struct):
-                type_ = option
+        struct = _struct_in(type_)
+        if struct is None:
+            return []
+        type_ = {f.encode_name: f.type for f in msgspec.structs.fields(struct)}.get(str(key))
+    struct = _struct_in(type_)
+    return [f.encode_name for f in msgspec.structs.fields(struct)] if struct else []
+
+
+def _struct_in(type_: Any) -> type[msgspec.Struct] | None:
     if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
-        return [f.encode_name for f in msgspec.structs.fields(type_)]
-    return []
+        return type_
+    return next((found for inner in get_args(type_) if (found := _struct_in(inner))), None)
 
 
 def split(source: Source, keys: Mapping[str, Any]) -> tuple[dict[str, Any], Source]:

@@ -7,117 +7,27 @@
 A shard's completion record lies in ``.toolkit/ingest/<source>/<path of the input>.json``.
 """
 
-import base64
 import itertools
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal
 
 import msgspec
 import xxhash
 
 from toolkit import config, records, rowindex, schema
-from toolkit.config import FROZEN, ConfigStruct, Description, Source
-from toolkit.documents import DOCUMENT_DECODER, DocumentRow, split_lines
+from toolkit.config import ConfigStruct, Description, Source
+from toolkit.documents import DocumentRow, split_lines
 from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.paths import Dataset, Stat, exists, expand, join, remove, stat, strip_suffix
-from toolkit.plugins import Kind
-from toolkit.streams import READ, Decompressed, Lines, RowOutput, Size, open_stored, write_file
+from toolkit.reader import READERS, Draft, Input, Reader, Rejects
+from toolkit.streams import READ, RowOutput, Size, open_stored, write_file
 
 COMPRESSIONS = (".gz", ".zst", ".zstd")
+"""Taken off an input's name before its format's suffix."""
+
 Report = Callable[[int, int], None]
-
-
-class Draft(msgspec.Struct, kw_only=True):
-    """What a reader makes of one item of its input.
-
-    Attributes:
-        text: of the document.
-        id: None if the input has none.
-        source: None for that of the configuration.
-        metadata: an object, as a dict or JSON text.
-        extra: other top-level keys, kept.
-        attributes: by key, as JSON text, for the attribute set that the reader declares.
-        number: 1-based ordinal in the input, which makes an id where there is none; line for messages.
-        raw: a row that already is a document, kept byte by byte.
-    """
-
-    text: str
-    number: int
-    id: str | None = None
-    source: str | None = None
-    added: str | None = None
-    created: str | None = None
-    metadata: dict[str, Any] | msgspec.Raw | None = None
-    extra: dict[str, Any] = {}
-    attributes: dict[str, msgspec.Raw] | None = None
-    raw: bytes | None = None
-
-
-class Input:
-    """An input file, as a reader sees it.
-
-    Attributes:
-        path: for messages.
-        counts: by name, for the record; readers add to it.
-        source: of the configuration.
-        max_bytes: a document may not be larger.
-        skip: whether bad items are kept aside (`bad`) and not an error.
-    """
-
-    def __init__(self, path: str, source: str | None, max_bytes: int, rejects: "_Rejects | None") -> None:
-        self.path = path
-        self.source = source
-        self.max_bytes = max_bytes
-        self.counts: Counter[str] = Counter()
-        self.skip = rejects is not None
-        self._rejects = rejects
-
-    def stream(self) -> Decompressed:
-        """The input's bytes; use it in a ``with`` block."""
-        return Decompressed(self.path)
-
-    def lines(self) -> Lines:
-        r"""The input's lines, without ``\n``; use it in a ``with`` block."""
-        return Lines(self.path, self.max_bytes)
-
-    def bad(self, reason: str, message: str, raw: bytes, number: int, id: str | None = None) -> None:
-        """An item that is not what it should be: raises, or keeps it aside and counts it as ``rejected.<reason>``.
-
-        Args:
-            reason: a short name to count under.
-            message: expected …, got ….
-            raw: the item, as much as is at hand.
-            number: line or ordinal in the input, from 1.
-            id: of the document, if known.
-        """
-        if self._rejects is None:
-            raise DataError(message, path=self.path, line=number, id=id)
-        self._rejects.add(reason, message, raw, number)
-        self.counts[f"rejected.{reason}"] += 1
-
-
-class Reader(msgspec.Struct, **FROZEN):
-    """Reads one input format; its fields are its options, given beside ``format:`` in the configuration."""
-
-    SUFFIXES: ClassVar[tuple[str, ...]] = ()
-    """Taken off a file's name (before that, a compression's) to name its shard; the longest that fits."""
-
-    TYPES: ClassVar[dict[str, schema.Type]] = {}
-    """Declared types of the attributes that the format carries, by key."""
-
-    def read(self, source: Input) -> Iterator[Draft]:
-        """The documents of an input, in order."""
-        raise NotImplementedError(type(self).__name__)
-
-    def attribute_set(self) -> str | None:
-        """Name of the set that `Draft.attributes` go to, None if the format carries none."""
-        return None
-
-
-READERS: Kind[Reader] = Kind("input format", "toolkit.readers", "toolkit.readers", Reader)
 
 
 class Trim(ConfigStruct):
@@ -287,23 +197,27 @@ def plan(entries: Iterable[Entry], dataset: Dataset, max_document_bytes: int, *,
     return [works[shard] for shard in sorted(works)]
 
 
+def set_schemas(entries: Iterable[Entry]) -> dict[str, records.SetSchema]:
+    """The schemas of the attribute sets that the inputs' formats carry, by set."""
+    found = {}
+    for entry in entries:
+        reader = entry.reader()
+        if (set_name := reader.attribute_set()) is not None:
+            keys = {
+                key: records.KeySchema(schema.to_json(type_), _set_settings(entry))
+                for key, type_ in reader.TYPES.items()
+            }
+            found[set_name] = records.SetSchema(keys=keys)
+    return found
+
+
 def prepare(entries: Iterable[Entry], dataset: Dataset, *, overwrite: bool) -> None:
     """Declares the attribute sets that the formats carry.
 
     Raises:
         ConfigError: if one exists that was made otherwise.
     """
-    for entry in entries:
-        reader = entry.reader()
-        set_name = reader.attribute_set()
-        if set_name is None:
-            continue
-        made = records.SetSchema(
-            keys={
-                key: records.KeySchema(schema.to_json(type_), _set_settings(entry))
-                for key, type_ in reader.TYPES.items()
-            }
-        )
+    for set_name, made in set_schemas(entries).items():
         old = records.load_schema(dataset, set_name)
         if old is not None and old != made and not overwrite:
             raise ConfigError(
@@ -361,13 +275,14 @@ def ingest_input(work: Work, report: Report) -> Done:
             return done
     old = dict(record.shards) if record else {}
     marker = record_path(work) + ".started"
-    if record is None and not exists(marker) and not work.overwrite:
+    if not exists(record_path(work)) and not exists(marker) and not work.overwrite:
         _refuse_foreign(work)
     write_file(marker, b"")
     if record:
         remove(record_path(work))
     common = work.entry.settings()
-    with _Rejects(work) as rejects:
+    rejected = join(work.dataset.bookkeeping, "rejects", work.shard + ".jsonl.gz")
+    with Rejects(rejected, work.path) as rejects:
         source = Input(
             work.path, common.source, work.max_document_bytes, rejects if common.on_error == "skip" else None
         )
@@ -479,7 +394,7 @@ class _Writer:
                 if size and offset >= size:
                     break
         state = index.finish(output.stat, output.content)
-        self.shards[name] = _state(output)
+        self.shards[name] = records.output_state(output)
         self.rows += output.rows
         if set_name and attributes:
             record = records.ShardRecord(
@@ -488,7 +403,7 @@ class _Writer:
                 reads={},
                 rows=attributes.rows,
                 counts={"documents": attributes.rows},
-                output=_state(attributes),
+                output=records.output_state(attributes),
                 seconds=0.0,
             )
             records.save(records.record_path(dataset, set_name, name), record)
@@ -543,16 +458,6 @@ class _Writer:
         return f"{self.work.relative}:{draft.number}"
 
 
-def _state(output: RowOutput) -> records.OutputState:
-    return records.OutputState(
-        size=output.stat.size,
-        stamp=output.stat.stamp,
-        sha256=output.sha256,
-        content=output.content,
-        content_size=output.content_size,
-    )
-
-
 def trim(text: str, min_chars: int) -> str | None:
     r"""The text without its leading and trailing lines of fewer than `min_chars` code points, None if none is left.
 
@@ -564,39 +469,3 @@ def trim(text: str, min_chars: int) -> str | None:
     lines = split_lines(text)
     kept = [i for i, line in enumerate(lines) if len(line) >= min_chars]
     return "\n".join(lines[kept[0] : kept[-1] + 1]) if kept else None
-
-
-class _Rejects:
-    """``.toolkit/rejects/<shard>.jsonl.gz``: a line for each bad item, with its bytes in base64."""
-
-    def __init__(self, work: Work) -> None:
-        self._path = join(work.dataset.bookkeeping, "rejects", work.shard + ".jsonl.gz")
-        self._input = work.path
-        self._output: RowOutput | None = None
-
-    def __enter__(self) -> Self:
-        remove(self._path)
-        return self
-
-    def add(self, reason: str, message: str, raw: bytes, number: int) -> None:
-        if self._output is None:
-            self._output = RowOutput(self._path)
-            self._output.__enter__()
-        row = {"input": self._input, "number": number, "reason": reason, "message": message}
-        self._output.write_row(_ENCODER.encode(row | {"base64": base64.b64encode(raw).decode()}))
-
-    def __exit__(self, kind: Any, error: Any, tb: Any) -> None:
-        if self._output:
-            self._output.__exit__(kind, error, tb)
-
-
-def check_document(line: bytes) -> DocumentRow:
-    """Decodes a row that should be a document.
-
-    Raises:
-        msgspec.DecodeError, UnicodeDecodeError: if it is not.
-    """
-    row = DOCUMENT_DECODER.decode(line)
-    if bytes(memoryview(row.metadata)[:1]) not in (b"{", b"n"):
-        raise msgspec.ValidationError("Expected `object | null` - at `$.metadata`")
-    return row

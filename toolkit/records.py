@@ -14,7 +14,7 @@ from toolkit.documents import AttributesRow, Rows
 from toolkit.errors import AlignmentError, DataError, StaleError
 from toolkit.paths import Dataset, Stat, exists, join, list_files, remove, stat
 from toolkit.rowindex import ShardState
-from toolkit.streams import Lines, content_digest, write_file
+from toolkit.streams import Lines, RowOutput, content_digest, write_file
 
 T = TypeVar("T")
 
@@ -53,8 +53,9 @@ class OutputState(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         size, stamp: of the stored file, the quick test.
         sha256: hex, of the stored bytes.
-        content: xxh3-128 (hex) of the uncompressed bytes.
+        content: xxh3-128 (hex) of the uncompressed bytes, by which lineage is told.
         content_size: uncompressed bytes.
+        content_sha256: hex, of the uncompressed bytes.
     """
 
     size: int
@@ -62,6 +63,19 @@ class OutputState(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
     content: str
     content_size: int
+    content_sha256: str
+
+
+def output_state(output: RowOutput) -> OutputState:
+    """The state of a file just written."""
+    return OutputState(
+        size=output.stat.size,
+        stamp=output.stat.stamp,
+        sha256=output.sha256,
+        content=output.content,
+        content_size=output.content_size,
+        content_sha256=output.content_sha256,
+    )
 
 
 class ShardRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -82,7 +82,7 @@ def _read(source: Source, base: str, included: tuple[str, ...]) -> list[Rule]:
         allowed = {"include": (), "annotate": ("name", "when")}.get(kind, ("name",))
         for key in value:
             if key not in (kind, *allowed):
-                raise place.error((key,), f"unknown option {key!r} of a {kind} rule{did_you_mean(key, allowed)}")
+                raise place.error((key,), f"unknown option {key!r} of the rule {kind!r}{did_you_mean(key, allowed)}")
         if not all(isinstance(v, str) for v in value.values()):
             raise place.error((), "expected texts; write an expression that YAML reads otherwise between quotes")
         if kind == "include":

@@ -357,6 +357,7 @@ class RowOutput(Output):
 
     Attributes:
         content: xxh3-128 (hex) of the uncompressed bytes so far.
+        content_sha256: sha256 (hex) of the same.
         content_size: uncompressed bytes so far.
         rows: rows so far.
     """
@@ -369,10 +370,15 @@ class RowOutput(Output):
         self._block: list[bytes] = []
         self._held = 0
         self._content = xxhash.xxh3_128()
+        self._content_sha256 = hashlib.sha256()
 
     @property
     def content(self) -> str:
         return self._content.hexdigest()
+
+    @property
+    def content_sha256(self) -> str:
+        return self._content_sha256.hexdigest()
 
     def write_row(self, row: bytes) -> None:
         r"""Appends a row; ``\n`` is added."""
@@ -386,6 +392,7 @@ class RowOutput(Output):
         self._block.append(b"")
         data = b"\n".join(self._block)
         self._content.update(data)
+        self._content_sha256.update(data)
         self.content_size += len(data)
         self.write(self._compress(data))
         self._block, self._held = [], 0

@@ -8,19 +8,18 @@ attributes/<other set>/X ──rows─────┘  only for sets that are re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Self
 
 import msgspec
 
-from toolkit import config, records, rowindex, schema, tagger
-from toolkit.config import ConfigStruct, Source
+from toolkit import records, rowindex, schema
+from toolkit.config import ConfigStruct
 from toolkit.documents import DOCUMENT_DECODER, AttributesRow, Document, Rows, to_document
-from toolkit.errors import AlignmentError, ConfigError, DataError, did_you_mean
-from toolkit.paths import Dataset, exists, list_files, stat
+from toolkit.errors import AlignmentError, ConfigError, DataError
+from toolkit.paths import Dataset, exists, stat
 from toolkit.streams import Lines, RowOutput
-from toolkit.tagger import TAGGERS, Reference, Tagger
+from toolkit.tag_plan import Plan, Step, build
+from toolkit.tagger import Reference
 
 BATCH_DOCUMENTS = 256
 BATCH_CHARS = 1 << 19
@@ -28,281 +27,6 @@ CHECKED_ROWS = 64  # rows of a shard whose values are checked against the declar
 
 Report = Callable[[int, int], None]
 """Called with documents and uncompressed bytes done since the last call."""
-
-
-class Entry(ConfigStruct):
-    """A tagger in a configuration, as data.
-
-    Attributes:
-        key: the top-level key that it writes.
-        reference: by which the class is found.
-        options: what the configuration gives.
-    """
-
-    key: str
-    reference: str
-    options: dict[str, Any]
-
-
-class Plan(ConfigStruct):
-    """What a `toolkit tag` does, as data that can be sent to a worker."""
-
-    sets: dict[str, list[Entry]]
-
-
-@dataclass(frozen=True)
-class Step:
-    """A configured tagger in its place.
-
-    Attributes:
-        set, key: where its value goes.
-        tagger: configured.
-        references: the attributes that it reads.
-        type: declared.
-        annotation: of the values, in Python.
-    """
-
-    set: str
-    key: str
-    reference: str
-    tagger: Tagger
-    references: tuple[Reference, ...]
-    type: schema.Type
-    annotation: Any
-
-
-# --- from the configuration -------------------------------------------------------------------------------------------
-
-
-def read_section(section: Source) -> Plan:
-    """The plan that a ``tag:`` section describes; options are checked, nothing is loaded.
-
-    Raises:
-        ConfigError: naming the place in the file.
-    """
-    if not isinstance(section.value, dict):
-        raise section.error((), "expected `SET: TAGGER | [TAGGER, …]`")
-    sets: dict[str, list[Entry]] = {}
-    for set_name, value in section.value.items():
-        if not set_name.replace("-", "").replace("_", "").isalnum() or not set_name.isascii():
-            raise section.error((set_name,), "expected a set name of letters, digits, - and _")
-        sets[set_name] = []
-        listed = value if isinstance(value, list) else [value]
-        for i in range(len(listed)):
-            place = section.at(set_name, i) if isinstance(value, list) else section.at(set_name)
-            entry = _read_entry(place)
-            if any(entry.key == other.key for other in sets[set_name]):
-                raise place.error((), f"expected each key of a set once, got {entry.key!r} twice; give one an `as:`")
-            sets[set_name].append(entry)
-        if not sets[set_name]:
-            raise section.error((set_name,), "expected at least one tagger, got none")
-    return Plan(sets=sets)
-
-
-def _read_entry(place: Source) -> Entry:
-    if isinstance(place.value, str):
-        reference, key, options = place.value, None, config.Source({}, place.name)
-    else:
-        taken, options = config.split(place, {"tagger": None, "as": None})
-        reference, key = taken["tagger"], taken["as"]
-    if not isinstance(reference, str) or not isinstance(key, str | None):
-        raise place.error((), "expected a tagger's name, or {tagger: NAME, as: ALIAS, option: …}")
-    try:
-        class_ = TAGGERS.find(reference)
-    except ConfigError as error:
-        raise place.error((), str(error)) from None
-    config.convert(options, class_, f"tagger {reference}")
-    from toolkit.plugins import default_name
-
-    return Entry(key=key or default_name(reference), reference=reference, options=options.value)
-
-
-def build(plan: Plan) -> list[Step]:
-    """The configured taggers, each after those that it reads.
-
-    Raises:
-        ConfigError: if two read each other.
-    """
-    return list(_build(msgspec.json.encode(plan)))
-
-
-@lru_cache(maxsize=4)
-def _build(encoded: bytes) -> tuple[Step, ...]:
-    steps: dict[tuple[str, str], Step] = {}
-    for set_name, entries in msgspec.json.decode(encoded, type=Plan).sets.items():
-        for entry in entries:
-            class_ = TAGGERS.find(entry.reference)
-            built = config.convert(Source(entry.options), class_, f"tagger {entry.reference}")
-            steps[set_name, entry.key] = Step(
-                set_name,
-                entry.key,
-                entry.reference,
-                built,
-                tuple(tagger.references(built)),
-                tagger.value_type(class_),
-                tagger.value_annotation(class_),
-            )
-    ordered: list[Step] = []
-    visiting: list[tuple[str, str]] = []
-
-    def visit(step: Step) -> None:
-        name = (step.set, step.key)
-        if step in ordered:
-            return
-        if name in visiting:
-            cycle = " -> ".join(".".join(n) for n in [*visiting[visiting.index(name) :], name])
-            raise ConfigError(f"tag: expected taggers that do not read each other, got {cycle}")
-        visiting.append(name)
-        for reference in step.references:
-            if (wanted := steps.get((reference.set, reference.key))) is not None:
-                visit(wanted)
-        visiting.pop()
-        ordered.append(step)
-
-    for step in steps.values():
-        visit(step)
-    return tuple(ordered)
-
-
-def set_schemas(plan: Plan, dataset: Dataset) -> dict[str, records.SetSchema]:
-    """The schema that each set of the plan has on disk; checks what the taggers read against what there is.
-
-    Raises:
-        ConfigError: if an attribute that is read is not there, or not of the type that is expected.
-    """
-    steps = build(plan)
-    types = {(step.set, step.key): step.type for step in steps}
-    found: dict[str, records.SetSchema] = {}
-    reads: dict[str, set[str]] = {set_name: set() for set_name in plan.sets}
-    for step in steps:
-        for reference in step.references:
-            _check_reference(step, reference, types, plan, dataset)
-            if reference.set != step.set:
-                reads[step.set].add(reference.set)
-    for set_name in _set_order(plan, reads):
-        keys = {
-            step.key: records.KeySchema(
-                schema.to_json(step.type), tagger.settings(step.tagger, step.reference, step.key)
-            )
-            for entry in plan.sets[set_name]
-            for step in steps
-            if (step.set, step.key) == (set_name, entry.key)
-        }
-        found[set_name] = records.SetSchema(
-            keys=keys,
-            reads={
-                other: _digest(found.get(other) or records.load_schema(dataset, other))
-                for other in sorted(reads[set_name])
-            },
-        )
-    return {set_name: found[set_name] for set_name in plan.sets}
-
-
-def _set_order(plan: Plan, reads: Mapping[str, set[str]]) -> list[str]:
-    ordered: list[str] = []
-
-    def visit(set_name: str, path: tuple[str, ...]) -> None:
-        if set_name in path:
-            raise ConfigError(f"tag: expected sets that do not read each other, got {' -> '.join((*path, set_name))}")
-        if set_name in plan.sets and set_name not in ordered:
-            for other in sorted(reads[set_name]):
-                visit(other, (*path, set_name))
-            ordered.append(set_name)
-
-    for set_name in plan.sets:
-        visit(set_name, ())
-    return ordered
-
-
-def _digest(found: records.SetSchema | None) -> str:
-    import xxhash
-
-    return xxhash.xxh3_128_hexdigest(msgspec.json.encode(found))
-
-
-def _check_reference(
-    step: Step, reference: Reference, types: Mapping[tuple[str, str], schema.Type], plan: Plan, dataset: Dataset
-) -> None:
-    where = f"tag.{step.set}: {step.key}: {reference.option}: {reference.text!r}"
-    if reference.set in plan.sets:
-        keys = {key: t for (set_name, key), t in types.items() if set_name == reference.set}
-    elif (on_disk := records.load_schema(dataset, reference.set)) is not None:
-        keys = on_disk.types()
-    elif reference.set in dataset.sets():
-        return  # written by another program: known when it is read
-    else:
-        known = sorted({*plan.sets, *dataset.sets()})
-        hint = did_you_mean(reference.set, known) or f"; there are: {', '.join(known)}"
-        raise ConfigError(f"{where}: expected an attribute set, got {reference.set!r}{hint}")
-    if reference.key not in keys:
-        hint = did_you_mean(reference.key, keys) or f"; there are: {', '.join(keys)}"
-        raise ConfigError(f"{where}: expected a key of the set {reference.set}, got {reference.key!r}{hint}")
-    type_: schema.Type | None = keys[reference.key]
-    for name in reference.path:
-        type_ = type_.get(name) if type_ else None
-    wanted = schema.from_annotation(reference.type, where)
-    if type_ is None or not schema.fits(type_, wanted):
-        raise ConfigError(f"{where}: expected a value of type {wanted}, got {type_ or 'no such field'}")
-
-
-def differences(old: records.SetSchema, new: records.SetSchema) -> list[str]:
-    """What has changed between two schemas of a set, a line each; empty if nothing."""
-    lines = []
-    before, after = msgspec.to_builtins(old), msgspec.to_builtins(new)
-
-    def compare(a: Any, b: Any, path: str) -> None:
-        if isinstance(a, dict) and isinstance(b, dict):
-            for key in dict.fromkeys((*a, *b)):
-                compare(a.get(key, "absent"), b.get(key, "absent"), f"{path}.{key}" if path else str(key))
-        elif a != b:
-            lines.append(f"{path}: {_short(a)} -> {_short(b)}")
-
-    compare(before["keys"], after["keys"], "")
-    compare(before["reads"], after["reads"], "made from")
-    if not lines and list(before["keys"]) != list(after["keys"]):
-        lines.append(f"order of keys: {', '.join(before['keys'])} -> {', '.join(after['keys'])}")
-    return lines
-
-
-def _short(value: Any) -> str:
-    text = value if value == "absent" else msgspec.json.encode(value).decode()
-    return text if len(text) < 80 else text[:77] + "..."
-
-
-def prepare(plan: Plan, dataset: Dataset, *, overwrite: bool, write: bool = True) -> dict[str, records.SetSchema]:
-    """Claims the sets of a plan: what is on disk under their names must have been made with the same settings.
-
-    Raises:
-        ConfigError: if a set was made with other settings, or by another program, and overwrite is not given.
-    """
-    schemas = set_schemas(plan, dataset)
-    changed: list[str] = []
-    for set_name, new in schemas.items():
-        old = records.load_schema(dataset, set_name)
-        if old is None:
-            folder = dataset.attribute_path(set_name, "")
-            if next(list_files(folder), None) is not None and not overwrite:
-                raise ConfigError(
-                    f"{folder}: expected a set that this toolkit made, got files without its records; "
-                    "choose another set name, or --overwrite"
-                )
-            changed.append(set_name)
-        elif found := differences(old, new):
-            if not overwrite:
-                raise ConfigError(
-                    f"the set {set_name!r} exists and was made with other settings:\n  "
-                    + "\n  ".join(found)
-                    + "\nchoose another set name (the old values stay), or --overwrite"
-                )
-            changed.append(set_name)
-    for set_name in changed if write else ():
-        for shard in records.recorded_shards(dataset, set_name):
-            records.forget(dataset, set_name, shard)
-        records.save_schema(dataset, set_name, schemas[set_name])
-    return schemas
-
-
-# --- one shard --------------------------------------------------------------------------------------------------------
 
 
 class Work(ConfigStruct):
@@ -417,13 +141,7 @@ def _record(
         reads={other: external[other] if other in external else outputs[other].content for other in sorted(read)},
         rows=output.rows,
         counts={"documents": output.rows},
-        output=records.OutputState(
-            size=output.stat.size,
-            stamp=output.stat.stamp,
-            sha256=output.sha256,
-            content=output.content,
-            content_size=output.content_size,
-        ),
+        output=records.output_state(output),
         seconds=round(seconds, 3),
     )
     records.save(records.record_path(work.dataset, name, work.shard), record)

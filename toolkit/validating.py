@@ -83,29 +83,19 @@ def check_file(work: Work, report: Report) -> list[str]:
 
 
 def _check_documents(work: Work, findings: Findings, report: Report) -> None:
-    assert work.dataset
-    path = work.dataset.shard_path(work.path)
-    seen: dict[tuple[str, str], int] = {}
-    for document, number in _documents(path, work, findings):
-        key = (document.source, document.id)
-        if (before := seen.setdefault(key, number)) != number:
-            findings.add(
-                DataError(
-                    f"expected each (source, id) once, got that of line {before} again",
-                    path=path,
-                    line=number,
-                    id=document.id,
-                )
-            )
+    """Types and mandatory fields of each row; a shard without findings is indexed on the way, for `duplicates`."""
+    dataset, shard = work.dataset, work.path
+    assert dataset
+    path = dataset.shard_path(shard)
+    for document, _ in _documents(path, work, findings):
         report(1, len(document.text))
-    if findings.count or work.first is not None:
-        return
-    known = rowindex.current(work.dataset, work.path)
-    state = rowindex.build(work.dataset, work.path, work.max_document_bytes)
-    if known and known.content != state.content:
-        findings.add(
-            DataError("expected the content that was indexed, it changed without its size and time", path=path)
-        )
+    if not findings.count and work.first is None:
+        known = rowindex.current(dataset, shard)
+        state = rowindex.build(dataset, shard, work.max_document_bytes)
+        if known and known.content != state.content:
+            findings.add(
+                DataError("expected the content that was indexed, got other of the same size and time", path=path)
+            )
 
 
 def _documents(path: str, work: Work, findings: Findings) -> Iterator[tuple[Document, int]]:
@@ -226,17 +216,18 @@ def check_ingested(dataset: Dataset) -> list[str]:
     return findings
 
 
-def duplicates(dataset: Dataset, shards: list[str]) -> list[str]:
-    """Documents whose (source, id) is in several shards, from the row indexes; those inside a shard are not repeated.
+def duplicates(dataset: Dataset, shards: list[str]) -> Iterator[str]:
+    """Documents whose (source, id) another one has, within or across shards, from the row indexes.
 
-    Holds `PARTITION` hashes at a time. Equal hashes are confirmed by reading the rows.
+    Holds `PARTITION` hashes at a time, and the keys that are suspect. Equal hashes are confirmed by reading the rows.
+    Shards without index (those in which something else was found) are left out.
     """
     import numpy as np
 
-    indexed = [shard for shard in shards if rowindex.current(dataset, shard)]
-    total = sum(state.rows for shard in indexed if (state := rowindex.current(dataset, shard)))
-    partitions = -(-total // PARTITION) or 1
-    suspects: list[tuple[int, int]] = []
+    states = {shard: state for shard in shards if (state := rowindex.current(dataset, shard))}
+    indexed = list(states)
+    partitions = -(-sum(state.rows for state in states.values()) // PARTITION) or 1
+    suspects: dict[int, set[int]] = {}
     for partition in range(partitions):
         hashes, places = [], []
         for number, shard in enumerate(indexed):
@@ -249,41 +240,22 @@ def duplicates(dataset: Dataset, shards: list[str]) -> list[str]:
         values, owners = np.concatenate(hashes), np.concatenate(places)
         order = np.lexsort((owners, values))
         values, owners = values[order], owners[order]
-        repeated = np.flatnonzero((values[1:] == values[:-1]) & (owners[1:] != owners[:-1]))
-        suspects += [(int(values[i + 1]), int(owners[i + 1])) for i in repeated]
-        suspects += [(int(values[i]), int(owners[i])) for i in repeated]
-    return _confirmed(dataset, indexed, suspects)
-
-
-def _confirmed(dataset: Dataset, shards: list[str], suspects: list[tuple[int, int]]) -> list[str]:
-    wanted: dict[int, set[int]] = {}
-    for value, owner in suspects:
-        wanted.setdefault(owner, set()).add(value)
+        for i in np.flatnonzero(values[1:] == values[:-1]):
+            for j in (i, i + 1):
+                suspects.setdefault(int(owners[j]), set()).add(int(values[j]))
     first: dict[tuple[str, str], str] = {}
-    findings = []
-    for owner in sorted(wanted):
-        path = dataset.shard_path(shards[owner])
-        with Lines(path, 1 << 40) as lines:
+    for owner in sorted(suspects):
+        path = dataset.shard_path(indexed[owner])
+        with Lines(path, records.MAX_FOREIGN_ROW) as lines:
             rows = Rows(lines, DOCUMENT_DECODER, path)
-            here: set[tuple[str, str]] = set()
             for row, _ in rows:
                 key = (row.source, row.id)
-                if key in here or rowindex.row_hash(*key) not in wanted[owner]:
+                if rowindex.row_hash(*key) not in suspects[owner]:
                     continue
-                here.add(key)
                 place = f"{path}:{rows.number}"
                 if (before := first.setdefault(key, place)) != place:
-                    findings.append(
-                        str(
-                            DataError(
-                                f"expected each (source, id) once, got that of {before} again",
-                                path=path,
-                                line=rows.number,
-                                id=row.id,
-                            )
-                        )
-                    )
-    return findings
+                    message = f"expected each (source, id) once, got that of {before} again"
+                    yield str(DataError(message, path=path, line=rows.number, id=row.id))
 
 
 # --- outputs ----------------------------------------------------------------------------------------------------------

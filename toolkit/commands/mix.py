@@ -1,11 +1,12 @@
 """``toolkit mix``: documents and attributes become an output, under rules."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from toolkit import __version__, records, rowindex, tagging
+from toolkit import __version__, records, rowindex
 from toolkit.commands import Context, Outcome, failures, shard_tasks, show_plan, table
 from toolkit.errors import ToolkitError
 from toolkit.executors import Task
@@ -17,27 +18,19 @@ from toolkit.mixing.settings import JoinedSet, MixSettings
 LABELS_SHOWN = 20
 
 
-def check(context: Context, tag_plan: tagging.Plan | None = None) -> None:
-    """Checks the section as far as that can be done before the sets of a ``tag:`` section are there.
+def check(context: Context, planned: Mapping[str, records.SetSchema]) -> None:
+    """Checks the section before what it needs is there.
+
+    Args:
+        context: of the configuration.
+        planned: the sets that will have been written by then.
 
     Raises:
         ConfigError: for whatever is wrong.
     """
     settings = mix_settings.read_section(context.section("mix"), context.folder)
-    foreign = set(mix_settings.foreign_sets(settings, context.dataset, tag_plan))
-    planned = _ingested_sets(context)
-    if foreign or planned & {joined.set for joined in settings.attributes}:
-        return  # their types are known when they are there
-    _prepare(settings, mix_settings.resolve_sets(settings, context.dataset, tag_plan, {}))
-
-
-def _ingested_sets(context: Context) -> set[str]:
-    from toolkit import ingesting
-
-    if not context.has("ingest"):
-        return set()
-    found = [entry.reader().attribute_set() for entry in ingesting.read_section(context.section("ingest"))]
-    return {name for name in found if name}
+    if not mix_settings.foreign_sets(settings, context.dataset, planned):  # their types are known when they are read
+        _prepare(settings, mix_settings.resolve_sets(settings, context.dataset, planned, {}))
 
 
 def _prepare(settings: MixSettings, sets: list[JoinedSet]) -> dict[str, mix_settings.Binding]:
@@ -53,11 +46,11 @@ def run(context: Context) -> Outcome:
     all_shards = dataset.shards()
     shards = context.limited(all_shards)
     publish.check_output(output)
-    foreign = mix_settings.foreign_sets(settings, dataset, None)
+    foreign = mix_settings.foreign_sets(settings, dataset, {})
     seen, failed = _look_at_foreign(context, foreign, shards)
     if failed:
         return _failed(output, failed)
-    sets = mix_settings.resolve_sets(settings, dataset, None, seen)
+    sets = mix_settings.resolve_sets(settings, dataset, {}, seen)
     bindings = _prepare(settings, sets)
     works = [
         stage.Work(

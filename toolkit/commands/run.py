@@ -2,7 +2,7 @@
 
 from types import ModuleType
 
-from toolkit import ingesting, tagging
+from toolkit import ingesting, records, tag_plan
 from toolkit.commands import Context, Outcome, ingest, mix, tag
 from toolkit.errors import ConfigError
 
@@ -14,14 +14,13 @@ def run(context: Context) -> Outcome:
     present = [name for name in SECTIONS if context.has(name)]
     if not present:
         raise ConfigError(f"{context.options.config}: expected one of the sections ingest, tag, mix; got none")
-    plan = None
+    planned: dict[str, records.SetSchema] = {}
     if context.has("ingest"):
-        ingesting.read_section(context.section("ingest"))
+        planned |= ingesting.set_schemas(ingesting.read_section(context.section("ingest")))
     if context.has("tag"):
-        plan = tagging.read_section(context.section("tag"))
-        tagging.build(plan)
+        planned |= tag_plan.set_schemas(tag_plan.read_section(context.section("tag")), context.dataset, planned)
     if context.has("mix"):
-        mix.check(context, plan)
+        mix.check(context, planned)
     outcome = Outcome()
     for name in present:
         if context.options.dry_run and name != present[0]:

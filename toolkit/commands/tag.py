@@ -1,14 +1,14 @@
 """``toolkit tag``: taggers write attribute files beside the documents."""
 
-from toolkit import rowindex, tagging
+from toolkit import rowindex, tag_plan, tagging
 from toolkit.commands import Context, Outcome, failures, shard_tasks, show_plan, table
 
 
 def run(context: Context) -> Outcome:
     """Tags all shards whose attributes are missing, or made from something that has changed."""
     dataset, options = context.dataset, context.options
-    plan = tagging.read_section(context.section("tag"))
-    schemas = tagging.prepare(plan, dataset, overwrite=options.overwrite, write=not options.dry_run)
+    plan = tag_plan.read_section(context.section("tag"))
+    schemas = tag_plan.prepare(plan, dataset, overwrite=options.overwrite, write=not options.dry_run)
     settings = tagging.settings_of(schemas)
     shards = context.limited(dataset.shards())
     works = [

@@ -103,7 +103,10 @@ def _check_dataset(context: Context, dataset: Dataset, checked: list[str]) -> li
         findings += _run(context, set_name, works)
     if first is None:
         findings += validating.check_ingested(dataset)
-        findings += validating.duplicates(dataset, shards)
+        repeated = validating.Findings()
+        for finding in validating.duplicates(dataset, shards):
+            repeated.add(finding)
+        findings += repeated.listed(dataset.documents)
     return findings
 
 

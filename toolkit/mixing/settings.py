@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import xxhash
 
-from toolkit import config, records, rules, schema, tagging
+from toolkit import config, records, rules, schema
 from toolkit.config import ConfigStruct, Description, Source
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.expressions import Name
@@ -22,11 +22,19 @@ assert SUFFIXES.keys() == COMPRESSORS.keys()
 MEMBER = 1 << 20  # uncompressed bytes after which a member of an intermediate ends
 
 
-class Joined(ConfigStruct):
+class JoinedOption(ConfigStruct):
     """A set among ``attributes:``, with other names for some of its keys."""
 
-    set: str
-    as_: dict[str, str] = msgspec.field(name="as", default_factory=dict)
+    set: Annotated[str, Description(description="the attribute set")]
+    as_: Annotated[dict[str, str], Description(description="{key: its name in the mix}")] = msgspec.field(
+        name="as", default_factory=dict
+    )
+
+
+class Joined(JoinedOption):
+    """As read, with its place in the file, for messages."""
+
+    place: str = ""
 
 
 class OutputSettings(ConfigStruct):
@@ -50,6 +58,7 @@ class MixSettings(ConfigStruct):
         rules: in order.
         output: what all formats share.
         options: of the format.
+        place: of the output in the file, for messages.
     """
 
     attributes: list[Joined]
@@ -57,6 +66,7 @@ class MixSettings(ConfigStruct):
     output: OutputSettings
     options: dict[str, Any]
     on_failed_shard: Literal["stop", "omit"] = "stop"
+    place: str = ""
 
     def writer(self) -> Writer:
         class_ = find_writer(self.output.format, "mix.output.format")
@@ -74,7 +84,7 @@ class MixSettings(ConfigStruct):
     def stage_settings(self) -> dict[str, Any]:
         """What determines the intermediate of a shard."""
         return {
-            "attributes": msgspec.to_builtins(self.attributes),
+            "attributes": [{"set": joined.set, "as": joined.as_} for joined in self.attributes],
             "rules": rules.settings(self.rules),
             "format": self.output.format,
             "version": self.writer().VERSION,
@@ -115,10 +125,11 @@ def read_section(section: Source, base: str = "") -> MixSettings:
     listed = value.get("attributes", [])
     if not isinstance(listed, list):
         raise section.error(("attributes",), "expected a list of attribute sets")
-    joined = [
-        Joined(set=entry) if isinstance(entry, str) else config.convert(section.at("attributes", i), Joined)
-        for i, entry in enumerate(listed)
-    ]
+    joined = []
+    for i, entry in enumerate(listed):
+        place = section.at("attributes", i)
+        found = JoinedOption(entry) if isinstance(entry, str) else config.convert(place, JoinedOption)
+        joined.append(Joined(set=found.set, as_=found.as_, place=str(place.error((), "")).rstrip(": ")))
     output_keys = tuple(f.encode_name for f in msgspec.structs.fields(OutputSettings))
     place = section.at("output")
     if not isinstance(place.value, dict):
@@ -173,14 +184,17 @@ class JoinedSet(ConfigStruct):
 
 
 def resolve_sets(
-    settings: MixSettings, dataset: Dataset, plan: tagging.Plan | None, seen: Mapping[str, Iterable[records.Seen]]
+    settings: MixSettings,
+    dataset: Dataset,
+    planned: Mapping[str, records.SetSchema],
+    seen: Mapping[str, Iterable[records.Seen]],
 ) -> list[JoinedSet]:
     """The joined sets with the types of their keys.
 
     Args:
         settings: of the mix.
         dataset: where the sets are.
-        plan: of a ``tag:`` section that will be run before the mix; its sets need not be on disk yet.
+        planned: sets that will be written before the mix, so need not be on disk yet.
         seen: for each set that another program made, what its files hold.
 
     Raises:
@@ -189,23 +203,21 @@ def resolve_sets(
     result: list[JoinedSet] = []
     names: dict[str, str] = {}
     for joined in settings.attributes:
-        if plan and joined.set in plan.sets:
-            types = {step.key: step.type for step in tagging.build(plan) if step.set == joined.set}
-            keys, ours = {key: (t, False) for key, t in types.items()}, True
-        elif (on_disk := records.load_schema(dataset, joined.set)) is not None:
-            keys, ours = {key: (t, False) for key, t in on_disk.types().items()}, True
+        declared = planned.get(joined.set) or records.load_schema(dataset, joined.set)
+        if declared is not None:
+            keys, ours = {key: (t, False) for key, t in declared.types().items()}, True
         elif joined.set in seen:
             keys, ours = _foreign_keys(seen[joined.set]), False
         else:
-            known = sorted({*dataset.sets(), *(plan.sets if plan else ())})
+            known = sorted({*dataset.sets(), *planned})
             hint = did_you_mean(joined.set, known) or f"; there are: {', '.join(known) or 'none'}"
             raise ConfigError(
-                f"mix.attributes: expected an attribute set in {dataset.attributes}, got {joined.set!r}{hint}"
+                f"{joined.place}: expected an attribute set in {dataset.attributes}, got {joined.set!r}{hint}"
             )
         for key in joined.as_:
             if key not in keys:
                 raise ConfigError(
-                    f"mix.attributes: {joined.set}: expected a key of the set under `as:`, got {key!r}"
+                    f"{joined.place}: {joined.set}: expected a key of the set under `as:`, got {key!r}"
                     + (did_you_mean(key, keys) or f"; there are: {', '.join(keys)}")
                 )
         listed = []
@@ -213,7 +225,7 @@ def resolve_sets(
             name = joined.as_.get(key, key)
             if name in names:
                 raise ConfigError(
-                    f"mix.attributes: expected each key once, got {name!r} in {names[name]} and {joined.set}; "
+                    f"{joined.place}: expected each key once, got {name!r} in {names[name]} and {joined.set}; "
                     f"rename one: {{set: {joined.set}, as: {{{key}: NEW_NAME}}}}"
                 )
             names[name] = joined.set
@@ -222,13 +234,13 @@ def resolve_sets(
     return result
 
 
-def foreign_sets(settings: MixSettings, dataset: Dataset, plan: tagging.Plan | None) -> list[str]:
+def foreign_sets(settings: MixSettings, dataset: Dataset, planned: Mapping[str, records.SetSchema]) -> list[str]:
     """The joined sets that another program made."""
     return [
         joined.set
         for joined in settings.attributes
         if joined.set in dataset.sets()
-        and not (plan and joined.set in plan.sets)
+        and joined.set not in planned
         and records.load_schema(dataset, joined.set) is None
     ]
 
@@ -290,13 +302,12 @@ def bind_writer(settings: MixSettings, sets: list[JoinedSet], known: frozenset[s
     """
     bindings = {}
     for option, wanted in settings.writer().wants().items():
-        bindings[option] = _bind(settings.output.format, option, wanted, sets, known)
+        bindings[option] = _bind(f"{settings.place}: {option}: {wanted.path!r}", wanted, sets, known)
     return bindings
 
 
-def _bind(format_: str, option: str, wanted: Wanted, sets: list[JoinedSet], known: frozenset[str]) -> Binding:
+def _bind(where: str, wanted: Wanted, sets: list[JoinedSet], known: frozenset[str]) -> Binding:
     name, *path = wanted.path.split(".")
-    where = f"mix.output: format {format_}: {option}: {wanted.path!r}"
     for i, joined in enumerate(sets):
         for key in joined.keys:
             if key.name != name:

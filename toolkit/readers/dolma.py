@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from toolkit.documents import explain_bad_row
-from toolkit.ingesting import Draft, Input, Reader, check_document
+from toolkit.reader import Draft, Input, Reader, check_document
 
 
 class Dolma(Reader):

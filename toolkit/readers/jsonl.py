@@ -7,7 +7,7 @@ import msgspec
 
 from toolkit.config import ConfigStruct
 from toolkit.documents import explain_bad_row
-from toolkit.ingesting import Draft, Input, Reader
+from toolkit.reader import Draft, Input, Reader
 
 Names = str | list[str]
 

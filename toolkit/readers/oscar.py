@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from toolkit import schema
 from toolkit.documents import Prediction, explain_bad_row
-from toolkit.ingesting import Draft, Input, Reader
+from toolkit.reader import Draft, Input, Reader
 
 
 class _Metadata(msgspec.Struct):

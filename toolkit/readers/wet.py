@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from toolkit.errors import DataError
-from toolkit.ingesting import Draft, Input, Reader
+from toolkit.reader import Draft, Input, Reader
 from toolkit.streams import Decompressed
 
 

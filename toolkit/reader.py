@@ -1,0 +1,146 @@
+"""What an input format is.
+
+A reader *is* its configuration: a frozen Struct whose fields are its options. It yields the documents of one input.
+"""
+
+import base64
+from collections import Counter
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+import msgspec
+
+from toolkit import schema
+from toolkit.config import FROZEN
+from toolkit.documents import DOCUMENT_DECODER, DocumentRow
+from toolkit.errors import DataError
+from toolkit.paths import remove
+from toolkit.plugins import Kind
+from toolkit.streams import Decompressed, Lines, RowOutput
+
+
+class Draft(msgspec.Struct, kw_only=True):
+    """What a reader makes of one item of its input.
+
+    Attributes:
+        text: of the document.
+        id: None if the input has none.
+        source: None for that of the configuration.
+        metadata: an object, as a dict or JSON text.
+        extra: other top-level keys, kept.
+        attributes: by key, as JSON text, for the attribute set that the reader declares.
+        number: 1-based ordinal in the input, which makes an id where there is none; line for messages.
+        raw: a row that already is a document, kept byte by byte.
+    """
+
+    text: str
+    number: int
+    id: str | None = None
+    source: str | None = None
+    added: str | None = None
+    created: str | None = None
+    metadata: dict[str, Any] | msgspec.Raw | None = None
+    extra: dict[str, Any] = {}
+    attributes: dict[str, msgspec.Raw] | None = None
+    raw: bytes | None = None
+
+
+class Input:
+    """An input file, as a reader sees it.
+
+    Attributes:
+        path: for messages.
+        counts: by name, for the record; readers add to it.
+        source: of the configuration.
+        max_bytes: a document may not be larger.
+        skip: whether bad items are kept aside (`bad`) and not an error.
+    """
+
+    def __init__(self, path: str, source: str | None, max_bytes: int, rejects: "Rejects | None") -> None:
+        self.path = path
+        self.source = source
+        self.max_bytes = max_bytes
+        self.counts: Counter[str] = Counter()
+        self.skip = rejects is not None
+        self._rejects = rejects
+
+    def stream(self) -> Decompressed:
+        """The input's bytes; use it in a ``with`` block."""
+        return Decompressed(self.path)
+
+    def lines(self) -> Lines:
+        r"""The input's lines, without ``\n``; use it in a ``with`` block."""
+        return Lines(self.path, self.max_bytes)
+
+    def bad(self, reason: str, message: str, raw: bytes, number: int, id: str | None = None) -> None:
+        """An item that is not what it should be: raises, or keeps it aside and counts it as ``rejected.<reason>``.
+
+        Args:
+            reason: a short name to count under.
+            message: expected …, got ….
+            raw: the item, as much as is at hand.
+            number: line or ordinal in the input, from 1.
+            id: of the document, if known.
+        """
+        if self._rejects is None:
+            raise DataError(message, path=self.path, line=number, id=id)
+        self._rejects.add(reason, message, raw, number)
+        self.counts[f"rejected.{reason}"] += 1
+
+
+class Reader(msgspec.Struct, **FROZEN):
+    """Reads one input format; its fields are its options, given beside ``format:`` in the configuration."""
+
+    SUFFIXES: ClassVar[tuple[str, ...]] = ()
+    """Taken off a file's name (before that, a compression's) to name its shard; the longest that fits."""
+
+    TYPES: ClassVar[dict[str, schema.Type]] = {}
+    """Declared types of the attributes that the format carries, by key."""
+
+    def read(self, source: Input) -> Iterator[Draft]:
+        """The documents of an input, in order."""
+        raise NotImplementedError(type(self).__name__)
+
+    def attribute_set(self) -> str | None:
+        """Name of the set that `Draft.attributes` go to, None if the format carries none."""
+        return None
+
+
+READERS: Kind[Reader] = Kind("input format", "toolkit.readers", "toolkit.readers", Reader)
+
+
+class Rejects:
+    """A reject file: a line for each bad item, with its bytes in base64; there is none if there is no bad item."""
+
+    def __init__(self, path: str, input: str) -> None:
+        self._path = path
+        self._input = input
+        self._output: RowOutput | None = None
+
+    def __enter__(self) -> Self:
+        remove(self._path)
+        return self
+
+    def add(self, reason: str, message: str, raw: bytes, number: int) -> None:
+        if self._output is None:
+            self._output = RowOutput(self._path)
+            self._output.__enter__()
+        row = {"input": self._input, "number": number, "reason": reason, "message": message}
+        self._output.write_row(msgspec.json.encode(row | {"base64": base64.b64encode(raw).decode()}))
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self._output:
+            self._output.__exit__(kind, error, tb)
+
+
+def check_document(line: bytes) -> DocumentRow:
+    """Decodes a row that should be a document.
+
+    Raises:
+        msgspec.DecodeError, UnicodeDecodeError: if it is not.
+    """
+    row = DOCUMENT_DECODER.decode(line)
+    if bytes(memoryview(row.metadata)[:1]) not in (b"{", b"n"):
+        raise msgspec.ValidationError("Expected `object | null` - at `$.metadata`")
+    return row

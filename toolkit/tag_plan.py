@@ -1,0 +1,263 @@
+"""What a ``tag:`` section says: sets, their taggers in the order of what they read, and the schemas on disk."""
+
+import graphlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import msgspec
+import xxhash
+
+from toolkit import config, records, schema, tagger
+from toolkit.config import ConfigStruct, Source
+from toolkit.errors import ConfigError, did_you_mean
+from toolkit.paths import Dataset, list_files
+from toolkit.plugins import default_name
+from toolkit.tagger import TAGGERS, Reference, Tagger
+
+T = TypeVar("T")
+
+
+class Entry(ConfigStruct):
+    """A tagger in a configuration, as data.
+
+    Attributes:
+        key: the top-level key that it writes.
+        reference: by which the class is found.
+        options: what the configuration gives.
+        place: file, line and key, for messages.
+    """
+
+    key: str
+    reference: str
+    options: dict[str, Any]
+    place: str = ""
+
+
+class Plan(ConfigStruct):
+    """What a `toolkit tag` does, as data that can be sent to a worker."""
+
+    sets: dict[str, list[Entry]]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A configured tagger in its place.
+
+    Attributes:
+        set, key: where its value goes.
+        entry: of the configuration.
+        tagger: configured.
+        references: the attributes that it reads.
+        type: declared.
+        annotation: of the values, in Python.
+    """
+
+    set: str
+    key: str
+    entry: Entry
+    tagger: Tagger
+    references: tuple[Reference, ...]
+    type: schema.Type
+    annotation: Any
+
+
+def read_section(section: Source) -> Plan:
+    """The plan that a ``tag:`` section describes; options are checked, nothing is loaded.
+
+    Raises:
+        ConfigError: naming the place in the file.
+    """
+    if not isinstance(section.value, dict):
+        raise section.error((), "expected `SET: TAGGER | [TAGGER, …]`")
+    sets: dict[str, list[Entry]] = {}
+    for set_name, value in section.value.items():
+        if not set_name.replace("-", "").replace("_", "").isalnum() or not set_name.isascii():
+            raise section.error((set_name,), "expected a set name of letters, digits, - and _")
+        sets[set_name] = []
+        listed = value if isinstance(value, list) else [value]
+        for i in range(len(listed)):
+            place = section.at(set_name, i) if isinstance(value, list) else section.at(set_name)
+            entry = _read_entry(place)
+            if any(entry.key == other.key for other in sets[set_name]):
+                raise place.error((), f"expected each key of a set once, got {entry.key!r} twice; give one an `as:`")
+            sets[set_name].append(entry)
+        if not sets[set_name]:
+            raise section.error((set_name,), "expected at least one tagger, got none")
+    return Plan(sets=sets)
+
+
+def _read_entry(place: Source) -> Entry:
+    if isinstance(place.value, str):
+        reference, key, options = place.value, None, config.Source({}, place.name)
+    else:
+        taken, options = config.split(place, {"tagger": None, "as": None})
+        reference, key = taken["tagger"], taken["as"]
+    if not isinstance(reference, str) or not isinstance(key, str | None):
+        raise place.error((), "expected a tagger's name, or {tagger: NAME, as: ALIAS, option: …}")
+    try:
+        class_ = TAGGERS.find(reference)
+    except ConfigError as error:
+        raise place.error((), str(error)) from None
+    config.convert(options, class_, f"tagger {reference}")
+    where = ": ".join(part for part in (place.place(()), f"tagger {reference}") if part)
+    return Entry(key=key or default_name(reference), reference=reference, options=options.value, place=where)
+
+
+@lru_cache(maxsize=4)
+def _build(encoded: bytes) -> tuple[Step, ...]:
+    steps: dict[tuple[str, str], Step] = {}
+    for set_name, entries in msgspec.json.decode(encoded, type=Plan).sets.items():
+        for entry in entries:
+            class_ = TAGGERS.find(entry.reference)
+            built = config.convert(Source(entry.options), class_, f"tagger {entry.reference}")
+            try:
+                references = tuple(tagger.references(built))
+            except ConfigError as error:
+                raise ConfigError(f"{entry.place}: {error}") from None
+            type_, annotation = tagger.value_type(class_), tagger.value_annotation(class_)
+            steps[set_name, entry.key] = Step(set_name, entry.key, entry, built, references, type_, annotation)
+    sets: dict[str, list[str]] = {set_name: [] for set_name, _ in steps}
+    keys: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for (set_name, key), step in steps.items():
+        keys[set_name, key] = [(r.set, r.key) for r in step.references if (r.set, r.key) in steps]
+        sets[set_name] += [r.set for r in step.references if r.set in sets and r.set != set_name]
+    order = {set_name: i for i, set_name in enumerate(_sorted(sets))}
+    ordered = [steps[name] for name in _sorted(keys)]
+    return tuple(sorted(ordered, key=lambda step: order[step.set]))
+
+
+def _sorted(reads: Mapping[T, Iterable[T]]) -> list[T]:
+    try:
+        return list(graphlib.TopologicalSorter(reads).static_order())
+    except graphlib.CycleError as error:
+        cycle = " -> ".join(n if isinstance(n, str) else ".".join(n) for n in error.args[1])
+        raise ConfigError(f"tag: expected sets and taggers that do not read each other, got {cycle}") from None
+
+
+def build(plan: Plan) -> list[Step]:
+    """The configured taggers, each after those that it reads, those of a set together.
+
+    Raises:
+        ConfigError: if two read each other.
+    """
+    return list(_build(msgspec.json.encode(plan)))
+
+
+def set_schemas(
+    plan: Plan, dataset: Dataset, planned: Mapping[str, records.SetSchema] | None = None
+) -> dict[str, records.SetSchema]:
+    """The schema that each set of the plan has on disk; checks what the taggers read against what there is.
+
+    Args:
+        plan: of the ``tag:`` section.
+        dataset: where other sets are.
+        planned: sets that an ingest before will write.
+
+    Raises:
+        ConfigError: if an attribute that is read is not there or not of the type that is expected, or a model is not.
+    """
+    steps = build(plan)
+    found: dict[str, records.SetSchema] = {}
+    for set_name in dict.fromkeys(step.set for step in steps):
+        mine = [step for step in steps if step.set == set_name]
+        keys = {step.key: records.KeySchema(schema.to_json(step.type), _settings(step)) for step in mine}
+        reads: dict[str, str] = {}
+        for step in mine:
+            for reference in step.references:
+                other = found.get(reference.set) or (planned or {}).get(reference.set)
+                other = other or records.load_schema(dataset, reference.set)
+                here = {s.key: s.type for s in mine} if reference.set == set_name else None
+                types = here or (other.types() if other else None)
+                _check_reference(step, reference, types, [*found, *(planned or ())], dataset)
+                if reference.set != set_name:
+                    reads[reference.set] = xxhash.xxh3_128_hexdigest(msgspec.json.encode(other))
+        ordered = {entry.key: keys[entry.key] for entry in plan.sets[set_name]}
+        found[set_name] = records.SetSchema(keys=ordered, reads=dict(sorted(reads.items())))
+    return {set_name: found[set_name] for set_name in plan.sets}
+
+
+def _settings(step: Step) -> dict[str, Any]:
+    try:
+        return tagger.settings(step.tagger, step.entry.reference, step.key)
+    except ConfigError as error:
+        raise ConfigError(f"{step.entry.place}: {error}") from None
+
+
+def _check_reference(
+    step: Step, reference: Reference, keys: Mapping[str, schema.Type] | None, planned: Iterable[str], dataset: Dataset
+) -> None:
+    where = f"{step.entry.place}: {reference.option}: {reference.text!r}"
+    if keys is None and reference.set in dataset.sets():
+        return  # written by another program: known when it is read
+    if keys is None:
+        known = sorted({*planned, *dataset.sets()})
+        hint = did_you_mean(reference.set, known) or f"; there are: {', '.join(known) or 'none'}"
+        raise ConfigError(f"{where}: expected an attribute set, got {reference.set!r}{hint}")
+    if reference.key not in keys:
+        hint = did_you_mean(reference.key, keys) or f"; there are: {', '.join(keys)}"
+        raise ConfigError(f"{where}: expected a key of the set {reference.set}, got {reference.key!r}{hint}")
+    type_: schema.Type | None = keys[reference.key]
+    for name in reference.path:
+        type_ = type_.get(name) if type_ else None
+    wanted = schema.from_annotation(reference.type, where)
+    if type_ is None or not schema.fits(type_, wanted):
+        raise ConfigError(f"{where}: expected a value of type {wanted}, got {type_ or 'no such field'}")
+
+
+def differences(old: records.SetSchema, new: records.SetSchema) -> list[str]:
+    """What has changed between two schemas of a set, a line each; empty if nothing."""
+    lines = []
+    before, after = msgspec.to_builtins(old), msgspec.to_builtins(new)
+
+    def compare(a: Any, b: Any, path: str) -> None:
+        if isinstance(a, dict) and isinstance(b, dict):
+            for key in dict.fromkeys((*a, *b)):
+                compare(a.get(key, "absent"), b.get(key, "absent"), f"{path}.{key}" if path else str(key))
+        elif a != b:
+            lines.append(f"{path}: {_short(a)} -> {_short(b)}")
+
+    compare(before["keys"], after["keys"], "")
+    compare(before["reads"], after["reads"], "made from")
+    if not lines and list(before["keys"]) != list(after["keys"]):
+        lines.append(f"order of keys: {', '.join(before['keys'])} -> {', '.join(after['keys'])}")
+    return lines
+
+
+def _short(value: Any) -> str:
+    text = value if value == "absent" else msgspec.json.encode(value).decode()
+    return text if len(text) < 80 else text[:77] + "..."
+
+
+def prepare(plan: Plan, dataset: Dataset, *, overwrite: bool, write: bool = True) -> dict[str, records.SetSchema]:
+    """Claims the sets of a plan: what is on disk under their names must have been made with the same settings.
+
+    Raises:
+        ConfigError: if a set was made with other settings, or by another program, and overwrite is not given.
+    """
+    schemas = set_schemas(plan, dataset)
+    changed: list[str] = []
+    for set_name, new in schemas.items():
+        old = records.load_schema(dataset, set_name)
+        if old is None:
+            folder = dataset.attribute_path(set_name, "")
+            if next(list_files(folder), None) is not None and not overwrite:
+                raise ConfigError(
+                    f"{folder}: expected a set that this toolkit made, got files without its records; "
+                    "choose another set name, or --overwrite"
+                )
+            changed.append(set_name)
+        elif found := differences(old, new):
+            if not overwrite:
+                raise ConfigError(
+                    f"the set {set_name!r} exists and was made with other settings:\n  "
+                    + "\n  ".join(found)
+                    + "\nchoose another set name (the old values stay), or --overwrite"
+                )
+            changed.append(set_name)
+    for set_name in changed if write else ():
+        for shard in records.recorded_shards(dataset, set_name):
+            records.forget(dataset, set_name, shard)
+        records.save_schema(dataset, set_name, schemas[set_name])
+    return schemas
