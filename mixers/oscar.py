@@ -9,7 +9,7 @@ JSON are those of the released files. The published JSON schema spells labels ``
 """
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Raw
@@ -53,7 +53,8 @@ _CHECKED = msgspec.json.Decoder(_CheckedLine)
 class Oscar(Writer):
     r"""``content`` is the document's lines joined by ``\n``, with exactly one sentence identification for each.
 
-    ``warc_headers`` are those of the metadata, ``{}`` for documents without.
+    ``warc_headers`` are those of the metadata. Documents without are counted; they get ``{}``, or what the option
+    `warc_headers` maps: values that are no texts are written as JSON, fields that are not there are left out.
     """
 
     identification: Annotated[str, msgspec.Meta(description="the attribute with label and prob of the document")] = (
@@ -62,6 +63,11 @@ class Oscar(Writer):
     sentence_identifications: Annotated[
         str, msgspec.Meta(description="the attribute with label and prob, or null, of each line")
     ] = "line_language"
+
+    warc_headers: Annotated[
+        dict[str, str],
+        msgspec.Meta(description="for documents without: header name -> field of the document (`metadata.url`)"),
+    ] = {}
 
     def wants(self) -> dict[str, Wanted]:
         return {
@@ -79,11 +85,24 @@ class Oscar(Writer):
             )
         label = check_label(identification.label)
         found = _HEADERS.decode(document.raw_metadata)
-        headers = found.warc_headers if found and bytes(found.warc_headers) not in (b"", b"null") else _NO_HEADERS
-        if headers is _NO_HEADERS:
+        if found and bytes(found.warc_headers) not in (b"", b"null"):
+            headers = found.warc_headers
+        else:
+            headers = self._mapped(document) if self.warc_headers else _NO_HEADERS
             mixed.counts["documents without warc_headers"] += 1
         metadata = _Metadata(identification, mixed.annotations or None, sentences)
         return [(label, _ENCODER.encode(_Line("\n".join(lines), headers, metadata)) + b"\n")]
+
+    def _mapped(self, document: Document) -> Raw:
+        fields: dict[str, Any] = msgspec.json.decode(document.row)
+        headers = {}
+        for name, path in self.warc_headers.items():
+            value: Any = fields
+            for key in path.split("."):
+                value = value.get(key) if isinstance(value, dict) else None
+            if value is not None:
+                headers[name] = value if isinstance(value, str) else _ENCODER.encode(value).decode()
+        return Raw(_ENCODER.encode(headers))
 
     def check(self, line: bytes) -> str | None:
         try:

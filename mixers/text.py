@@ -1,4 +1,4 @@
-"""Plain text, a folder a language: OSCAR 2019, 21.09, and what goclassy writes.
+"""Plain text, a file a language: OSCAR 2019, 21.09, and what goclassy writes.
 
 Source: goclassy's ``main.go`` (each kept line to its language's file, a blank line between blocks); OSCAR schema v1:
 documents, or pieces of documents, between blank lines.
@@ -53,3 +53,6 @@ class Text(Writer):
             else:
                 pieces.setdefault(check_label(prediction.label), []).append(line)
         return [(label, ("\n".join(lines) + "\n\n").encode()) for label, lines in pieces.items()]
+
+    def stem(self, label: str) -> str:
+        return label

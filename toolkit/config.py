@@ -53,10 +53,14 @@ class Source:
                 return f"{self.name}:{self.lines[path[:end]]}"
         return self.name
 
+    def where(self, path: Path) -> str:
+        """``file:line: keys`` of a part, for messages."""
+        return ": ".join(part for part in (self.place(path), show(path)) if part)
+
     def error(self, path: Path, message: str) -> ConfigError:
         """An error at a part of the configuration."""
-        place, keys = self.place(path), show(path)
-        return ConfigError(": ".join(part for part in (place, keys, message) if part))
+        where = self.where(path)
+        return ConfigError(f"{where}: {message}" if where else message)
 
     def at(self, *path: str | int) -> "Source":
         """The same source, seen from a part."""
@@ -72,9 +76,9 @@ class _Part(Source):
     parent: Source | None = None
     prefix: Path = ()
 
-    def error(self, path: Path, message: str) -> ConfigError:
+    def where(self, path: Path) -> str:
         assert self.parent
-        return self.parent.error(self.prefix + path, message)
+        return self.parent.where(self.prefix + path)
 
 
 def show(path: Path) -> str:

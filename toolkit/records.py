@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from toolkit import schema
+from toolkit.alignment import MAX_ROW
 from toolkit.documents import AttributesRow, Rows
 from toolkit.errors import AlignmentError, DataError, StaleError
 from toolkit.paths import Dataset, Stat, exists, join, list_files, remove, stat
@@ -213,7 +214,6 @@ def check_lineage(dataset: Dataset, set_name: str, shard: str, documents: ShardS
 
 # --- sets of other programs -------------------------------------------------------------------------------------------
 
-MAX_FOREIGN_ROW = 1_000_000_000
 _DECODER = msgspec.json.Decoder(AttributesRow)
 
 
@@ -233,7 +233,7 @@ def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
         return seen
     types: dict[str, schema.Type] = {}
     counts: dict[str, int] = {}
-    with Lines(path, MAX_FOREIGN_ROW, digest=True) as lines:
+    with Lines(path, MAX_ROW, digest=True) as lines:
         rows = Rows(lines, _DECODER, path)
         for row, _ in rows:
             values = msgspec.json.decode(row.attributes)

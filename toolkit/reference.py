@@ -18,9 +18,10 @@ import msgspec
 import msgspec.inspect as mi
 
 from toolkit import cli, tagger
-from toolkit.ingesting import READERS, Common, Trim
+from toolkit.ingesting import Common, Trim
 from toolkit.mixing.settings import OutputSettings
 from toolkit.plugins import Kind
+from toolkit.reader import READERS
 from toolkit.streams import Size
 from toolkit.writer import WRITERS
 
@@ -32,7 +33,9 @@ _NOTE = "<!-- Made from the code by `python -m toolkit.reference`; change it the
 def pages() -> dict[str, str]:
     """The text of each page, by file name."""
     made = {"commands.md": _commands(), "taggers.md": _taggers(), "formats-reference.md": _formats()}
-    return {name: "\n".join([_NOTE, "", *lines]).rstrip() + "\n" for name, lines in made.items()}
+    return {
+        name: "\n".join([_NOTE, "", *lines]).rstrip().replace("\n\n\n", "\n\n") + "\n" for name, lines in made.items()
+    }
 
 
 def stale(folder: Path = FOLDER) -> list[str]:
@@ -98,11 +101,11 @@ def _taggers() -> list[str]:
 
 
 def _example(example: tagger.Example) -> Iterable[str]:
-    yield f"text:    {_json(example.text)}"
+    yield f"text: {_json(example.text)}"
     for what in ("options", "attributes", "metadata"):
         for key, value in getattr(example, what).items():
             yield f"{key}: {_json(value)}"
-    yield f"value:   {_json(example.value)}"
+    yield f"value: {_json(example.value)}"
 
 
 def _formats() -> list[str]:
@@ -174,7 +177,7 @@ def _type_name(info: mi.Type) -> str:
 
 
 def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+    return msgspec.json.encode(value, enc_hook=int).decode()
 
 
 def _table(head: list[str], rows: list[list[str]]) -> list[str]:

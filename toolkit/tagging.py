@@ -8,14 +8,15 @@ attributes/<other set>/X ──rows─────┘  only for sets that are re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
 from toolkit import records, rowindex, schema
+from toolkit.alignment import AttributeRows
 from toolkit.config import ConfigStruct
-from toolkit.documents import DOCUMENT_DECODER, AttributesRow, Document, Rows, to_document
-from toolkit.errors import AlignmentError, ConfigError, DataError
+from toolkit.documents import DOCUMENT_DECODER, Document, Rows, to_document
+from toolkit.errors import ConfigError, DataError
 from toolkit.paths import Dataset, exists, stat
 from toolkit.streams import Lines, RowOutput
 from toolkit.tag_plan import Plan, Step, build
@@ -101,17 +102,13 @@ def tag_shard(work: Work, report: Report) -> Done:
         outputs = {name: stack.enter_context(RowOutput(dataset.attribute_path(name, shard))) for name in todo}
         index = None if state else stack.enter_context(rowindex.RowIndexOutput(dataset, shard))
         lines = stack.enter_context(Lines(path, work.max_document_bytes, digest=True))
-        others = [
-            stack.enter_context(_Others(dataset, name, shard, steps, work.max_document_bytes)) for name in external
-        ]
+        others = [stack.enter_context(_Others(dataset, name, shard, steps)) for name in external]
         documents = _documents(lines, path, index)
         reported = 0
-        for batch in _batches(_joined(documents, others, path)):
+        for batch in _batches(_joined(documents, others)):
             _tag_batch(batch, steps, outputs, path)
             report(len(batch), lines.size - reported)
             reported = lines.size
-        for other in others:
-            other.finish()
     if before is None or stat(path) != before:
         raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=path)
     if index:
@@ -160,11 +157,14 @@ def _documents(lines: Lines, path: str, index: rowindex.RowIndexOutput | None) -
         yield to_document(row, rows), rows.number
 
 
-def _joined(documents: Iterator[Numbered], others: list["_Others"], path: str) -> Iterator[Numbered]:
+def _joined(documents: Iterator[Numbered], others: list["_Others"]) -> Iterator[Numbered]:
+    number = 0
     for document, number in documents:
         for other in others:
-            other.give(document, number, path)
+            other.give(document, number)
         yield document, number
+    for other in others:
+        other.finish(number)
 
 
 def _batches(documents: Iterable[Numbered]) -> Iterator[list[Numbered]]:
@@ -247,35 +247,17 @@ def _delivered(value: Any, annotation: Any, reference: Reference) -> Any:
     return msgspec.convert(plain, reference.type)
 
 
-class _Others:
+class _Others(AttributeRows):
     """The rows of an existing attribute file, given to the documents that they describe."""
 
-    def __init__(self, dataset: Dataset, set_name: str, shard: str, steps: list[Step], max_bytes: int) -> None:
-        self._path = dataset.attribute_path(set_name, shard)
-        self._lines = Lines(self._path, max(max_bytes, records.MAX_FOREIGN_ROW))
+    def __init__(self, dataset: Dataset, set_name: str, shard: str, steps: list[Step]) -> None:
+        ours = records.load_schema(dataset, set_name) is not None
+        super().__init__(dataset.attribute_path(set_name, shard), dataset.shard_path(shard), any_source=not ours)
         self._references = [r for step in steps for r in step.references if r.set == set_name]
 
-    def __enter__(self) -> Self:
-        self._lines.__enter__()
-        self._rows = Rows(self._lines, msgspec.json.Decoder(AttributesRow), self._path)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._lines.__exit__(*error)
-
-    def give(self, document: Document, number: int, path: str) -> None:
-        """The next row, to its document."""
-        row, _ = next(self._rows, (None, b""))
-        if row is None:
-            message = f"expected the attributes of {path}:{number}, got the end of the file"
-            raise AlignmentError(message, path=self._path, line=number, id=document.id)
-        if row.id != document.id or row.source not in (None, document.source):
-            raise AlignmentError(
-                f"expected the attributes of {path}:{number}, got those of {row.id!r} from {row.source!r}",
-                path=self._path,
-                line=number,
-                id=document.id,
-            )
+    def give(self, document: Document, number: int) -> None:
+        """The values of the next row, to its document."""
+        row, _ = self.take(document.id, document.source, number)
         values = msgspec.json.decode(row.attributes)
         for reference in self._references:
             try:
@@ -284,21 +266,10 @@ class _Others:
                     value = None if value is None else value[name]
                 document.give(reference.text, msgspec.convert(value, reference.type))
             except (KeyError, TypeError, msgspec.ValidationError) as error:
+                wanted = schema.from_annotation(reference.type, reference.text)
                 raise DataError(
-                    f"expected {reference.text} of type {schema.from_annotation(reference.type, reference.text)}, "
-                    f"got: {error}",
-                    path=self._path,
+                    f"expected {reference.text} of type {wanted}, got: {error}",
+                    path=self.path,
                     line=number,
                     id=document.id,
                 ) from None
-
-    def finish(self) -> None:
-        """Raises AlignmentError if there are more rows than documents."""
-        row, _ = next(self._rows, (None, b""))
-        if row is not None:
-            raise AlignmentError(
-                "expected no more rows than there are documents, got another",
-                path=self._path,
-                line=self._rows.number,
-                id=row.id,
-            )

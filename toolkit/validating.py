@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 
 from toolkit import records, rowindex, schema
+from toolkit.alignment import MAX_ROW, AttributeRows
 from toolkit.config import ConfigStruct, Source, convert
 from toolkit.documents import DOCUMENT_DECODER, Document, Rows, to_document
-from toolkit.errors import DataError, StaleError, ToolkitError
+from toolkit.errors import AlignmentError, DataError, StaleError, ToolkitError
 from toolkit.ingesting import InputRecord
 from toolkit.mixing import publish
 from toolkit.paths import Dataset, exists, join, list_files, stat
@@ -124,50 +125,23 @@ def _check_attributes(work: Work, findings: Findings, report: Report) -> None:
         findings.add(DataError(f"expected the attributes of {documents_path}, got no such file", path=path, line=1))
         return
     ours = records.load_schema(dataset, work.set)
-    decoder = msgspec.json.Decoder(_row_type(ours))
-    with Lines(path, max(work.max_document_bytes, records.MAX_FOREIGN_ROW)) as lines:
-        rows = Rows(lines, decoder, path)
-        quiet = Findings()
-        for document, number in _documents(documents_path, work, quiet):
+    rows = AttributeRows(path, documents_path, msgspec.json.Decoder(_row_type(ours)), any_source=not ours)
+    bad_documents = Findings()  # they are reported where the documents are checked
+    number = 0
+    with rows:
+        for document, number in _documents(documents_path, work, bad_documents):
             try:
-                row, _ = next(rows)
-            except StopIteration:
-                findings.add(
-                    DataError(
-                        f"expected the attributes of {documents_path}:{number}, got the end of the file",
-                        path=path,
-                        line=number,
-                        id=document.id,
-                    )
-                )
-                break
+                rows.take(document.id, document.source, number)
+            except AlignmentError as error:
+                findings.add(error)
+                return  # all rows behind it are shifted
             except DataError as error:
                 findings.add(error)
-                if error.line != rows.number:
+                if not rows.can_go_on(error):
                     return
-                continue
-            if row.id != document.id or (row.source != document.source and (row.source or ours)):
-                findings.add(
-                    DataError(
-                        f"expected the attributes of {documents_path}:{number}, got those of {row.id!r} from "
-                        f"{row.source!r}",
-                        path=path,
-                        line=number,
-                        id=document.id,
-                    )
-                )
-                break  # all rows behind it are shifted
             report(1, 0)
-        else:
-            if work.first is None and not quiet.count and next(iter(lines), None) is not None:
-                findings.add(
-                    DataError(
-                        f"expected the end of the file after {rows.number} rows, as many as {documents_path} has, "
-                        "got another",
-                        path=path,
-                        line=lines.number,
-                    )
-                )
+        if work.first is None and not bad_documents.count:
+            rows.finish(number)
     if work.first is None and ours and not findings.count:
         _check_record(work, dataset, path, findings)
 
@@ -246,7 +220,7 @@ def duplicates(dataset: Dataset, shards: list[str]) -> Iterator[str]:
     first: dict[tuple[str, str], str] = {}
     for owner in sorted(suspects):
         path = dataset.shard_path(indexed[owner])
-        with Lines(path, records.MAX_FOREIGN_ROW) as lines:
+        with Lines(path, MAX_ROW) as lines:
             rows = Rows(lines, DOCUMENT_DECODER, path)
             for row, _ in rows:
                 key = (row.source, row.id)

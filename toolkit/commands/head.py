@@ -3,15 +3,16 @@
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import msgspec
 
+from toolkit.alignment import AttributeRows
 from toolkit.commands import Context, Outcome
-from toolkit.documents import DOCUMENT_DECODER, AttributesRow, DocumentRow, Rows
-from toolkit.errors import AlignmentError, ConfigError
+from toolkit.documents import DOCUMENT_DECODER, DocumentRow, Rows
+from toolkit.errors import ConfigError
 from toolkit.paths import Dataset, exists
-from toolkit.records import MAX_FOREIGN_ROW
 from toolkit.streams import Lines
 
 TEXT_LINES = 12
@@ -72,32 +73,18 @@ def _places(context: Context) -> tuple[Dataset, list[str]]:
 
 
 def _read(dataset: Dataset, shard: str, max_bytes: int, id: str | None) -> Iterator[Joined]:
-    from contextlib import ExitStack
-
     path = dataset.shard_path(shard)
     with ExitStack() as stack:
-        sets: dict[str, Rows[AttributesRow]] = {}
+        sets: dict[str, AttributeRows] = {}
         for set_name in dataset.sets() if dataset.attributes else ():
             other = dataset.attribute_path(set_name, shard)
             if exists(other):
-                lines = stack.enter_context(Lines(other, MAX_FOREIGN_ROW))
-                sets[set_name] = Rows(lines, msgspec.json.Decoder(AttributesRow), other)
+                sets[set_name] = stack.enter_context(AttributeRows(other, path, any_source=True))
         rows = Rows(stack.enter_context(Lines(path, max_bytes)), DOCUMENT_DECODER, path)
         for row, _ in rows:
-            attributes = {}
-            for set_name, others in sets.items():
-                found, _ = next(others, (None, b""))
-                if found is None or found.id != row.id:
-                    raise AlignmentError(
-                        f"expected the attributes of {path}:{rows.number}, got "
-                        + ("the end of the file" if found is None else f"those of {found.id!r}"),
-                        path=others.path,
-                        line=rows.number,
-                        id=row.id,
-                    )
-                if id is None or row.id == id:
-                    attributes[set_name] = msgspec.json.decode(found.attributes)
+            found = {name: others.take(row.id, row.source, rows.number)[0] for name, others in sets.items()}
             if id is None or row.id == id:
+                attributes = {name: msgspec.json.decode(each.attributes) for name, each in found.items()}
                 yield row, attributes, f"{path}:{rows.number}"
 
 

@@ -10,7 +10,7 @@ from toolkit import __version__, records, rowindex
 from toolkit.commands import Context, Outcome, failures, shard_tasks, show_plan, table
 from toolkit.errors import ToolkitError
 from toolkit.executors import Task
-from toolkit.mixing import assemble, plan, publish, stage
+from toolkit.mixing import assemble, join, plan, publish, stage
 from toolkit.mixing import settings as mix_settings
 from toolkit.mixing.publish import LabelTotals, Manifest, RuleEffect
 from toolkit.mixing.settings import JoinedSet, MixSettings
@@ -53,7 +53,7 @@ def run(context: Context) -> Outcome:
     sets = mix_settings.resolve_sets(settings, dataset, {}, seen)
     bindings = _prepare(settings, sets)
     works = [
-        stage.Work(
+        join.Work(
             dataset=dataset,
             settings=settings,
             sets=sets,
@@ -148,7 +148,7 @@ def look(work: Look, report: Any) -> records.Seen:
     return records.look_at(work.dataset, work.set, work.shard)
 
 
-def _published(works: list[stage.Work]) -> Manifest | None:
+def _published(works: list[join.Work]) -> Manifest | None:
     """The manifest, if just this mix of just these inputs is published already."""
     settings = works[0].settings
     output = settings.output.path
@@ -161,7 +161,7 @@ def _published(works: list[stage.Work]) -> Manifest | None:
         if state is None or state.content != entry.documents:
             return None
         try:
-            _, attributes = stage.inputs_of(work)
+            _, attributes = join.inputs_of(work)
         except ToolkitError:
             return None
         inputs.append((work.shard, state.content, attributes))

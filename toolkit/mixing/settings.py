@@ -129,7 +129,7 @@ def read_section(section: Source, base: str = "") -> MixSettings:
     for i, entry in enumerate(listed):
         place = section.at("attributes", i)
         found = JoinedOption(entry) if isinstance(entry, str) else config.convert(place, JoinedOption)
-        joined.append(Joined(set=found.set, as_=found.as_, place=str(place.error((), "")).rstrip(": ")))
+        joined.append(Joined(set=found.set, as_=found.as_, place=place.where(())))
     output_keys = tuple(f.encode_name for f in msgspec.structs.fields(OutputSettings))
     place = section.at("output")
     if not isinstance(place.value, dict):
@@ -149,7 +149,14 @@ def read_section(section: Source, base: str = "") -> MixSettings:
             raise place.error((key,), f"unknown option {key!r} of format {output.format}{hint}")
     config.convert(options, class_, f"format {output.format}")
     found_rules = rules.read_rules(section.at("rules"), base) if value.get("rules") else []
-    return MixSettings(attributes=joined, rules=found_rules, output=output, options=options.value, on_failed_shard=omit)
+    return MixSettings(
+        attributes=joined,
+        rules=found_rules,
+        output=output,
+        options=options.value,
+        on_failed_shard=omit,
+        place=place.where(()),
+    )
 
 
 # --- the sets that are joined -----------------------------------------------------------------------------------------

@@ -2,36 +2,26 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
 import msgspec
 
-from toolkit import records, rowindex, schema
+from toolkit import records, schema
 from toolkit.config import ConfigStruct
-from toolkit.documents import DOCUMENT_DECODER, Document, Rows, to_document
-from toolkit.errors import AlignmentError, DataError
-from toolkit.mixing.settings import Binding, JoinedSet, MixSettings, compile_rules, work_folder
-from toolkit.paths import Dataset, exists, join, remove, stat
-from toolkit.streams import COMPRESSORS, Lines, Output
+from toolkit.documents import Document
+from toolkit.errors import DataError
+from toolkit.mixing.join import Work, inputs_of, joint_rows
+from toolkit.mixing.settings import MixSettings, compile_rules, work_folder
+from toolkit.paths import join, remove, stat
+from toolkit.streams import COMPRESSORS, Output
 from toolkit.writer import Mixed
 
 Report = Callable[[int, int], None]
 
 HELD = 64 << 20
 """Bytes of all labels together that are held before the largest is written; bounds memory with many labels."""
-
-
-class Work(ConfigStruct):
-    """One shard to mix."""
-
-    dataset: Dataset
-    settings: MixSettings
-    sets: list[JoinedSet]
-    bindings: dict[str, Binding]
-    shard: str
-    max_document_bytes: int
 
 
 class Member(msgspec.Struct, frozen=True, array_like=True):
@@ -105,60 +95,6 @@ def load_stage(output: str, digest: str, shard: str) -> StageRecord | None:
     return records.load(stage_path(output, digest, shard) + ".json", StageRecord)
 
 
-def inputs_of(work: Work) -> tuple[rowindex.ShardState, dict[str, str]]:
-    """The state of a shard's documents, and the content digest of its attributes in each joined set.
-
-    Raises:
-        DataError: if a file is missing, damaged, not complete, or stale; rows that do not match are named by line.
-    """
-    dataset, shard = work.dataset, work.shard
-    state = rowindex.ensure(dataset, shard, work.max_document_bytes)
-    digests = {}
-    for joined in work.sets:
-        path = dataset.attribute_path(joined.set, shard)
-        if not exists(path):
-            id = _first_id(work)
-            raise AlignmentError(
-                f"expected the attributes of {dataset.shard_path(shard)}:1, got no such file; run `toolkit tag`",
-                path=path,
-                line=1,
-                id=id,
-            )
-        if not joined.ours:
-            digests[joined.set] = records.look_at(dataset, joined.set, shard).content
-            continue
-        record = records.load_record(dataset, joined.set, shard)
-        if record is None or not records.is_intact(dataset, joined.set, shard, record):
-            _find_fault(work, joined)
-            if record is None:
-                raise DataError("expected a complete file, got one without its record; run `toolkit tag`", path=path)
-            raise DataError("expected the file that its record describes, it was changed; run `toolkit tag`", path=path)
-        records.check_lineage(dataset, joined.set, shard, state)
-        digests[joined.set] = record.output.content
-    return state, digests
-
-
-def _first_id(work: Work) -> str | None:
-    path = work.dataset.shard_path(work.shard)
-    with Lines(path, work.max_document_bytes) as lines:
-        return next((row.id for row, _ in Rows(lines, DOCUMENT_DECODER, path)), None)
-
-
-def _find_fault(work: Work, joined: JoinedSet) -> None:
-    """Joins one set with the documents, so that the error names the row at which they part."""
-    one = Work(
-        dataset=work.dataset,
-        settings=work.settings,
-        sets=[joined],
-        bindings={},
-        shard=work.shard,
-        max_document_bytes=work.max_document_bytes,
-    )
-    with ExitStack() as stack:
-        for _ in _rows(one, stack):
-            pass
-
-
 def mix_shard(work: Work, report: Report) -> Done:
     """Encodes one shard, unless that has been done from the same inputs.
 
@@ -180,7 +116,7 @@ def mix_shard(work: Work, report: Report) -> Done:
     encoder = _Encoder(work)
     with ExitStack() as stack:
         members = _Members(stack.enter_context(Output(path)), work.settings)
-        for document, number, lines, values in _rows(work, stack):
+        for document, number, lines, values in joint_rows(work, stack):
             encoder.encode(document, number, lines, values, members)
             report(1, len(document.row))
         members.flush()
@@ -191,77 +127,6 @@ def mix_shard(work: Work, report: Report) -> Done:
         )
     records.save(path + ".json", counted)
     return Done(shard=work.shard, skipped=False, rows=counted.rows)
-
-
-# --- joining ----------------------------------------------------------------------------------------------------------
-
-
-def _row_decoder(joined: JoinedSet, keys: set[str]) -> msgspec.json.Decoder[Any]:
-    fields = {key.key: schema.to_python(key.declared) for key in joined.keys if key.name in keys}
-    defaults: dict[str, Any] = {
-        key.key: [] if key.declared.kind == "list" else None for key in joined.keys if key.default and key.name in keys
-    }
-    values: Any = schema.struct_of(fields, defaults)
-    if not joined.ours:
-        values = values | list  # Dolma's deduper writes [] for a document that it skipped
-    row = msgspec.defstruct("Row", [("attributes", values), ("id", str | None, None), ("source", str | None, None)])
-    return msgspec.json.Decoder(row)
-
-
-Joint = tuple[Document, int, list[bytes], list[Any]]
-
-
-def _rows(work: Work, stack: ExitStack) -> Iterator[Joint]:
-    """The documents of a shard with, for each set, its line and its values for the rules.
-
-    Raises:
-        AlignmentError: if a set's rows are not those of the documents.
-    """
-    dataset, shard = work.dataset, work.shard
-    path = dataset.shard_path(shard)
-    used = compile_rules(work.settings, work.sets).used if len(work.sets) == len(work.settings.attributes) else set()
-    documents = Rows(stack.enter_context(Lines(path, work.max_document_bytes)), DOCUMENT_DECODER, path)
-    others: list[Rows[Any]] = []
-    for joined in work.sets:
-        other_path = dataset.attribute_path(joined.set, shard)
-        lines = stack.enter_context(Lines(other_path, max(work.max_document_bytes, records.MAX_FOREIGN_ROW)))
-        others.append(Rows(lines, _row_decoder(joined, used), other_path))
-    for row, line in documents:
-        document = to_document(row, documents, line)
-        other_lines: list[bytes] = []
-        values: list[Any] = []
-        for other, joined in zip(others, work.sets, strict=True):
-            found, other_line = next(other, (None, b""))
-            if found is None or found.id != row.id or (found.source != row.source and (found.source or joined.ours)):
-                raise _misaligned(found, document, other, documents)
-            other_lines.append(other_line)
-            values.append(_NO_SPANS if found.attributes == [] else found.attributes)
-        yield document, documents.number, other_lines, values
-    for other in others:
-        found, _ = next(other, (None, b""))
-        if found is not None:
-            raise AlignmentError(
-                f"expected the end of the file after {documents.number} rows, as many as {path} has, got another",
-                path=other.path,
-                line=other.number,
-                id=found.id,
-            )
-
-
-class _NoSpans:
-    """What a row means in which Dolma's deduper wrote ``[]``."""
-
-    def __getattr__(self, name: str) -> list[Any]:
-        return []
-
-
-_NO_SPANS = _NoSpans()
-
-
-def _misaligned(found: Any, document: Document, other: Rows[Any], documents: Rows[Any]) -> AlignmentError:
-    about = f"expected the attributes of {documents.path}:{documents.number}, got "
-    about += "the end of the file" if found is None else f"those of {found.id!r} from {found.source!r}"
-    return AlignmentError(about, path=other.path, line=documents.number, id=document.id)
 
 
 # --- rules and encoding -----------------------------------------------------------------------------------------------

@@ -1,0 +1,234 @@
+"""Types of attribute values: their form on disk, what is inferred from data, and what annotations declare."""
+
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolkit.documents import Prediction, Span
+from toolkit.errors import ConfigError
+from toolkit.schema import (
+    ANY,
+    BOOL,
+    FLOAT,
+    INT,
+    NEVER,
+    NULL,
+    SPAN,
+    SPANS,
+    STR,
+    Type,
+    field_name,
+    fits,
+    from_annotation,
+    from_json,
+    infer,
+    list_of,
+    nullable,
+    to_json,
+    to_python,
+    union,
+)
+
+KEYS = st.sampled_from(["a", "b", "class", "_private", "x y", "é", "__len__"])
+
+
+def _composed(inner: st.SearchStrategy[Type]) -> st.SearchStrategy[Type]:
+    fields = st.dictionaries(KEYS, inner, max_size=3).map(lambda d: Type("object", fields=tuple(d.items())))
+    return inner.map(list_of) | inner.map(lambda t: Type("map", t)) | inner.map(nullable) | fields
+
+
+TYPES = st.recursive(st.sampled_from([BOOL, INT, FLOAT, STR, SPAN, ANY]), _composed, max_leaves=6)
+
+_INTS = st.integers(-(2**63), 2**63 - 1)
+_FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+_SPANS = st.tuples(_INTS, _INTS, _FLOATS | _INTS).map(list)
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | _INTS | _FLOATS | st.text(max_size=3) | _SPANS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def decodes(value: Any, type_: Type) -> Any:
+    """The value as it comes back from JSON as this type; raises if it is not of it."""
+    return msgspec.json.decode(msgspec.json.encode(value), type=to_python(type_))
+
+
+def canonical(type_: Type) -> Any:
+    """A type as JSON without the order of fields."""
+    return msgspec.json.encode(to_json(type_), order="deterministic")
+
+
+# --- on disk ----------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=100, deadline=None)
+@given(TYPES)
+def test_types_come_back_from_their_form_on_disk(type_: Type) -> None:
+    assert from_json(msgspec.json.decode(msgspec.json.encode(to_json(type_)))) == type_
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["integer", 3, None, [], {}, {"list": "int", "map": "int"}, {"set": "int"}, {"object": ["a"]}, {"list": "x"}],
+)
+def test_what_is_no_type_is_refused(value: Any) -> None:
+    with pytest.raises(ValueError, match="expected an attribute type, got"):
+        from_json(value)
+
+
+def test_types_are_shown_in_words() -> None:
+    shape = Type("object", fields=(("label", nullable(STR)), ("top", list_of(SPAN)), ("by", Type("map", FLOAT))))
+    assert str(shape) == "{label: str | null, top: list[span], by: map[float]}"
+
+
+# --- inferred from values ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "type_"),
+    [
+        (None, NULL),
+        (True, BOOL),
+        (3, INT),
+        (3.0, FLOAT),
+        ("", STR),
+        ([], list_of(NEVER)),
+        ([1, 2.5], list_of(FLOAT)),
+        ([1, None], list_of(nullable(INT))),
+        ([1, "a"], list_of(ANY)),
+        ([True, 1], list_of(ANY)),
+        ([0, 3, 0.5], SPAN),
+        ([[0, 3, 0.5], [3, 4, 1]], SPANS),
+        ([0, 3, True], list_of(ANY)),
+        ([0, 3], list_of(INT)),
+        ({"a": 1}, Type("object", fields=(("a", INT),))),
+        ([{"a": 1}, {"a": 0.5}], list_of(Type("object", fields=(("a", FLOAT),)))),
+        ([{"a": 1}, {"b": 2}], list_of(Type("map", INT))),
+        ([{"a": 1}, {"a": None}], list_of(Type("object", fields=(("a", nullable(INT)),)))),
+    ],
+)
+def test_the_narrowest_type_is_inferred(value: Any, type_: Type) -> None:
+    assert infer(value) == type_
+
+
+@settings(max_examples=100, deadline=None)
+@given(VALUES)
+def test_a_value_is_of_the_type_inferred_from_it(value: Any) -> None:
+    decodes(value, infer(value))
+    assert fits(infer(value), infer(value))
+
+
+@settings(max_examples=100, deadline=None)
+@given(VALUES, VALUES)
+def test_the_union_of_two_types_holds_the_values_of_both_in_any_order(a: Any, b: Any) -> None:
+    both = union(infer(a), infer(b))
+    decodes(a, both)
+    decodes(b, both)
+    assert canonical(both) == canonical(union(infer(b), infer(a)))
+    assert union(both, infer(a)) == both
+
+
+@settings(max_examples=100, deadline=None)
+@given(TYPES, TYPES)
+def test_unions_are_idempotent_commutative_and_start_from_never(a: Type, b: Type) -> None:
+    assert union(a, a) == a
+    assert canonical(union(a, b)) == canonical(union(b, a))
+    assert union(a, NEVER) == union(NEVER, a) == a
+    assert union(a, NULL) == nullable(a)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(VALUES, max_size=4), TYPES)
+def test_what_fits_decodes(values: list[Any], wanted: Type) -> None:
+    for value in values:
+        declared = infer(value)
+        for target in (wanted, union(wanted, declared), nullable(declared)):
+            if fits(declared, target) and b'"any"' not in canonical(declared):
+                decodes(value, target)
+
+
+@pytest.mark.parametrize(
+    ("declared", "wanted", "expected"),
+    [
+        (INT, FLOAT, True),
+        (FLOAT, INT, False),
+        (BOOL, INT, False),
+        (INT, nullable(FLOAT), True),
+        (nullable(INT), INT, False),
+        (nullable(INT), nullable(FLOAT), True),
+        (NULL, nullable(INT), True),
+        (list_of(NEVER), list_of(STR), True),
+        (list_of(INT), list_of(FLOAT), True),
+        (list_of(nullable(INT)), list_of(INT), False),
+        (Type("object", fields=(("a", INT), ("b", STR))), Type("object", fields=(("a", FLOAT),)), True),
+        (Type("object", fields=(("a", INT),)), Type("object", fields=(("a", INT), ("b", STR))), False),
+        (SPAN, list_of(FLOAT), False),
+        (ANY, STR, True),
+        (STR, ANY, True),
+    ],
+)
+def test_a_type_fits_where_all_its_values_do(declared: Type, wanted: Type, expected: bool) -> None:
+    assert fits(declared, wanted) is expected
+
+
+def test_objects_decode_to_attributes_with_safe_names() -> None:
+    found = decodes({"a": 1, "class": 2, "_x": 3, "x y": 4, "unknown": 5}, infer({"a": 0, "class": 0, "_x": 0, "x y": 0}))
+    assert [getattr(found, field_name(key)) for key in ("a", "class", "_x", "x y")] == [1, 2, 3, 4]
+    assert field_name("a") == "a"
+    with pytest.raises(msgspec.ValidationError, match="missing required field `class`"):
+        decodes({"a": 1}, infer({"a": 0, "class": 0}))
+
+
+# --- declared by annotations ------------------------------------------------------------------------------------------
+
+
+class Value(msgspec.Struct, rename={"kind": "class"}):
+    kind: Literal["a", "b"]
+    probs: dict[str, float]
+    spans: list[Span]
+    best: Prediction | None
+
+
+class Pair(NamedTuple):
+    a: int
+    b: int
+
+
+@pytest.mark.parametrize(
+    ("annotation", "type_"),
+    [
+        (bool, BOOL),
+        (int, INT),
+        (Annotated[float, msgspec.Meta(ge=0)], FLOAT),
+        (str | None, nullable(STR)),
+        (list[Span], SPANS),
+        (tuple[int, ...], list_of(INT)),
+        (dict[str, list[float]], Type("map", list_of(FLOAT))),
+        (Any, ANY),
+        (Prediction, Type("object", fields=(("label", STR), ("prob", FLOAT)))),
+        (
+            Value,
+            Type(
+                "object",
+                fields=(
+                    ("class", STR),
+                    ("probs", Type("map", FLOAT)),
+                    ("spans", SPANS),
+                    ("best", nullable(Type("object", fields=(("label", STR), ("prob", FLOAT))))),
+                ),
+            ),
+        ),
+    ],
+)
+def test_annotations_declare_types(annotation: Any, type_: Type) -> None:
+    assert from_annotation(annotation, "tagger x") == type_
+
+
+@pytest.mark.parametrize("annotation", [int | str, bytes, Pair, None, list[int | str]])
+def test_annotations_outside_the_algebra_are_refused(annotation: Any) -> None:
+    with pytest.raises(ConfigError, match="^tagger x: expected "):
+        from_annotation(annotation, "tagger x")

@@ -1,0 +1,72 @@
+"""Reading attributes beside their documents: row n of one describes row n of the other, or it is an error."""
+
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from toolkit.documents import AttributesRow, Rows
+from toolkit.errors import AlignmentError, DataError
+from toolkit.streams import Lines
+
+MAX_ROW = 1_000_000_000
+"""Bytes of a row of attributes; a longer one is an error."""
+
+_PLAIN = msgspec.json.Decoder(AttributesRow)
+
+
+class AttributeRows:
+    """The rows of an attribute file, each taken for a document. A context manager.
+
+    Args:
+        path: of the attribute file.
+        documents: path of the documents, for messages.
+        decoder: of rows with ``id``, ``source`` and ``attributes``.
+        any_source: whether rows may lack ``source``, as those of Dolma's deduper do.
+    """
+
+    def __init__(
+        self, path: str, documents: str, decoder: msgspec.json.Decoder[Any] = _PLAIN, *, any_source: bool = False
+    ) -> None:
+        self.path = path
+        self._documents = documents
+        self._decoder = decoder
+        self._any_source = any_source
+        self._lines = Lines(path, MAX_ROW)
+
+    def __enter__(self) -> Self:
+        self._rows = Rows(self._lines.__enter__(), self._decoder, self.path)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._lines.__exit__(kind, error, tb)
+
+    def can_go_on(self, error: DataError) -> bool:
+        """Whether the error of `take` was about one row, and not about the file, which cannot be read on."""
+        return error.line == self._rows.number
+
+    def take(self, id: str, source: str, number: int) -> tuple[Any, bytes]:
+        """The row (decoded, and its line) for the document of this row number.
+
+        Raises:
+            AlignmentError: if there is none, or it describes another document.
+            DataError: if it is no row of attributes.
+        """
+        row, line = next(self._rows, (None, b""))
+        if row is None or row.id != id or (row.source != source and not (self._any_source and row.source is None)):
+            got = "the end of the file" if row is None else f"those of {row.id!r} from {row.source!r}"
+            raise AlignmentError(
+                f"expected the attributes of {self._documents}:{number}, got {got}", path=self.path, line=number, id=id
+            )
+        return row, line
+
+    def finish(self, rows: int) -> None:
+        """Raises AlignmentError if there are more rows than documents."""
+        row, _ = next(self._rows, (None, b""))
+        if row is not None:
+            raise AlignmentError(
+                f"expected the end of the file after {rows} rows, as many as {self._documents} has, got another",
+                path=self.path,
+                line=self._rows.number,
+                id=row.id,
+            )
