@@ -7,6 +7,7 @@ import msgspec
 
 from toolkit.documents import AttributesRow, Rows
 from toolkit.errors import AlignmentError, DataError
+from toolkit.rowindex import row_hash
 from toolkit.streams import Lines
 
 MAX_ROW = 1_000_000_000
@@ -59,6 +60,16 @@ class AttributeRows:
                 f"expected the attributes of {self._documents}:{number}, got {got}", path=self.path, line=number, id=id
             )
         return row, line
+
+    def take_indexed(self, expected: int, number: int) -> Any:
+        """As `take`, the document being known by its hash in the row index; rows without source are taken on trust."""
+        row, _ = next(self._rows, (None, b""))
+        if row is None or (row.source is not None and row_hash(row.source, row.id) != expected):
+            got = "the end of the file" if row is None else f"those of {row.id!r} from {row.source!r}"
+            raise AlignmentError(
+                f"expected the attributes of {self._documents}:{number}, got {got}", path=self.path, line=number
+            )
+        return row
 
     def finish(self, rows: int) -> None:
         """Raises AlignmentError if there are more rows than documents."""

@@ -10,7 +10,7 @@ Rules are evaluated in order, on the document's original values.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -133,11 +133,11 @@ class Decision:
 
     Attributes:
         dropped: index of the rule that drops it, None if it stays.
-        annotations: names, in the order of the rules.
+        annotated: indexes of the rules that annotate it, if it stays.
     """
 
     dropped: int | None
-    annotations: list[str]
+    annotated: list[int]
 
 
 class RuleSet:
@@ -182,19 +182,42 @@ class RuleSet:
         Raises:
             DataError: if a rule meets a value that it cannot use (a division by zero, a missing element).
         """
-        annotations: list[str] = []
-        for i, (rule, function) in enumerate(zip(self.rules, self._functions, strict=True)):
-            try:
-                holds = function(*values)
-            except Exception as error:
-                raise DataError(f"rule {rule.name!r} ({rule.place}) failed: {_describe(error)}") from None
-            if holds is True:
+        annotated: list[int] = []
+        for i, rule in enumerate(self.rules):
+            if self._holds(i, values):
                 if rule.kind != "annotate":
                     return Decision(i, [])
-                annotations.append(rule.annotation)
-            elif holds is not False:
-                raise DataError(f"rule {rule.name!r} ({rule.place}): expected true or false, got {holds!r}")
-        return Decision(None, annotations)
+                annotated.append(i)
+        return Decision(None, annotated)
+
+    def only_drop(self, decision: Decision, *values: Any) -> bool:
+        """Whether no other rule would drop a document that this decision drops.
+
+        A rule behind it that cannot be evaluated, because it counts on what the decision's rule has ruled out, would
+        not.
+        """
+        for i in range((decision.dropped or 0) + 1, len(self.rules)):
+            if self.rules[i].kind != "annotate":
+                try:
+                    if self._holds(i, values):
+                        return False
+                except DataError:
+                    continue
+        return True
+
+    def annotations(self, decision: Decision) -> list[str]:
+        """What the `annotate` rules add, each once, in their order."""
+        return list(dict.fromkeys(self.rules[i].annotation for i in decision.annotated))
+
+    def _holds(self, i: int, values: Sequence[Any]) -> bool:
+        rule = self.rules[i]
+        try:
+            holds = self._functions[i](*values)
+        except Exception as error:
+            raise DataError(f"rule {rule.name!r} ({rule.place}) failed: {_describe(error)}") from None
+        if holds is not True and holds is not False:
+            raise DataError(f"rule {rule.name!r} ({rule.place}): expected true or false, got {holds!r}")
+        return holds
 
 
 def _describe(error: Exception) -> str:

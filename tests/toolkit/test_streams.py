@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import random
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -79,8 +80,6 @@ def test_rows_become_members_cut_at_line_ends_that_the_standard_library_reads(tm
     assert gzip.decompress(stored) == expected
     members = []
     while stored:
-        import zlib
-
         inflater = zlib.decompressobj(31)
         members.append(inflater.decompress(stored))
         stored = inflater.unused_data

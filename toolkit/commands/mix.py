@@ -10,9 +10,10 @@ from toolkit import __version__, records, rowindex
 from toolkit.commands import Context, Outcome, failures, shard_tasks, show_plan, table
 from toolkit.errors import ToolkitError
 from toolkit.executors import Task
-from toolkit.mixing import assemble, join, plan, publish, stage
+from toolkit.mixing import assemble, effects, join, plan, preview, publish, stage
 from toolkit.mixing import settings as mix_settings
-from toolkit.mixing.publish import LabelTotals, Manifest, RuleEffect
+from toolkit.mixing.effects import RuleCount, RuleEffect, Totals, share
+from toolkit.mixing.publish import LabelTotals, Manifest
 from toolkit.mixing.settings import JoinedSet, MixSettings
 
 LABELS_SHOWN = 20
@@ -64,17 +65,7 @@ def run(context: Context) -> Outcome:
         for shard in shards
     ]
     if options.dry_run:
-        return show_plan(
-            context,
-            {
-                "mix": {
-                    "shards": shards,
-                    "rules": [rule.name for rule in settings.rules],
-                    "format": settings.output.format,
-                    "path": output,
-                }
-            },
-        )
+        return _dry_run(context, settings, works)
     context.sweep(output, dataset.bookkeeping)
     publish.finish_interrupted(output)
     manifest = _published(works)
@@ -187,33 +178,18 @@ def _manifest(
         totals.content_size += part.content_size
         totals.size += part.size
         totals.parts += 1
-    effects = []
-    for i, rule in enumerate(settings.rules):
-        found = [each.rules[i] for each in stages.values()]
-        effects.append(
-            RuleEffect(
-                name=rule.name,
-                kind=rule.kind,
-                documents=sum(f.documents for f in found),
-                chars=sum(f.chars for f in found),
-                reached=sum(f.reached for f in found),
-            )
-        )
     return Manifest(
         digest=digest,
         toolkit=__version__,
         settings=recorded_settings(settings),
         sets={joined.set: msgspec.to_builtins(joined.keys) for joined in sets},
         inputs=[
-            publish.InputEntry(shard=shard, documents=s.documents, attributes=s.attributes, rows=s.rows)
+            publish.InputEntry(shard=shard, documents=s.documents, attributes=s.attributes, rows=s.totals.rows)
             for shard, s in sorted(stages.items())
         ],
         omitted=omitted,
-        rows=sum(s.rows for s in stages.values()),
-        chars=sum(s.chars for s in stages.values()),
-        kept=sum(s.kept for s in stages.values()),
-        kept_chars=sum(s.kept_chars for s in stages.values()),
-        rules=effects,
+        totals=_sum([s.totals for s in stages.values()]),
+        rules=_effects(settings, [s.rules for s in stages.values()]),
         counts=dict(sorted(counts.items())),
         labels=labels,
         parts=parts,
@@ -226,6 +202,49 @@ def recorded_settings(settings: MixSettings) -> dict[str, Any]:
     return {**settings.stage_settings(), "part_size": int(settings.output.part_size)}
 
 
+def _sum(totals: list[Totals]) -> Totals:
+    return Totals(
+        rows=sum(t.rows for t in totals),
+        chars=sum(t.chars for t in totals),
+        kept=sum(t.kept for t in totals),
+        kept_chars=sum(t.kept_chars for t in totals),
+    )
+
+
+def _effects(
+    settings: MixSettings, found: list[list[RuleCount]], only: list[list[int]] | None = None
+) -> list[RuleEffect]:
+    return [
+        RuleEffect(
+            name=rule.name,
+            kind=rule.kind,
+            documents=sum(each[i].documents for each in found),
+            chars=sum(each[i].chars for each in found),
+            reached=sum(each[i].reached for each in found),
+            only=sum(each[i] for each in only) if only is not None and rule.kind != "annotate" else None,
+        )
+        for i, rule in enumerate(settings.rules)
+    ]
+
+
+def _dry_run(context: Context, settings: MixSettings, works: list[join.Work]) -> Outcome:
+    """The effects of the rules, without text."""
+    if settings.rules and not settings.attributes:
+        return show_plan(context, {"mix": {"rules": [rule.name for rule in settings.rules], "shards": len(works)}})
+    results = context.run("dry run", preview.preview_shard, shard_tasks(context.dataset, works))
+    failed = failures(results)
+    found = [result.value for result in results if result.value]
+    totals = _sum([each.totals for each in found])
+    shown = _effects(settings, [each.effects for each in found], [each.only for each in found])
+    text = f"{totals.rows:,} documents, {totals.kept:,} would be kept ({share(totals.kept, totals.rows)})\n\n"
+    return Outcome(
+        text=text + table(effects.report(totals, shown), right=range(2, 8)),
+        data={"totals": msgspec.to_builtins(totals), "rules": msgspec.to_builtins(shown), "failed": failed},
+        failures=failed,
+        exit_code=1 if failed else 0,
+    )
+
+
 def _failed(output: str, failed: list[str]) -> Outcome:
     text = f"nothing was published in {output}: {len(failed)} failed; run the same command again when that is mended"
     return Outcome(
@@ -235,9 +254,7 @@ def _failed(output: str, failed: list[str]) -> Outcome:
 
 def _outcome(output: str, manifest: Manifest, *, already: bool = False) -> Outcome:
     data = msgspec.to_builtins(manifest)
-    summary = {
-        key: data[key] for key in ("rows", "chars", "kept", "kept_chars", "rules", "counts", "labels", "omitted")
-    }
+    summary = {key: data[key] for key in ("totals", "rules", "counts", "labels", "omitted")}
     return Outcome(
         text=report(output, manifest, already=already),
         data={"output": output, "published": True, "already": already, "digest": manifest.digest, **summary},
@@ -246,41 +263,18 @@ def _outcome(output: str, manifest: Manifest, *, already: bool = False) -> Outco
 
 def report(output: str, manifest: Manifest, *, already: bool = False) -> str:
     """The tables at the end of a mix."""
+    totals = manifest.totals
     lines = [
-        f"{manifest.rows:,} documents, {manifest.kept:,} kept ({_share(manifest.kept, manifest.rows)}) -> {output}"
+        f"{totals.rows:,} documents, {totals.kept:,} kept ({share(totals.kept, totals.rows)}) -> {output}"
         + (" (was there already: nothing has changed)" if already else "")
     ]
-    rows = [["rule", "", "documents", "of all", "of reached", "characters", "of all"]]
-    for rule in manifest.rules:
-        rows.append(
-            [
-                rule.name,
-                "annotates" if rule.kind == "annotate" else "drops",
-                f"{rule.documents:,}",
-                _share(rule.documents, manifest.rows),
-                _share(rule.documents, rule.reached),
-                f"{rule.chars:,}",
-                _share(rule.chars, manifest.chars),
-            ]
-        )
-    rows.append(
-        [
-            "kept",
-            "",
-            f"{manifest.kept:,}",
-            _share(manifest.kept, manifest.rows),
-            "",
-            f"{manifest.kept_chars:,}",
-            _share(manifest.kept_chars, manifest.chars),
-        ]
-    )
-    lines += ["", table(rows, right=range(2, 7))]
+    lines += ["", table(effects.report(totals, manifest.rules), right=range(2, 7))]
     for name, count in manifest.counts.items():
         lines.append(f"{name}: {count:,}")
     rows = [["label", "documents", "bytes", "stored", "parts"]]
     ranked = sorted(manifest.labels.items(), key=lambda item: (-item[1].content_size, item[0]))
-    for label, totals in ranked[:LABELS_SHOWN]:
-        rows.append(_label_row(label, [totals]))
+    for label, found in ranked[:LABELS_SHOWN]:
+        rows.append(_label_row(label, [found]))
     if len(ranked) > LABELS_SHOWN:
         rows.append(_label_row(f"{len(ranked) - LABELS_SHOWN} more", [t for _, t in ranked[LABELS_SHOWN:]]))
     lines += ["", table(rows, right=range(1, 5))]
@@ -297,7 +291,3 @@ def _label_row(label: str, totals: list[LabelTotals]) -> list[str]:
         f"{sum(t.size for t in totals):,}",
         f"{sum(t.parts for t in totals):,}",
     ]
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f} %" if whole else "-"

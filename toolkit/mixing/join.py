@@ -81,7 +81,8 @@ def _find_fault(work: Work, joined: JoinedSet) -> None:
             pass
 
 
-def _row_decoder(joined: JoinedSet, keys: set[str]) -> msgspec.json.Decoder[Any]:
+def row_decoder(joined: JoinedSet, keys: set[str]) -> msgspec.json.Decoder[Any]:
+    """Decodes rows of a set: ``id``, ``source``, and ``attributes`` with the values of these keys of the mix."""
     fields = {key.key: schema.to_python(key.declared) for key in joined.keys if key.name in keys}
     defaults: dict[str, Any] = {
         key.key: [] if key.declared.kind == "list" else None for key in joined.keys if key.default and key.name in keys
@@ -109,7 +110,7 @@ def joint_rows(work: Work, stack: ExitStack) -> Iterator[Joint]:
     others = [
         stack.enter_context(
             AttributeRows(
-                dataset.attribute_path(joined.set, shard), path, _row_decoder(joined, used), any_source=not joined.ours
+                dataset.attribute_path(joined.set, shard), path, row_decoder(joined, used), any_source=not joined.ours
             )
         )
         for joined in work.sets

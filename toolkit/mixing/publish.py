@@ -12,18 +12,11 @@ import msgspec
 from toolkit import records
 from toolkit.errors import ConfigError
 from toolkit.mixing.assemble import PartRecord, staged_path
+from toolkit.mixing.effects import RuleEffect, Totals
 from toolkit.mixing.settings import work_folder
-from toolkit.mixing.stage import RuleCount
 from toolkit.paths import exists, join, list_files, remove, remove_empty_folders, remove_tree, stat
 from toolkit.streams import sync_folder, write_file
 from toolkit.writer import Writer
-
-
-class RuleEffect(RuleCount, kw_only=True):
-    """Effect of a rule on the whole mix."""
-
-    name: str
-    kind: str
 
 
 class LabelTotals(msgspec.Struct, kw_only=True):
@@ -54,7 +47,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         sets: schema of each joined set, for those who have only the output.
         inputs: shards, sorted.
         omitted: shards that failed and were left out on request, with the reason.
-        rows, chars, kept, kept_chars: documents and code points read and kept.
+        totals: documents and code points, read and kept.
         rules: effect of each, in order.
         counts: what the writer left out, by name.
         labels: totals by label.
@@ -69,10 +62,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     sets: dict[str, Any]
     inputs: list[InputEntry]
     omitted: dict[str, str]
-    rows: int
-    chars: int
-    kept: int
-    kept_chars: int
+    totals: Totals
     rules: list[RuleEffect]
     counts: dict[str, int]
     labels: dict[str, LabelTotals]

@@ -12,6 +12,7 @@ from toolkit import records, schema
 from toolkit.config import ConfigStruct
 from toolkit.documents import Document
 from toolkit.errors import DataError
+from toolkit.mixing.effects import RuleCount, Totals, count
 from toolkit.mixing.join import Work, inputs_of, joint_rows
 from toolkit.mixing.settings import MixSettings, compile_rules, work_folder
 from toolkit.paths import join, remove, stat
@@ -39,14 +40,6 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     documents: int
 
 
-class RuleCount(msgspec.Struct):
-    """Effect of a rule: documents that it dropped (or annotated), their code points, and documents that reached it."""
-
-    documents: int = 0
-    chars: int = 0
-    reached: int = 0
-
-
 class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One shard is encoded.
 
@@ -54,8 +47,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
         settings: digest of all that determines the intermediate but the inputs.
         documents: content digest of the shard.
         attributes: content digest of the shard in each joined set.
-        rows, chars: documents that were read, and their code points.
-        kept, kept_chars: documents that no rule dropped.
+        totals: documents and code points, read and kept.
         rules: effect of each rule, in order.
         counts: what the writer left out, by name.
         members: by label, in the order of the documents.
@@ -66,10 +58,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
     settings: str
     documents: str
     attributes: dict[str, str]
-    rows: int
-    chars: int
-    kept: int
-    kept_chars: int
+    totals: Totals
     rules: list[RuleCount]
     counts: dict[str, int]
     members: dict[str, list[Member]]
@@ -110,8 +99,8 @@ def mix_shard(work: Work, report: Report) -> Done:
     if record and (record.documents, record.attributes) == (state.content, inputs):
         found = stat(path)
         if found and found.size == record.size:
-            report(record.rows, 0)
-            return Done(shard=work.shard, skipped=True, rows=record.rows)
+            report(record.totals.rows, 0)
+            return Done(shard=work.shard, skipped=True, rows=record.totals.rows)
     remove(path + ".json")
     encoder = _Encoder(work)
     with ExitStack() as stack:
@@ -121,12 +110,13 @@ def mix_shard(work: Work, report: Report) -> Done:
             report(1, len(document.row))
         members.flush()
     counted = encoder.record(digest, state.content, inputs, members, stat(path), time.perf_counter() - start)
-    if counted.rows != state.rows:
+    if counted.totals.rows != state.rows:
         raise DataError(
-            f"expected {state.rows} rows as indexed, got {counted.rows}", path=work.dataset.shard_path(work.shard)
+            f"expected {state.rows} rows as indexed, got {counted.totals.rows}",
+            path=work.dataset.shard_path(work.shard),
         )
     records.save(path + ".json", counted)
-    return Done(shard=work.shard, skipped=False, rows=counted.rows)
+    return Done(shard=work.shard, skipped=False, rows=counted.totals.rows)
 
 
 # --- rules and encoding -----------------------------------------------------------------------------------------------
@@ -141,7 +131,7 @@ class _Encoder:
         self.writer = work.settings.writer()
         self.takes_all = self.writer.takes_all()
         self.counts: Counter[str] = Counter()
-        self.rows = self.chars = self.kept = self.kept_chars = 0
+        self.totals = Totals()
         self.effects = [RuleCount() for _ in self.rules.rules]
         self.wanted = self.writer.wants()
         self.decoders = {i: self._value_decoder(i) for i in {b.set for b in work.bindings.values()}}
@@ -163,16 +153,16 @@ class _Encoder:
         """One document, in the shard's order."""
         path = self.work.dataset.shard_path(self.work.shard)
         chars = len(document.text)
-        self.rows += 1
-        self.chars += chars
+        self.totals.rows += 1
+        self.totals.chars += chars
         try:
             decision = self.rules.decide(*values, document)
-            self._count(decision.dropped, decision.annotations, chars)
+            count(self.effects, decision, chars)
             if decision.dropped is not None:
                 return
             mixed = Mixed(
                 self._values(lines),
-                decision.annotations,
+                self.rules.annotations(decision),
                 self._merged(lines) if self.takes_all else None,
                 self.counts,
             )
@@ -181,21 +171,12 @@ class _Encoder:
             if error.path:
                 raise
             raise DataError(error.message, path=path, line=number, id=document.id) from None
-        self.kept += 1
-        self.kept_chars += chars
+        self.totals.kept += 1
+        self.totals.kept_chars += chars
         if not pieces:
             self.counts["documents without output"] += 1
         for label, data in pieces:
             out.add(label, data)
-
-    def _count(self, dropped: int | None, annotations: list[str], chars: int) -> None:
-        last = len(self.effects) if dropped is None else dropped + 1
-        for i in range(last):
-            effect, rule = self.effects[i], self.rules.rules[i]
-            effect.reached += 1
-            if i == dropped or (rule.kind == "annotate" and dropped is None and rule.annotation in annotations):
-                effect.documents += 1
-                effect.chars += chars
 
     def _values(self, lines: list[bytes]) -> dict[str, Any]:
         rows = {}
@@ -230,10 +211,7 @@ class _Encoder:
             settings=digest,
             documents=documents,
             attributes=inputs,
-            rows=self.rows,
-            chars=self.chars,
-            kept=self.kept,
-            kept_chars=self.kept_chars,
+            totals=self.totals,
             rules=self.effects,
             counts={name: n for name, n in sorted(self.counts.items()) if n},
             members={label: members.index[label] for label in sorted(members.index)},

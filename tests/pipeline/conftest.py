@@ -1,0 +1,217 @@
+"""Small data sets, and a working folder in which commands are run on them."""
+
+import gzip
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Ran, Run
+
+JsonRows = list[dict[str, Any]]
+
+
+@dataclass
+class Project:
+    """A folder with a configuration, in which commands are run."""
+
+    root: Path
+    run: Run
+    config: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def data(self) -> Path:
+        return self.root / "data"
+
+    @property
+    def documents(self) -> Path:
+        return self.data / "documents"
+
+    @property
+    def attributes(self) -> Path:
+        return self.data / "attributes"
+
+    @property
+    def out(self) -> Path:
+        return self.root / "out"
+
+    @property
+    def yaml(self) -> Path:
+        """The configuration on disk: JSON, which is YAML."""
+        path = self.root / "config.yaml"
+        path.write_text(json.dumps(self.config))
+        return path
+
+    def __call__(self, command: str, *arguments: object) -> Ran:
+        return self.run(command, "-c", self.yaml, *arguments)
+
+    def ok(self, command: str, *arguments: object) -> Ran:
+        """As a call, for what must succeed."""
+        ran = self(command, *arguments)
+        assert ran.code == 0, ran.out + ran.err
+        return ran
+
+    def ingest(self, *entries: dict[str, Any]) -> Ran:
+        """Ingests by these entries."""
+        self.config["ingest"] = list(entries)
+        return self("ingest")
+
+    def shard(self, name: str) -> JsonRows:
+        """The rows of a documents file."""
+        return read_rows(self.documents / name)
+
+    def values(self, set_name: str, name: str) -> list[dict[str, Any]]:
+        """What the rows of an attribute file hold."""
+        return [row["attributes"] for row in read_rows(self.attributes / set_name / name)]
+
+    def output(self) -> JsonRows:
+        """All rows of an output, in the order of its parts' names."""
+        return [row for path in sorted(self.out.rglob("*.jsonl*")) if path.is_file() for row in read_rows(path)]
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file, gzipped or not, read by the standard library."""
+    data = path.read_bytes()
+    return gzip.decompress(data) if path.suffix == ".gz" else data
+
+
+def read_rows(path: Path) -> JsonRows:
+    """The rows of a JSON Lines file, gzipped or not."""
+    return [json.loads(line) for line in read_bytes(path).split(b"\n") if line]
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any] | bytes]) -> Path:
+    """Writes rows; those given as bytes as they are. Gzipped by another library than ours, with name and time."""
+    lines = [row if isinstance(row, bytes) else json.dumps(row, ensure_ascii=False).encode() for row in rows]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = b"".join(line + b"\n" for line in lines)
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def document(id: str, text: str, source: str = "s", **more: Any) -> dict[str, Any]:
+    """A row of a documents file."""
+    return {"id": id, "text": text, "source": source, **more}
+
+
+def attributes(id: str, values: Any, source: str = "s") -> dict[str, Any]:
+    """A row of an attribute file as the Dolma toolkit orders it."""
+    return {"id": id, "attributes": values, "source": source}
+
+
+def tree(root: Path, *, bookkeeping: bool = False) -> dict[str, str]:
+    """The sha256 of every file below a folder by relative path; a missing folder has none."""
+    return {
+        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and (bookkeeping or ".toolkit" not in path.relative_to(root).parts)
+    }
+
+
+def strays(root: Path) -> list[str]:
+    """Files that no finished run leaves: temporaries, marks of begun work, intermediates, staged parts."""
+    found = []
+    for path in root.rglob("*"):
+        parts = path.relative_to(root).parts
+        work = ".toolkit" in parts and ("stage" in parts or "parts" in parts)
+        if path.name.endswith((".tmp", ".started", "publishing.json")) or work:
+            found.append(str(path.relative_to(root)))
+    return sorted(found)
+
+
+def sha256sum_accepts(checksums: Path) -> bool:
+    """What ``sha256sum -c`` does, in the strict form: every line two columns, every file there and right."""
+    lines = checksums.read_text().splitlines()
+    for line in lines:
+        digest, gap, name = line[:64], line[64:66], line[66:]
+        if gap not in ("  ", " *") or hashlib.sha256((checksums.parent / name).read_bytes()).hexdigest() != digest:
+            return False
+    return bool(lines)
+
+
+TEXTS = {
+    "a.jsonl.gz": ["one\ntwo", "one line", "three\nlines\nhere", "", "ünïcode\u2028is one line"],
+    "b.jsonl.gz": ["x" * 120, "y\n" * 7, "z"],
+    "deep/er/c.jsonl.gz": ["c one", "c two\nlines", "c\nthree\nlines", "c four"],
+}
+"""The small data set: texts by shard."""
+
+
+def id_of(shard: str, number: int) -> str:
+    """The id of a document of the small data set; rows are numbered from 1."""
+    return f"{shard.split('.')[0]}-{number}"
+
+
+@pytest.fixture
+def project(tmp_path: Path, run: Run) -> Project:
+    """An empty folder."""
+    return Project(tmp_path, run, {"dataset": str(tmp_path / "data"), "executor": {"type": "in_process"}})
+
+
+@pytest.fixture
+def small(project: Project) -> Project:
+    """Three shards of documents, tagged with ``shape-0`` by two taggers, and a mix that is not run yet."""
+    for shard, texts in TEXTS.items():
+        write_rows(
+            project.documents / shard, [document(id_of(shard, i), text, n=i) for i, text in enumerate(texts, 1)]
+        )
+    project.config["tag"] = {"shape-0": ["line_shape", "noise"]}
+    project.config["mix"] = {
+        "attributes": ["shape-0"],
+        "rules": [{"drop": "line_shape.lines > 2", "name": "long"}],
+        "output": {"format": "dolma", "path": str(project.out)},
+    }
+    project.ok("tag")
+    return project
+
+
+@pytest.fixture
+def by_hand(project: Project) -> Project:
+    """The small data set with attributes in the Dolma form that no toolkit recorded, and a mix that is not run yet."""
+    for shard, texts in TEXTS.items():
+        numbered = list(enumerate(texts, 1))
+        write_rows(project.documents / shard, [document(id_of(shard, i), text, n=i) for i, text in numbered])
+        write_rows(
+            project.attributes / "exp" / shard,
+            [
+                attributes(id_of(shard, i), {"exp__lines__count": [[0, len(text), float(text.count("\n"))]]})
+                for i, text in numbered
+            ],
+        )
+    project.config["mix"] = {
+        "attributes": ["exp"],
+        "rules": [{"drop": "exp__lines__count[0][2] >= 2", "name": "long"}],
+        "output": {"format": "dolma", "path": str(project.out)},
+    }
+    return project
+
+
+@pytest.fixture
+def pipeline(project: Project, sample: list[Path]) -> Project:
+    """The configuration of the main job on the sample that ships with the project."""
+    folder = sample[0].parent
+    project.config |= {
+        "ingest": [
+            {"format": "wet", "from": [f"{folder}/*.warc.wet.gz"], "source": "cc", "trim": {"min_chars": 101}},
+        ],
+        "tag": {
+            "lines-0": {"tagger": "line_language"},
+            "language-0": {"tagger": "language", "lines": "lines-0"},
+            "shape-0": ["line_shape", "noise"],
+        },
+        "mix": {
+            "attributes": ["lines-0", "language-0", "shape-0"],
+            "rules": [
+                {"drop": "line_shape.long_chars < 0.6 * line_shape.chars", "name": "short_lines"},
+                {"drop": "language.label is None", "name": "unidentified"},
+                {"drop": "language.prob < 0.6 and not language.multilingual", "name": "unsure"},
+                {"annotate": "short_sentences", "when": "line_shape.short > line_shape.lines // 2"},
+            ],
+            "output": {"format": "oscar", "path": str(project.out)},
+        },
+    }
+    return project

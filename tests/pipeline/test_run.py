@@ -1,0 +1,230 @@
+"""The whole path, from the sample's WET files to an OSCAR corpus."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from mixers.oscar import Oscar
+from tests.conftest import Run
+from tests.pipeline.conftest import Project, read_bytes, sha256sum_accepts, strays, tree
+
+PARTS = "*.jsonl.gz"
+
+
+def test_the_whole_path_gives_an_oscar_corpus_that_checks(pipeline: Project) -> None:
+    ran = pipeline.ok("run")
+    checksums = sorted(pipeline.out.rglob("*_sha256.txt"))
+    parts = sorted(pipeline.out.rglob(PARTS))
+    assert len(parts) == len(checksums) >= 15
+    for path in checksums:
+        assert path.name == f"{path.parent.name}_sha256.txt"
+        assert sha256sum_accepts(path)
+        assert all(line[64:66] == "  " for line in path.read_text().splitlines())
+    writer = Oscar()
+    for path in parts:
+        assert path.name == f"{path.parent.name}.jsonl.gz"
+        data = read_bytes(path)
+        assert data.endswith(b"\n")
+        for line in data[:-1].split(b"\n"):
+            assert writer.check(line) is None
+            row = json.loads(line)
+            assert list(row) == ["content", "warc_headers", "metadata"]
+            assert list(row["metadata"]) == ["identification", "annotation", "sentence_identifications"]
+            assert len(row["metadata"]["sentence_identifications"]) == row["content"].count("\n") + 1
+            assert row["metadata"]["identification"]["label"] == path.parent.name
+            assert row["warc_headers"]["warc-type"] == "conversion"
+            assert json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() == line
+    for name in ("short_lines", "unidentified", "unsure", "short_sentences"):
+        assert name in ran.out
+    assert strays(pipeline.root) == []
+    validated = pipeline.ok("validate")
+    assert "0 findings" in validated.out
+
+
+@pytest.mark.skipif(shutil.which("sha256sum") is None, reason="no sha256sum here")
+def test_the_real_sha256sum_accepts_the_checksum_files(pipeline: Project) -> None:
+    pipeline.ok("run")
+    for path in sorted(pipeline.out.rglob("*_sha256.txt")):
+        subprocess.run(["sha256sum", "--strict", "-c", path.name], cwd=path.parent, check=True, capture_output=True)
+
+
+def test_every_document_is_counted_once(pipeline: Project) -> None:
+    found = pipeline.ok("run", "--json").json
+    counts, mixed = found["ingest"]["counts"], found["mix"]
+    assert counts["record.warcinfo"] == 2
+    assert mixed["rows"] == counts["documents"] == found["tag"]["documents"]
+    dropped = sum(rule["documents"] for rule in mixed["rules"] if rule["kind"] == "drop")
+    assert mixed["kept"] + dropped == mixed["rows"]
+    assert mixed["kept"] == sum(len(read_bytes(p).splitlines()) for p in pipeline.out.rglob(PARTS))
+    assert mixed["kept"] == sum(label["documents"] for label in mixed["labels"].values())
+    assert [rule["name"] for rule in mixed["rules"]] == ["short_lines", "unidentified", "unsure", "short_sentences"]
+
+
+def test_a_second_run_does_nothing_and_says_so(pipeline: Project) -> None:
+    pipeline.ok("run")
+    before, times = tree(pipeline.root, bookkeeping=True), _times(pipeline.root)
+    ran = pipeline.ok("run")
+    assert tree(pipeline.root, bookkeeping=True) == before
+    assert {path: time for path, time in _times(pipeline.root).items() if path != "config.yaml"} == {
+        path: time for path, time in times.items() if path != "config.yaml"
+    }
+    assert "2 were done before" in ran.out
+    assert "nothing has changed" in ran.out
+    found = pipeline.ok("run", "--json").json
+    assert found["ingest"]["skipped"] == 2
+    assert set(found["tag"]["written"].values()) == {0}
+    assert found["mix"]["already"] is True
+
+
+def test_single_commands_give_what_run_gives(pipeline: Project, tmp_path: Path, run: Run) -> None:
+    pipeline.ok("run")
+    root = tmp_path / "other"
+    root.mkdir()
+    config = json.loads(json.dumps(pipeline.config).replace(str(pipeline.root), str(root)))
+    other = Project(root, run, config)
+    for command in ("ingest", "tag", "mix"):
+        other.ok(command)
+    assert tree(other.data) == tree(pipeline.data)
+    assert tree(other.out) == tree(pipeline.out)
+
+
+def test_a_dry_run_writes_nothing(pipeline: Project) -> None:
+    for command in ("run", "ingest"):
+        ran = pipeline.ok(command, "--dry-run")
+        assert "sample-00000" in ran.out
+        assert not pipeline.data.exists()
+        assert not pipeline.out.exists()
+    pipeline.ok("ingest")
+    before = tree(pipeline.root, bookkeeping=True)
+    assert "lines-0" in pipeline.ok("tag", "--dry-run").out
+    assert tree(pipeline.root, bookkeeping=True) == before
+    pipeline.ok("tag")
+    before = tree(pipeline.root, bookkeeping=True)
+    assert "short_lines" in pipeline.ok("mix", "--dry-run").out
+    assert tree(pipeline.root, bookkeeping=True) == before
+    assert msgspec.json.decode(pipeline.ok("mix", "--dry-run", "--json").out)["plan"]["mix"]["format"] == "oscar"
+
+
+def test_one_and_two_processes_give_the_same_bytes_in_small_parts(pipeline: Project, tmp_path: Path, run: Run) -> None:
+    part_size = 3000
+    pipeline.config["mix"]["output"]["part_size"] = "3 kB"
+    pipeline.ok("run")
+    root = tmp_path / "two"
+    root.mkdir()
+    config = json.loads(json.dumps(pipeline.config).replace(str(pipeline.root), str(root)))
+    del config["executor"]
+    other = Project(root, run, config | {"processes": 2})
+    other.ok("run")
+    assert tree(other.data) == tree(pipeline.data)
+    assert tree(other.out) == tree(pipeline.out)
+    assert (other.out / ".toolkit/manifest.json").read_bytes() == (
+        pipeline.out / ".toolkit/manifest.json"
+    ).read_bytes()
+    by_label: dict[str, list[Path]] = {}
+    for path in pipeline.out.rglob(PARTS):
+        by_label.setdefault(path.parent.name, []).append(path)
+        data = read_bytes(path)
+        assert len(data) <= part_size or data.count(b"\n") == 1
+    assert any(len(parts) > 2 for parts in by_label.values())
+    for label, parts in by_label.items():
+        numbered = {f"{label}_part_{n}.jsonl.gz" for n in range(1, len(parts) + 1)}
+        assert {path.name for path in parts} == (numbered if len(parts) > 1 else {f"{label}.jsonl.gz"})
+        assert sha256sum_accepts(pipeline.out / label / f"{label}_sha256.txt")
+        listed = (pipeline.out / label / f"{label}_sha256.txt").read_text().splitlines()
+        assert len(listed) == len(parts)
+        assert listed == sorted(listed, key=lambda line: line[66:])
+
+
+def test_small_parts_hold_the_documents_of_the_single_one_in_order(pipeline: Project) -> None:
+    pipeline.ok("run")
+    whole = {path.parent.name: read_bytes(path) for path in pipeline.out.rglob(PARTS)}
+    pipeline.config["mix"]["output"]["part_size"] = 3000
+    pipeline.ok("mix")
+    for label, data in whole.items():
+        parts = sorted((pipeline.out / label).glob(PARTS), key=lambda p: (len(p.name), p.name))
+        assert b"".join(map(read_bytes, parts)) == data
+    assert "0 findings" in pipeline.ok("validate").out
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"tga": {}}, "did you mean 'tag'"),
+        ({"ingest": [{"format": "wett", "from": ["x"]}]}, "did you mean 'wet'"),
+        ({"ingest": [{"format": "wet", "from": ["nothing/*.gz"], "source": "cc"}]}, "no match"),
+        ({"executor": {"type": "in_proces"}}, "did you mean 'in_process'"),
+        ({"tag": {"lines-0": "line_langage"}}, "did you mean 'line_language'"),
+        ({"tag": {"lines-0": {"tagger": "line_language", "min_porb": 1}}}, "min_prob"),
+        ({"tag": {"language-0": {"tagger": "language", "lines": "line-0"}}}, "line-0"),
+        ({"processes": 0, "executor": {}}, "processes"),
+    ],
+)
+def test_a_bad_configuration_is_status_2_and_writes_nothing(
+    pipeline: Project, change: dict[str, object], expected: str
+) -> None:
+    pipeline.config |= change
+    ran = pipeline("run")
+    assert ran.code == 2
+    assert expected in ran.err
+    assert "Traceback" not in ran.err
+    assert not pipeline.data.exists()
+    assert not pipeline.out.exists()
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ({"drop": "langage.label is None"}, "language"),
+        ({"drop": "language.labl is None"}, "label"),
+        ({"drop": "language.label == 3"}, "label"),
+        ({"drop": "line_shape.lines"}, "line_shape.lines"),
+        ({"drop": "__import__('os').system('true')"}, "__import__"),
+        ({"drp": "language.label is None"}, "drop"),
+        ({"annotate": "x"}, "when"),
+        ({"drop": "len("}, "len("),
+    ],
+)
+def test_a_bad_rule_is_found_before_anything_is_done(pipeline: Project, rule: dict[str, str], expected: str) -> None:
+    pipeline.config["mix"]["rules"].append(rule)
+    ran = pipeline("run")
+    assert ran.code == 2
+    assert expected in ran.err
+    assert "config.yaml:1" in ran.err
+    assert not pipeline.data.exists()
+
+
+def test_a_failed_input_is_status_1_and_stops_before_the_next_stage(pipeline: Project) -> None:
+    bad = pipeline.root / "bad.warc.wet.gz"
+    bad.write_bytes(b"")
+    pipeline.config["ingest"][0]["from"].append(str(bad))
+    ran = pipeline("run")
+    assert ran.code == 1
+    assert str(bad) in ran.err
+    assert "1 failed" in ran.err
+    assert len(list(pipeline.documents.rglob("*.jsonl.gz"))) == 2
+    assert not pipeline.attributes.exists()
+    assert not pipeline.out.exists()
+    bad.unlink()
+    pipeline.config["ingest"][0]["from"].pop()
+    pipeline.ok("run")
+
+
+@pytest.mark.parametrize("arguments", [(), ("nonsense",), ("run",), ("mix", "-c", "nowhere.yaml")])
+def test_bad_usage_is_status_2(run: Run, arguments: tuple[str, ...]) -> None:
+    assert run(*arguments).code == 2
+
+
+def test_standard_output_holds_the_result_and_standard_error_the_rest(pipeline: Project) -> None:
+    ran = pipeline.ok("run", "--json")
+    assert msgspec.json.decode(ran.out)["mix"]["published"] is True
+    assert ran.out.count("\n") == 1
+    assert "documents" in ran.err
+    assert pipeline.ok("run", "--quiet").err == ""
+
+
+def _times(root: Path) -> dict[str, int]:
+    return {str(p.relative_to(root)): p.stat().st_mtime_ns for p in root.rglob("*") if p.is_file()}

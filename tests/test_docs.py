@@ -1,0 +1,116 @@
+"""The documentation says what the code does."""
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from toolkit import cli, config, reference
+from toolkit.ingesting import Common
+from toolkit.mixing.settings import OutputSettings
+from toolkit.reader import READERS
+from toolkit.tagger import TAGGERS
+from toolkit.writer import WRITERS
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+CONFIGURATIONS = sorted((ROOT / "configs").glob("*.yaml"))
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def _text(name: str) -> str:
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def _blocks(language: str) -> list[tuple[str, str]]:
+    found = []
+    for path in [*PAGES, ROOT / "README.md"]:
+        for number, (name, text) in enumerate(BLOCK.findall(path.read_text(encoding="utf-8"))):
+            if name == language:
+                found.append((f"{path.name}-{number}", text))
+    return found
+
+
+def _anchors(path: Path) -> set[str]:
+    prose = BLOCK.sub("", path.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_generated_pages_are_fresh() -> None:
+    assert reference.stale() == [], "run `python -m toolkit.reference`"
+
+
+def test_a_page_that_was_edited_is_stale(tmp_path: Path) -> None:
+    for name, text in reference.pages().items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert reference.stale(tmp_path) == []
+    (tmp_path / "commands.md").write_text("other", encoding="utf-8")
+    (tmp_path / "taggers.md").unlink()
+    assert reference.stale(tmp_path) == ["commands.md", "taggers.md"]
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_command_is_described(name: str) -> None:
+    assert f"\n## toolkit {name}\n" in _text("commands.md")
+
+
+@pytest.mark.parametrize("name", reference.built_in(TAGGERS))
+def test_every_tagger_is_described(name: str) -> None:
+    assert f"\n## {name}\n" in _text("taggers.md")
+
+
+def test_every_format_is_described() -> None:
+    page = _text("formats-reference.md")
+    for word, names in (("Input", reference.built_in(READERS)), ("Output", reference.built_in(WRITERS))):
+        for name in names:
+            assert f"\n### {word} format {name}\n" in page
+
+
+def test_every_setting_is_described() -> None:
+    page = _text("configuration.md")
+    for type_ in (config.Config, Common, OutputSettings):
+        for field in msgspec.structs.fields(type_):
+            assert f"`{field.encode_name}`" in page
+
+
+@pytest.mark.parametrize(("name", "text"), _blocks("yaml"))
+def test_yaml_in_pages_is_a_configuration(name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/someone")
+    config.convert(config.parse(text, name), config.Config)
+
+
+@pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: path.name)
+def test_configurations_are_configurations(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("# "), "the first line says what it is"
+    config.convert(config.parse(text, path.name), config.Config)
+
+
+@pytest.mark.parametrize(("name", "text"), _blocks("python"))
+def test_python_in_pages_compiles(name: str, text: str) -> None:
+    compile(text, name, "exec")
+
+
+@pytest.mark.parametrize("path", [*PAGES, ROOT / "README.md"], ids=lambda path: path.name)
+def test_links_lead_somewhere(path: Path) -> None:
+    for link in LINK.findall(BLOCK.sub("", path.read_text(encoding="utf-8"))):
+        if "://" in link:
+            continue
+        file, _, anchor = link.partition("#")
+        target = path.parent / file if file else path
+        assert target.exists(), link
+        assert not anchor or anchor in _anchors(target), link
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_every_page_is_listed(path: Path) -> None:
+    assert path.name == "index.md" or f"({path.name})" in _text("index.md")
+
+
+@pytest.mark.parametrize("path", [p for p in PAGES if p.name not in reference.pages()], ids=lambda path: path.name)
+def test_lines_are_short(path: Path) -> None:
+    long = [line for line in path.read_text(encoding="utf-8").splitlines() if len(line) > 120]
+    assert long == []

@@ -1,0 +1,219 @@
+"""Executors: every task once, errors as values, workers that die, and nothing left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from toolkit.errors import ConfigError
+from toolkit.executors import Executor, Report, Result, Task, attempt
+from toolkit.executors.local import InProcess, Local
+from toolkit.streams import Output
+
+PATIENCE = 20.0
+
+
+def ignore(documents: int, size: int) -> None:
+    pass
+
+
+def collect(executor: Executor, function: "Callable[[str, Report], str]", names: Iterable[str]) -> dict[str, Result[str]]:
+    results = list(executor.run(function, [Task(name, name, size=len(name)) for name in names]))
+    found = {result.name: result for result in results}
+    assert len(found) == len(results), "each once"
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and waits to be reaped does not."""
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+
+
+def wait_until(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + PATIENCE
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return condition()
+
+
+# --- tasks: found by name in worker processes -------------------------------------------------------------------------
+
+
+def shout(payload: str, report: Report) -> str:
+    report(1, len(payload))
+    return payload.upper()
+
+
+def fail_on_b(payload: str, report: Report) -> str:
+    match payload:
+        case "b":
+            raise ValueError("cannot")
+        case "c":
+            raise ConfigError("c.yaml:1: expected a, got b")
+        case "d":
+            return Path("/no/such/file").read_text()
+        case "e":
+            raise BaseException("native panic")
+    return payload.upper()
+
+
+def die_once(payload: str, report: Report) -> str:
+    """The payload is the marker's path."""
+    if "dies" in payload and not os.path.exists(payload):
+        Path(payload).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "alive"
+
+
+def die_always(payload: str, report: Report) -> str:
+    if payload == "dies":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if payload == "exits":
+        os._exit(7)
+    return "alive"
+
+
+def write_and_wait(payload: str, report: Report) -> str:
+    """Returns at once for a payload that ends in ``quick``, else writes a file and never finishes."""
+    if payload.endswith("quick"):
+        return wait_for_start(Path(payload).parent)
+    with Output(payload) as out:
+        out.write(b"half")
+        Path(payload + ".pid").write_text(str(os.getpid()))
+        time.sleep(600)
+    return ""
+
+
+def wait_for_start(folder: Path) -> str:
+    return str(wait_until(lambda: any(folder.glob("*.pid"))))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["in process", "local"])
+def executor(request: pytest.FixtureRequest) -> Executor:
+    return InProcess(ignore) if request.param == "in process" else Local(2, ignore)
+
+
+def test_every_task_gives_one_result(executor: Executor) -> None:
+    names = [f"task {i}" for i in range(12)]
+    found = collect(executor, shout, names)
+    assert {name: result.value for name, result in found.items()} == {name: name.upper() for name in names}
+    assert all(result.failure is None for result in found.values())
+
+
+def test_no_tasks_give_no_results(executor: Executor) -> None:
+    assert collect(executor, shout, []) == {}
+
+
+def test_an_error_is_a_value_and_the_others_go_on(executor: Executor) -> None:
+    found = collect(executor, fail_on_b, "abcdefg")
+    assert [found[name].value for name in "afg"] == ["A", "F", "G"]
+    failures = {name: found[name].failure for name in "bcde"}
+    assert all(failures.values())
+    messages = {name: failure.message for name, failure in failures.items() if failure}
+    assert messages == {
+        "b": "b: ValueError: cannot",
+        "c": "c.yaml:1: expected a, got b",
+        "d": "d: [Errno 2] No such file or directory: '/no/such/file'",
+        "e": "e: BaseException: native panic",
+    }
+    assert failures["b"] is not None
+    assert 'raise ValueError("cannot")' in failures["b"].details
+    assert failures["c"] is not None
+    assert (failures["c"].exit_code, failures["c"].details) == (2, "")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_what_ends_a_process_is_no_result(error: type[BaseException]) -> None:
+    def end(payload: str, report: Report) -> str:
+        raise error
+
+    with pytest.raises(error):
+        attempt(end, Task("a", "a"), ignore)
+
+
+@pytest.mark.parametrize("kind", [InProcess, lambda report: Local(2, report)], ids=["in process", "local"])
+def test_reports_add_up(kind: Callable[[Report], Executor]) -> None:
+    seen: list[tuple[int, int]] = []
+    collect(kind(lambda documents, size: seen.append((documents, size))), shout, ["a", "bb", "ccc"])
+    assert (sum(n for n, _ in seen), sum(size for _, size in seen)) == (3, 6)
+
+
+def test_the_largest_tasks_are_begun_first() -> None:
+    tasks = [Task(str(size), str(size), size) for size in (1, 3, 2)]
+    assert [result.name for result in Local(1, ignore).run(shout, tasks)] == ["3", "2", "1"]
+
+
+def test_a_worker_that_is_killed_once_costs_one_retry(tmp_path: Path) -> None:
+    names = [str(tmp_path / name) for name in ("dies", "a", "b")]
+    found = collect(Local(2, ignore), die_once, names)
+    assert [found[name].value for name in names] == ["alive"] * 3
+    assert (tmp_path / "dies").exists()
+
+
+def test_a_worker_that_always_dies_is_a_failure_with_a_name() -> None:
+    found = collect(Local(2, ignore), die_always, ["a", "dies", "exits", "b"])
+    assert [found[name].value for name in "ab"] == ["alive"] * 2
+    failures = [found[name].failure for name in ("dies", "exits")]
+    assert [failure.message for failure in failures if failure] == [
+        "dies: the worker process was ended by SIGKILL, twice; was the memory exhausted?",
+        "exits: the worker process ended with status 7, twice",
+    ]
+
+
+def test_closing_early_leaves_no_process_and_no_temporary_file(tmp_path: Path) -> None:
+    names = [str(tmp_path / name) for name in ("slow.bin", "quick")]
+    results = Local(2, ignore).run(write_and_wait, [Task(name, name) for name in names])
+    first = next(results)
+    assert (first.name, first.value) == (names[1], "True")
+    pid = int((tmp_path / "slow.bin.pid").read_text())
+    assert is_alive(pid)
+    assert len(list(tmp_path.glob(".*.tmp"))) == 1
+    results.close()  # type: ignore[attr-defined]  # it is a generator
+    assert not is_alive(pid)
+    assert [path.name for path in tmp_path.iterdir()] == ["slow.bin.pid"]
+
+
+PARENT = """
+import sys
+from tests.toolkit.test_executors import ignore, write_and_wait
+from toolkit.executors import Task
+from toolkit.executors.local import Local
+
+if __name__ == "__main__":
+    tasks = [Task(name, name) for name in sys.argv[1:]]
+    list(Local(2, ignore).run(write_and_wait, tasks))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_end_when_their_parent_is_killed(how: signal.Signals, tmp_path: Path) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT)
+    root = str(Path(__file__).parent.parent.parent)
+    parent = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path / "a.bin"), str(tmp_path / "b.bin")],
+        env={**os.environ, "PYTHONPATH": root},
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        assert wait_until(lambda: len(list(tmp_path.glob("*.pid"))) == 2)
+        pids = [int(path.read_text()) for path in tmp_path.glob("*.pid")]
+        assert all(is_alive(pid) for pid in pids)
+    finally:
+        parent.send_signal(how)
+        parent.wait()
+    assert wait_until(lambda: not any(is_alive(pid) for pid in pids))
+    assert not (tmp_path / "a.bin").exists(), "nothing half-written has the final name"

@@ -1,0 +1,108 @@
+"""The layers of the code: imports point one way, plugins see the top level only, and `import toolkit` is light."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import toolkit
+
+ROOT = Path(__file__).parent.parent.parent
+LAYERS = [
+    "errors documents schema",
+    "paths streams numbers config plugins models fasttext_model writer tagger rowindex records",
+    "tagging ingesting expressions rules mixing readers validating",
+    "executors progress",
+    "commands",
+    "cli",
+]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names.split()}
+
+
+def modules(package: str) -> dict[str, Path]:
+    """All modules of a package by their dotted names."""
+    found = {}
+    for path in sorted((ROOT / package).rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = modules("toolkit")
+PLUGINS = modules("taggers") | modules("mixers")
+
+
+def imports(path: Path, *, top_only: bool = False) -> Iterator[str]:
+    """The modules of ours that a file imports; ``from toolkit import x`` is ``toolkit.x`` if that is a module."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in tree.body if top_only else ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: expected absolute imports"
+            assert node.module
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in MODULES else node.module
+
+
+def ours(path: Path, *, top_only: bool = False) -> set[str]:
+    return {name for name in imports(path, top_only=top_only) if name.partition(".")[0] in ("toolkit", "taggers", "mixers")}
+
+
+def layer(module: str) -> str:
+    return module.split(".")[1]
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if name != "toolkit"])
+def test_imports_point_to_the_same_layer_or_below(module: str) -> None:
+    assert layer(module) in LEVEL, "a new module belongs to a layer"
+    above = {
+        name
+        for name in ours(MODULES[module])
+        if (name == "toolkit" and LEVEL[layer(module)] < LEVEL["commands"])
+        or name.partition(".")[0] != "toolkit"
+        or (name != "toolkit" and LEVEL[layer(name)] > LEVEL[layer(module)])
+    }
+    assert above == set()
+
+
+def test_modules_do_not_import_each_other_in_circles() -> None:
+    graph = {name: ours(path, top_only=True) - {"toolkit"} for name, path in MODULES.items() if name != "toolkit"}
+    list(TopologicalSorter(graph).static_order())
+
+
+def test_executors_know_nothing_of_the_toolkit_but_its_errors() -> None:
+    known = {name for module, path in MODULES.items() if layer(module + ".") == "executors" for name in ours(path)}
+    assert {name for name in known if not name.startswith("toolkit.executors")} == {"toolkit.errors"}
+
+
+@pytest.mark.parametrize("module", PLUGINS)
+def test_plugins_import_from_the_top_level_only(module: str) -> None:
+    assert ours(PLUGINS[module]) <= {"toolkit"}
+
+
+def test_the_toolkit_names_no_plugin() -> None:
+    named = {name.partition(".")[0] for path in MODULES.values() for name in ours(path)}
+    assert named == {"toolkit"}
+
+
+def test_the_public_names_are_those_listed() -> None:
+    public = {name for name, value in vars(toolkit).items() if not (name.startswith("_") or isinstance(value, ModuleType))}
+    assert sorted(public) == sorted(toolkit.__all__)
+    assert len(set(toolkit.__all__)) == len(toolkit.__all__)
+
+
+HEAVY = ["numba", "boto3", "ray", "fasttext", "numpy", "smart_open", "tqdm", "fastwarc", "isal", "multiprocessing"]
+
+
+@pytest.mark.parametrize("statement", ["import toolkit", "import toolkit.cli; toolkit.cli.parser()"])
+def test_importing_the_toolkit_imports_nothing_heavy(statement: str) -> None:
+    code = f"import sys; {statement}; print([name for name in {HEAVY!r} if name in sys.modules])"
+    ran = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"

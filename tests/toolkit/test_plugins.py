@@ -1,0 +1,131 @@
+"""Plugins: found by name, by file, by module; a tagger from a file in worker processes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Run
+from toolkit.errors import ConfigError, UnknownPlugin
+from toolkit.plugins import camel_case, default_name, snake_case
+from toolkit.tagger import TAGGERS
+from toolkit.writer import WRITERS
+
+PLUGIN = '''
+"""Counts vowels."""
+
+from toolkit import Document, Tagger
+
+
+class Vowels(Tagger):
+    """Vowels of the text."""
+
+    letters: str = "aeiou"
+
+    def tag(self, document: Document) -> int:
+        return sum(document.text.count(letter) for letter in self.letters)
+
+
+class NotOne:
+    pass
+'''
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    path = tmp_path / "my_vowels.py"
+    path.write_text(PLUGIN)
+    return path
+
+
+def test_built_in_plugins_are_found_by_the_names_of_their_files() -> None:
+    assert {"language", "line_language", "line_shape", "noise"} <= set(TAGGERS.names())
+    assert {"dolma", "oscar", "text"} <= set(WRITERS.names())
+    for kind in (TAGGERS, WRITERS):
+        for name in kind.names():  # type: ignore[attr-defined]
+            assert kind.find(name).__name__ == camel_case(name)  # type: ignore[attr-defined]
+
+
+def test_plugins_are_found_in_files_and_modules(
+    plugin: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    by_file = TAGGERS.find(f"{plugin}:Vowels")
+    assert by_file.__name__ == "Vowels"
+    monkeypatch.chdir(tmp_path)
+    assert TAGGERS.find("my_vowels.py:Vowels") is by_file
+    assert TAGGERS.find("./my_vowels.py:Vowels") is by_file
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert TAGGERS.find("my_vowels:Vowels").__module__ == "my_vowels"
+    assert TAGGERS.find("taggers.noise:Noise") is TAGGERS.find("noise")
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        ("line_shap", r"no tagger is called 'line_shap'; did you mean 'line_shape'\?"),
+        ("oscar", "no tagger is called 'oscar'"),
+        ("", "no tagger is called ''"),
+        ("__init__", "no tagger is called '__init__'"),
+        ("no.such.module:Thing", "no.such.module: expected an importable module"),
+        ("taggers.noise:Nois", r"expected a class Nois in taggers\.noise, got none; did you mean 'Noise'\?"),
+        ("none/such.py:Thing", r"none/such\.py: expected a Python file, got none there"),
+    ],
+)
+def test_what_is_not_found_is_an_error_that_suggests(reference: str, message: str) -> None:
+    with pytest.raises(UnknownPlugin, match=message):
+        TAGGERS.find(reference)
+
+
+def test_a_class_that_is_no_tagger_is_refused(plugin: Path) -> None:
+    with pytest.raises(ConfigError, match=r"my_vowels\.py:NotOne: expected a class that extends toolkit\.Tagger"):
+        TAGGERS.find(f"{plugin}:NotOne")
+    with pytest.raises(ConfigError, match=r"mixers\.oscar:Oscar: expected a class that extends toolkit\.Tagger"):
+        TAGGERS.find("mixers.oscar:Oscar")
+    with pytest.raises(UnknownPlugin, match=r"expected a class Vowel in .*, got none; did you mean 'Vowels'\?"):
+        TAGGERS.find(f"{plugin}:Vowel")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def", "SyntaxError"),
+        ("import no_such_module_anywhere", "ModuleNotFoundError"),
+        ("1 / 0", "ZeroDivisionError"),
+    ],
+)
+def test_a_broken_file_is_an_error_each_time_it_is_tried(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "broken.py"
+    path.write_text(text)
+    for _ in range(2):
+        with pytest.raises(ConfigError, match=rf"broken\.py: expected a module that can be imported, got {message}"):
+            TAGGERS.find(f"{path}:Thing")
+    path.write_text(PLUGIN)
+    assert TAGGERS.find(f"{path}:Vowels").__name__ == "Vowels", "mended"
+
+
+@pytest.mark.parametrize(
+    ("camel", "snake"), [("LineShape", "line_shape"), ("Noise", "noise"), ("C4", "c4"), ("URLBlocklist", "url_blocklist")]
+)
+def test_classes_and_names_correspond(camel: str, snake: str) -> None:
+    assert snake_case(camel) == snake
+    assert default_name(f"some/file.py:{camel}") == snake
+    assert default_name(snake) == snake
+
+
+def test_a_tagger_from_a_file_runs_in_worker_processes(plugin: Path, run: Run, tmp_path: Path) -> None:
+    documents = tmp_path / "data" / "documents"
+    documents.mkdir(parents=True)
+    for shard in "ab":
+        rows = [{"id": f"{shard}{i}", "text": "aeb" * i, "source": "s"} for i in range(3)]
+        (documents / f"{shard}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    settings = tmp_path / "c.yaml"
+    settings.write_text(f"dataset: {tmp_path}/data\nprocesses: 2\ntag:\n  v-0: {{tagger: '{plugin}:Vowels'}}\n")
+
+    ran = run("tag", "-c", settings, "--json", "--quiet")
+
+    assert (ran.code, ran.json["failed"], ran.json["documents"]) == (0, [], 6), ran.err
+    out = (tmp_path / "data" / "attributes" / "v-0" / "b.jsonl").read_text()
+    assert [json.loads(line)["attributes"] for line in out.splitlines()] == [{"vowels": 2 * i} for i in range(3)]
+    wrong = run("tag", "-c", settings, "--quiet", "tag.v-0.leters=ae")
+    assert wrong.code == 2
+    assert f"unknown option 'leters' of tagger {plugin}:Vowels; did you mean 'letters'?" in wrong.err
