@@ -96,7 +96,9 @@ def test_an_empty_or_missing_file_is_an_error(tmp_path: Any) -> None:
 def test_texts_take_values_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CORPUS_ROOT", "/data")
     monkeypatch.delenv("NOT_SET", raising=False)
-    assert parse("a: ['${CORPUS_ROOT}/x', $CORPUS_ROOT, '${}', 5]").value == {"a": ["/data/x", "$CORPUS_ROOT", "${}", 5]}
+    assert parse("a: ['${CORPUS_ROOT}/x', $CORPUS_ROOT, '${}', 5]").value == {
+        "a": ["/data/x", "$CORPUS_ROOT", "${}", 5]
+    }
     with pytest.raises(ConfigError, match=r"^c\.yaml:2: b\.c: expected the environment variable NOT_SET to be set$"):
         parse("a: 1\nb: {c: '${NOT_SET}'}", "c.yaml")
 

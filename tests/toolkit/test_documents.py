@@ -11,9 +11,14 @@ from hypothesis import strategies as st
 from toolkit.documents import DOCUMENT_DECODER, Document, Rows, Span, split_lines, to_document
 from toolkit.errors import AlignmentError, DataError
 
-TEXTS = st.lists(
-    st.sampled_from(["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "\0", "a", "é", "\U0001f600"])
-).map("".join) | st.text()
+TEXTS = (
+    st.lists(
+        st.sampled_from(
+            ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "\0", "a", "é", "\U0001f600"]
+        )
+    ).map("".join)
+    | st.text()
+)
 
 
 def slow_lines(text: str) -> list[str]:
@@ -145,7 +150,9 @@ def test_a_bad_row_names_path_line_and_id(line: bytes, message: str) -> None:
     ids=repr,
 )
 def test_a_row_that_is_not_json_in_utf_8_is_an_error(line: bytes) -> None:
-    with pytest.raises(DataError, match=r"^x/a\.jsonl\.gz:2: expected a JSON object in UTF-8, got a line that is not: "):
+    with pytest.raises(
+        DataError, match=r"^x/a\.jsonl\.gz:2: expected a JSON object in UTF-8, got a line that is not: "
+    ):
         list(_documents(GOOD, line))
 
 

@@ -22,7 +22,9 @@ def ignore(documents: int, size: int) -> None:
     pass
 
 
-def collect(executor: Executor, function: "Callable[[str, Report], str]", names: Iterable[str]) -> dict[str, Result[str]]:
+def collect(
+    executor: Executor, function: "Callable[[str, Report], str]", names: Iterable[str]
+) -> dict[str, Result[str]]:
     results = list(executor.run(function, [Task(name, name, size=len(name)) for name in names]))
     found = {result.name: result for result in results}
     assert len(found) == len(results), "each once"

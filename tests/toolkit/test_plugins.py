@@ -42,13 +42,11 @@ def test_built_in_plugins_are_found_by_the_names_of_their_files() -> None:
     assert {"language", "line_language", "line_shape", "noise"} <= set(TAGGERS.names())
     assert {"dolma", "oscar", "text"} <= set(WRITERS.names())
     for kind in (TAGGERS, WRITERS):
-        for name in kind.names():  # type: ignore[attr-defined]
-            assert kind.find(name).__name__ == camel_case(name)  # type: ignore[attr-defined]
+        for name in kind.names():
+            assert kind.find(name).__name__ == camel_case(name)
 
 
-def test_plugins_are_found_in_files_and_modules(
-    plugin: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_plugins_are_found_in_files_and_modules(plugin: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     by_file = TAGGERS.find(f"{plugin}:Vowels")
     assert by_file.__name__ == "Vowels"
     monkeypatch.chdir(tmp_path)
@@ -104,7 +102,8 @@ def test_a_broken_file_is_an_error_each_time_it_is_tried(text: str, message: str
 
 
 @pytest.mark.parametrize(
-    ("camel", "snake"), [("LineShape", "line_shape"), ("Noise", "noise"), ("C4", "c4"), ("URLBlocklist", "url_blocklist")]
+    ("camel", "snake"),
+    [("LineShape", "line_shape"), ("Noise", "noise"), ("C4", "c4"), ("URLBlocklist", "url_blocklist")],
 )
 def test_classes_and_names_correspond(camel: str, snake: str) -> None:
     assert snake_case(camel) == snake

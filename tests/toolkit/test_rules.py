@@ -62,7 +62,10 @@ def test_rules_are_read_in_their_order_under_names_of_their_own() -> None:
         ("- dorp: n > 1", "did you mean 'drop'?"),
         ("- {drop: n > 1, keep: n > 2}", "expected one of drop, keep"),
         ("- {name: x}", "got ['name']"),
-        ("- {drop: n > 1,\n   nmae: x}", "c.yaml:2: [0].nmae: unknown option 'nmae' of the rule 'drop'; did you mean 'name'?"),
+        (
+            "- {drop: n > 1,\n   nmae: x}",
+            "c.yaml:2: [0].nmae: unknown option 'nmae' of the rule 'drop'; did you mean 'name'?",
+        ),
         ("- {drop: n > 1, when: n > 2}", "unknown option 'when' of the rule 'drop'"),
         ("- {include: x.yaml, name: x}", "unknown option 'name' of the rule 'include'"),
         ("- annotate: x", "c.yaml:1: [0]: expected `when: EXPRESSION` beside annotate"),
@@ -116,7 +119,9 @@ def test_includes_that_do_not_end_or_lead_nowhere_are_refused(tmp_path: Path) ->
     assert refused("- include: a.yaml", tmp_path) == (
         f"{tmp_path}/b.yaml:2: [1]: expected includes that end, got a.yaml including itself"
     )
-    assert refused("- include: none.yaml", tmp_path).startswith("c.yaml:1: [0]: expected a file of rules, got nothing at")
+    assert refused("- include: none.yaml", tmp_path).startswith(
+        "c.yaml:1: [0]: expected a file of rules, got nothing at"
+    )
     (tmp_path / "empty.yaml").write_text("dataset: x\n")
     assert "empty.yaml, got none" in refused("- include: empty.yaml", tmp_path)
 
@@ -134,13 +139,25 @@ def test_the_first_rule_that_drops_decides_and_annotations_are_in_order() -> Non
         "- {annotate: second, when: n > 1}\n- {drop: n > 3, name: a}\n- {keep: n < 3, name: b}\n"
         "- {drop: n > 2, name: c}\n- {annotate: last, when: n > 0}\n"
     )
-    assert [(d.dropped, d.annotations) for d in (found.decide(n, None, [], {}) for n in (0, 1, 2, 3, 4))] == [
+    decisions = [found.decide(n, None, [], {}) for n in (0, 1, 2, 3, 4)]
+    assert [(decision.dropped, found.annotations(decision)) for decision in decisions] == [
         (None, []),
         (None, ["last"]),
         (None, ["second", "last"]),
         (2, []),
         (1, []),
     ]
+
+
+def test_an_annotation_that_two_rules_add_is_there_once() -> None:
+    found = rules("- {annotate: a, when: n > 0}\n- {annotate: b, when: n > 0}\n- {annotate: a, when: n > 1, name: c}\n")
+    assert found.annotations(found.decide(2, None, [], {})) == ["a", "b"]
+
+
+def test_a_rule_alone_drops_what_no_later_rule_drops() -> None:
+    found = rules("- drop: label is None\n- {annotate: a, when: n > 0}\n- drop: n > 3\n- drop: label == 'en'")
+    for n, label, alone in ((1, None, True), (4, None, False), (4, "fr", True), (4, "en", False), (1, "en", True)):
+        assert found.only_drop(found.decide(n, label, [], {}), n, label, [], {}) is alone, (n, label)
 
 
 def test_keep_is_drop_of_the_opposite() -> None:
@@ -185,7 +202,7 @@ def test_a_rule_that_cannot_be_used_is_refused_before_anything_runs(rule: str, m
 )
 def test_a_rule_that_meets_a_value_it_cannot_use_is_an_error_not_a_decision(rule: str, message: str) -> None:
     with pytest.raises(DataError) as raised:
-        rules(f"- {{drop: \"{rule}\", name: bad}}").decide(0, None, [], {})
+        rules(f'- {{drop: "{rule}", name: bad}}').decide(0, None, [], {})
     assert str(raised.value).startswith("rule 'bad' (c.yaml:1) failed: ")
     assert message in str(raised.value)
 

@@ -176,7 +176,9 @@ def test_a_type_fits_where_all_its_values_do(declared: Type, wanted: Type, expec
 
 
 def test_objects_decode_to_attributes_with_safe_names() -> None:
-    found = decodes({"a": 1, "class": 2, "_x": 3, "x y": 4, "unknown": 5}, infer({"a": 0, "class": 0, "_x": 0, "x y": 0}))
+    found = decodes(
+        {"a": 1, "class": 2, "_x": 3, "x y": 4, "unknown": 5}, infer({"a": 0, "class": 0, "_x": 0, "x y": 0})
+    )
     assert [getattr(found, field_name(key)) for key in ("a", "class", "_x", "x y")] == [1, 2, 3, 4]
     assert field_name("a") == "a"
     with pytest.raises(msgspec.ValidationError, match="missing required field `class`"):
@@ -230,5 +232,5 @@ def test_annotations_declare_types(annotation: Any, type_: Type) -> None:
 
 @pytest.mark.parametrize("annotation", [int | str, bytes, Pair, None, list[int | str]])
 def test_annotations_outside_the_algebra_are_refused(annotation: Any) -> None:
-    with pytest.raises(ConfigError, match="^tagger x: expected "):
+    with pytest.raises(ConfigError, match=r"^tagger x: expected "):
         from_annotation(annotation, "tagger x")

@@ -65,9 +65,9 @@ def test_gzip_headers_carry_no_name_and_no_time(name: str) -> None:
     assert stored[4:8] == b"\0\0\0\0", "no modification time"
 
 
-@pytest.mark.parametrize("name", ["gzip", "gzip-fast", "zstd", "none"])
+@pytest.mark.parametrize("name", ["gzip", "gzip-fast", "none"])
 def test_compressed_members_can_be_concatenated(name: str, tmp_path: Path) -> None:
-    path = tmp_path / {"zstd": "a.jsonl.zst", "none": "a.jsonl"}.get(name, "a.jsonl.gz")
+    path = tmp_path / ("a.jsonl" if name == "none" else "a.jsonl.gz")
     path.write_bytes(b"".join(COMPRESSORS[name](part) for part in (b"a\nb", b"", b"c\n", b"d")))
     assert lines_of(path) == [b"a", b"bc", b"d"]
 
@@ -103,7 +103,7 @@ def test_rows_give_the_same_bytes_however_they_are_fed(suffix: str, tmp_path: Pa
     assert outs[0].sha256 == outs[1].sha256
 
 
-@pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst", ".jsonl"])
+@pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl"])
 def test_an_output_without_rows_is_a_sound_file_without_lines(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"a{suffix}"
     assert written(path, []).content == xxhash.xxh3_128_hexdigest(b"")
@@ -131,7 +131,7 @@ def test_lines_are_those_of_a_slow_reader(data: bytes, block: int, tmp_path_fact
     assert lines.ended == (not data or data.endswith(b"\n"))
 
 
-@pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst", ".jsonl"])
+@pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl"])
 def test_a_line_may_span_many_blocks(suffix: str, tmp_path: Path) -> None:
     rows = [b"first", random.Random(0).randbytes(3 * streams.READ + 17).replace(b"\n", b" "), b"", b"last"]
     written(tmp_path / f"a{suffix}", rows)
@@ -162,10 +162,9 @@ def test_a_truncated_file_is_an_error_that_names_the_line_where_it_ends(
     written(path, ROWS)
     stored = path.read_bytes()
     path.write_bytes(stored[: int(len(stored) * kept)])
-    got = []
+    got: list[bytes] = []
     with pytest.raises(DataError, match="truncated") as raised, Lines(str(path), ANY) as lines:
-        for line in lines:
-            got.append(line)
+        got.extend(lines)
     assert got == ROWS[: len(got)], "what was given before is sound"
     assert (raised.value.path, raised.value.line) == (str(path), len(got) + 1)
 
@@ -269,7 +268,7 @@ def test_an_output_that_cannot_be_renamed_leaves_nothing(tmp_path: Path, monkeyp
     def refuse(*_: Any) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(streams.os, "replace", refuse)
+    monkeypatch.setattr("os.replace", refuse)
     with pytest.raises(OSError, match="no space left"):
         written(tmp_path / "a.jsonl.gz", ROWS[:3])
     assert list(tmp_path.iterdir()) == []

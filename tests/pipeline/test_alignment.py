@@ -1,0 +1,393 @@
+"""Attribute files that are not those of their documents: an error that names file, line and id; nothing is published."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Ran
+from tests.pipeline.conftest import Project, attributes, id_of, read_rows, strays, tree, write_rows
+
+SHARD = "a.jsonl.gz"
+
+Rows = list[Any]
+
+
+@pytest.fixture(params=["ours", "by hand", "ours, copied without records"])
+def project_with_set(request: pytest.FixtureRequest) -> tuple[Project, str]:
+    """A project that is ready to mix, and the name of its set: made by the toolkit, or written in the Dolma form."""
+    if request.param == "by hand":
+        return request.getfixturevalue("by_hand"), "exp"
+    project: Project = request.getfixturevalue("small")
+    if request.param == "ours, copied without records":
+        for path in sorted((project.data / ".toolkit").rglob("*"), reverse=True):
+            path.unlink() if path.is_file() else path.rmdir()
+    return project, "shape-0"
+
+
+def swapped(rows: Rows) -> Rows:
+    return [rows[0], rows[2], rows[1], *rows[3:]]
+
+
+def edited(number: int, **changes: Any) -> Callable[[Rows], Rows]:
+    def edit(rows: Rows) -> Rows:
+        return [row | changes if i == number else row for i, row in enumerate(rows, 1)]
+
+    return edit
+
+
+def without(number: int, key: str) -> Callable[[Rows], Rows]:
+    def edit(rows: Rows) -> Rows:
+        return [{k: v for k, v in row.items() if i != number or k != key} for i, row in enumerate(rows, 1)]
+
+    return edit
+
+
+def replaced(number: int, line: bytes) -> Callable[[Rows], Rows]:
+    return lambda rows: [line if i == number else row for i, row in enumerate(rows, 1)]
+
+
+FAULTS: dict[str, tuple[int, Callable[[Rows], Rows]]] = {
+    "short by one": (5, lambda rows: rows[:-1]),
+    "short by two": (4, lambda rows: rows[:-2]),
+    "no rows": (1, lambda rows: []),
+    "long": (6, lambda rows: [*rows, attributes("more", rows[-1]["attributes"])]),
+    "last row twice": (6, lambda rows: [*rows, rows[-1]]),
+    "a row twice in the middle": (3, lambda rows: [*rows[:2], *rows[1:]]),
+    "a row missing in the middle": (2, lambda rows: [rows[0], *rows[2:]]),
+    "rows swapped": (2, swapped),
+    "reversed": (1, lambda rows: rows[::-1]),
+    "wrong id": (3, edited(3, id="wrong")),
+    "id of other case": (3, edited(3, id="A-3")),
+    "wrong source": (3, edited(3, source="other")),
+    "empty source": (3, edited(3, source="")),
+    "no id": (3, without(3, "id")),
+    "null id": (3, edited(3, id=None)),
+    "id a number": (3, edited(3, id=3)),
+    "no attributes": (3, without(3, "attributes")),
+    "attributes null": (3, edited(3, attributes=None)),
+    "attributes a text": (3, edited(3, attributes="x")),
+    "malformed": (3, replaced(3, b'{"id":"a-3","attributes":{')),
+    "blank line": (3, replaced(3, b"")),
+    "blank line at the end": (6, lambda rows: [*rows, b""]),
+    "not utf-8": (3, replaced(3, b'{"id":"a-3","attributes":{},"source":"\xff"}')),
+    "two objects in a line": (1, lambda rows: [json.dumps(rows[0]).encode() + json.dumps(rows[1]).encode(), *rows[2:]]),
+}
+
+
+def damage(project: Project, set_name: str, edit: Callable[[Rows], Rows], shard: str = SHARD) -> Path:
+    path = project.attributes / set_name / shard
+    return write_rows(path, edit(read_rows(path)))
+
+
+def mix_fails(project: Project, path: Path, line: int | None = None, id: str | None = None) -> Ran:
+    """Mixes; the message must name the file, the line and the id; nothing may be published."""
+    before = tree(project.out)
+    ran = project("mix")
+    assert ran.code == 1, ran.out + ran.err
+    assert "Traceback" not in ran.err
+    place = str(path) if line is None else f"{path}:{line}: expected"
+    assert place in ran.err, ran.err
+    if id is not None:
+        assert repr(id) in ran.err, ran.err
+    assert tree(project.out) == before
+    assert not (project.out / ".toolkit" / "publishing.json").exists()
+    assert not list(project.root.rglob("*.tmp"))
+    return ran
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_misaligned_attribute_file_is_an_error_and_nothing_is_published(
+    project_with_set: tuple[Project, str], fault: str
+) -> None:
+    project, set_name = project_with_set
+    line, edit = FAULTS[fault]
+    path = damage(project, set_name, edit)
+    ran = mix_fails(project, path, line, "more" if fault == "long" else None)
+    if line <= 5 and fault not in ("malformed", "not utf-8", "blank line", "two objects in a line"):
+        assert repr(id_of(SHARD, line)) in ran.err, ran.err
+    assert tree(project.out) == {}
+    assert not (project.out / ".toolkit" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("fault", ["short by one", "long", "rows swapped", "wrong source", "malformed"])
+def test_an_older_output_stays_as_it_is(project_with_set: tuple[Project, str], fault: str) -> None:
+    project, set_name = project_with_set
+    project.ok("mix")
+    manifest = (project.out / ".toolkit" / "manifest.json").read_bytes()
+    assert len(tree(project.out)) == 2
+    line, edit = FAULTS[fault]
+    path = damage(project, set_name, edit)
+    project.config["mix"]["rules"] = []
+    mix_fails(project, path, line)
+    assert (project.out / ".toolkit" / "manifest.json").read_bytes() == manifest
+
+
+@pytest.mark.parametrize("fault", ["short by one", "long", "rows swapped", "wrong source", "malformed"])
+def test_a_published_mix_does_not_hide_a_fault(project_with_set: tuple[Project, str], fault: str) -> None:
+    project, set_name = project_with_set
+    project.ok("mix")
+    line, edit = FAULTS[fault]
+    mix_fails(project, damage(project, set_name, edit), line)
+
+
+def test_a_missing_attribute_file_is_an_error(project_with_set: tuple[Project, str]) -> None:
+    project, set_name = project_with_set
+    for shard in (SHARD, "deep/er/c.jsonl.gz"):
+        path = project.attributes / set_name / shard
+        data = path.read_bytes()
+        path.unlink()
+        mix_fails(project, path)
+        assert tree(project.out) == {}
+        path.write_bytes(data)
+    project.ok("mix")
+
+
+def test_a_missing_attribute_file_is_named_with_line_and_id(project_with_set: tuple[Project, str]) -> None:
+    project, set_name = project_with_set
+    path = project.attributes / set_name / SHARD
+    path.unlink()
+    ran = mix_fails(project, path)
+    assert f"{SHARD}:1" in ran.err
+    assert "'a-1'" in ran.err
+
+
+def test_a_missing_set_is_a_bad_configuration(project_with_set: tuple[Project, str]) -> None:
+    project, set_name = project_with_set
+    project.config["mix"]["attributes"] = [set_name[:-1] + "1"]
+    ran = project("mix")
+    assert ran.code == 2
+    assert f"did you mean {set_name!r}" in ran.err
+    assert "config.yaml:1" in ran.err
+    assert not project.out.exists()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.3, 0.7, 0.95, "trailer", "last byte"])
+def test_a_truncated_attribute_file_is_an_error(
+    project_with_set: tuple[Project, str], share: float | str
+) -> None:
+    project, set_name = project_with_set
+    path = project.attributes / set_name / SHARD
+    data = path.read_bytes()
+    cut = {"trailer": len(data) - 8, "last byte": len(data) - 1}.get(str(share)) if isinstance(share, str) else None
+    path.write_bytes(data[: cut if cut is not None else int(float(share) * len(data))])
+    mix_fails(project, path)
+    assert tree(project.out) == {}
+
+
+@pytest.mark.parametrize("rows", [0, 1, 4])
+def test_a_gzip_file_cut_between_its_members_is_an_error(project_with_set: tuple[Project, str], rows: int) -> None:
+    project, set_name = project_with_set
+    path = project.attributes / set_name / SHARD
+    members = [gzip.compress(line + b"\n") for line in gzip.decompress(path.read_bytes()).splitlines()]
+    path.write_bytes(b"".join(members))
+    if set_name == "exp":
+        project.ok("mix")
+    path.write_bytes(b"".join(members[:rows]) or gzip.compress(b""))
+    mix_fails(project, path, rows + 1, id_of(SHARD, rows + 1))
+
+
+def test_garbage_behind_an_attribute_file_is_an_error(project_with_set: tuple[Project, str]) -> None:
+    project, set_name = project_with_set
+    path = project.attributes / set_name / SHARD
+    path.write_bytes(path.read_bytes() + b"garbage")
+    mix_fails(project, path)
+
+
+def test_a_flipped_bit_in_an_attribute_file_is_an_error(project_with_set: tuple[Project, str]) -> None:
+    project, set_name = project_with_set
+    path = project.attributes / set_name / SHARD
+    data = path.read_bytes()
+    for place in range(len(data) - 30, len(data), 3):
+        damaged = bytearray(data)
+        damaged[place] ^= 4
+        path.write_bytes(damaged)
+        mix_fails(project, path)
+
+
+def test_attribute_files_of_two_shards_that_are_swapped_are_an_error(project_with_set: tuple[Project, str]) -> None:
+    project, set_name = project_with_set
+    first, second = (project.attributes / set_name / name for name in (SHARD, "b.jsonl.gz"))
+    one, two = first.read_bytes(), second.read_bytes()
+    first.write_bytes(two)
+    second.write_bytes(one)
+    ran = mix_fails(project, first, 1, "a-1")
+    assert f"{second}:1" in ran.err
+
+
+def test_every_failed_shard_is_listed(project_with_set: tuple[Project, str]) -> None:
+    project, set_name = project_with_set
+    paths = [damage(project, set_name, swapped, shard) for shard in (SHARD, "b.jsonl.gz", "deep/er/c.jsonl.gz")]
+    ran = mix_fails(project, paths[0], 2)
+    assert all(f"{path}:2: expected" in ran.err for path in paths)
+    assert "3 failed" in ran.err
+
+
+# --- documents --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.7, 0.95, "trailer", "last byte"])
+def test_a_truncated_documents_file_is_an_error(project_with_set: tuple[Project, str], share: float | str) -> None:
+    project, _ = project_with_set
+    path = project.documents / SHARD
+    data = path.read_bytes()
+    cut = {"trailer": len(data) - 8, "last byte": len(data) - 1}.get(str(share)) if isinstance(share, str) else None
+    path.write_bytes(data[: cut if cut is not None else int(float(share) * len(data))])
+    mix_fails(project, path)
+    assert tree(project.out) == {}
+
+
+DOCUMENT_FAULTS: dict[str, Callable[[Rows], Rows]] = {
+    "no text": without(2, "text"),
+    "no id": without(2, "id"),
+    "no source": without(2, "source"),
+    "text null": edited(2, text=None),
+    "text a number": edited(2, text=1),
+    "id a number": edited(2, id=1),
+    "metadata a list": edited(2, metadata=[]),
+    "blank line": replaced(2, b""),
+    "malformed": replaced(2, b'{"id":"a-2"'),
+    "lone surrogate": replaced(2, b'{"id":"a-2","text":"\\ud800","source":"s"}'),
+}
+
+
+@pytest.mark.parametrize("fault", DOCUMENT_FAULTS)
+@pytest.mark.parametrize("command", ["mix", "tag"])
+def test_a_row_that_is_not_a_document_is_an_error(
+    project_with_set: tuple[Project, str], command: str, fault: str
+) -> None:
+    project, _ = project_with_set
+    path = project.documents / SHARD
+    write_rows(path, DOCUMENT_FAULTS[fault](read_rows(path)))
+    if command == "mix":
+        mix_fails(project, path, 2)
+        return
+    project.config["tag"] = {"new-0": "noise"}
+    ran = project("tag")
+    assert ran.code == 1
+    assert f"{path}:2: expected" in ran.err
+    assert sorted(tree(project.attributes / "new-0")) == ["b.jsonl.gz", "deep/er/c.jsonl.gz"]
+
+
+def test_documents_with_a_row_more_or_fewer_are_an_error(project_with_set: tuple[Project, str]) -> None:
+    project, set_name = project_with_set
+    path = project.documents / SHARD
+    rows = read_rows(path)
+    for edited_rows in (rows[:-1], [*rows, rows[0] | {"id": "new"}], rows[1:], rows[::-1]):
+        write_rows(path, edited_rows)
+        ran = mix_fails(project, project.attributes / set_name / SHARD)
+        assert tree(project.out) == {}
+        assert "expected" in ran.err
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_value_that_a_rule_cannot_use_names_the_row_where_the_set_is_of_another_program(by_hand: Project) -> None:
+    for values in ({"exp__lines__count": []}, {}):
+        path = damage(by_hand, "exp", edited(3, attributes=values))
+        ran = by_hand("mix")
+        assert ran.code == 1
+        assert f"{by_hand.documents / SHARD}:3: " in ran.err
+        assert "'a-3'" in ran.err
+        assert "'long'" in ran.err
+        assert path.exists()
+        assert tree(by_hand.out) == {}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [[[0, 3, None]], None, "x", 3, [[0, 3, "1.0"]], [[0, 3]], [[]], [None], {"a": 1}, [[0, 3, {"a": 1}]]],
+    ids=repr,
+)
+def test_a_value_of_another_kind_is_never_taken_for_a_number(by_hand: Project, value: Any) -> None:
+    damage(by_hand, "exp", edited(3, attributes={"exp__lines__count": value}))
+    ran = by_hand("mix")
+    assert ran.code in (1, 2), ran.out
+    assert "Traceback" not in ran.err
+    assert "long" in ran.err
+    assert tree(by_hand.out) == {}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"noise": {"chars": 1, "noise": 1}},
+        {"line_shape": None},
+        {"line_shape": {"lines": None}},
+        {"line_shape": {"lines": "3"}},
+        {"line_shape": {"lines": 3.5}},
+        {"line_shape": {"lines": True}},
+        {"line_shape": []},
+        {"line_shape": {}},
+    ],
+    ids=str,
+)
+def test_a_value_that_is_not_of_the_declared_type_is_an_error(small: Project, values: dict[str, Any]) -> None:
+    path = damage(small, "shape-0", edited(3, attributes=values))
+    ran = mix_fails(small, path)
+    assert tree(small.out) == {}
+    assert f"{path}:3" in ran.err, ran.err
+    assert "'a-3'" in ran.err, ran.err
+
+
+@pytest.mark.parametrize(
+    ("rule", "hint"),
+    [
+        ("line_shap.lines > 2", "line_shape"),
+        ("line_shape.line > 2", "lines"),
+        ("line_shape.lines.x > 2", "x"),
+        ("shape.lines > 2", "shape"),
+        ("exp__lines__count[0][2] >= 2", "exp__lines__count"),
+        ("lines > 2", "lines"),
+    ],
+)
+def test_an_unknown_attribute_in_a_rule_is_a_bad_configuration(small: Project, rule: str, hint: str) -> None:
+    for kind in ("drop", "keep"):
+        small.config["mix"]["rules"] = [{kind: rule}]
+        ran = small("mix")
+        assert ran.code == 2
+        assert hint in ran.err
+        assert "config.yaml:1" in ran.err
+        assert not small.out.exists()
+
+
+def test_an_unknown_attribute_of_another_program_is_a_bad_configuration(by_hand: Project) -> None:
+    for rule in ("exp__lines__counts[0][2] >= 2", "exp__lines__count[0].score >= 2", "exp__line__count is None"):
+        by_hand.config["mix"]["rules"] = [{"drop": rule}]
+        ran = by_hand("mix")
+        assert ran.code in (1, 2)
+        assert tree(by_hand.out) == {}
+        assert "exp__line" in ran.err or "score" in ran.err
+
+
+def test_the_same_key_in_two_sets_is_a_bad_configuration(small: Project) -> None:
+    small.config["tag"] = {"shape-1": "line_shape"}
+    small.ok("tag")
+    small.config["mix"]["attributes"] = ["shape-0", "shape-1"]
+    ran = small("mix")
+    assert ran.code == 2
+    assert "'line_shape'" in ran.err
+    small.config["mix"]["attributes"][1] = {"set": "shape-1", "as": {"line_shape": "other"}}
+    small.config["mix"]["rules"] = [{"drop": "other.lines > 2 or line_shape.lines > 2", "name": "long"}]
+    small.ok("mix")
+
+
+def test_attributes_that_a_tagger_reads_are_checked_like_those_of_a_mix(small: Project) -> None:
+    small.config["tag"] = {"lines-0": "line_language"}
+    small.ok("tag")
+    path = small.attributes / "lines-0" / SHARD
+    data = path.read_bytes()
+    small.config["tag"] = {"language-0": {"tagger": "language", "lines": "lines-0"}}
+    for fault, (_, edit) in FAULTS.items():
+        damage(small, "lines-0", edit)
+        ran = small("tag")
+        assert ran.code == 1, fault
+        assert str(path) in ran.err
+        assert not (small.attributes / "language-0" / SHARD).exists()
+        path.write_bytes(data)
+    small.ok("tag")
+    assert strays(small.root) == []
