@@ -1,6 +1,7 @@
 """The documentation says what the code does."""
 
 import re
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -50,6 +51,16 @@ def test_a_page_that_was_edited_is_stale(tmp_path: Path) -> None:
     (tmp_path / "commands.md").write_text("other", encoding="utf-8")
     (tmp_path / "taggers.md").unlink()
     assert reference.stale(tmp_path) == ["commands.md", "taggers.md"]
+
+
+def test_the_quickstart_shows_what_happens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(ROOT / "configs", tmp_path / "configs")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["run", "-c", "configs/quickstart.yaml", "processes=1", "--quiet"]) == 0
+    report = capsys.readouterr().out.partition("\nlabel ")[0]
+    assert report in _text("quickstart.md")
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)

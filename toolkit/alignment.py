@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import msgspec
 
-from toolkit.documents import AttributesRow, Rows
+from toolkit.documents import DOCUMENT_DECODER, AttributesRow, Rows
 from toolkit.errors import AlignmentError, DataError
 from toolkit.rowindex import row_hash
 from toolkit.streams import Lines
@@ -14,6 +14,18 @@ MAX_ROW = 1_000_000_000
 """Bytes of a row of attributes; a longer one is an error."""
 
 _PLAIN = msgspec.json.Decoder(AttributesRow)
+
+
+def missing_file(path: str, documents: str) -> AlignmentError:
+    """The error for an attribute file that is not there; it names the first document that is without attributes."""
+    first: str | None = None
+    try:
+        with Lines(documents, MAX_ROW) as lines:
+            first = next((row.id for row, _ in Rows(lines, DOCUMENT_DECODER, documents)), None)
+    except DataError:
+        pass  # the documents are reported where they are read
+    message = f"expected the attributes of {documents}:1, got no such file; run `toolkit tag`"
+    return AlignmentError(message, path=path, line=1, id=first)
 
 
 class AttributeRows:

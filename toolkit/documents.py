@@ -119,6 +119,12 @@ class Document:
             return self._metadata
         return msgspec.Raw(msgspec.json.encode(self._metadata))
 
+    def with_text(self, text: str) -> "Document":
+        """The same document with another text, in its row too."""
+        fields = msgspec.json.decode(self.row, type=dict[str, msgspec.Raw])
+        fields["text"] = msgspec.Raw(msgspec.json.encode(text))
+        return Document(text, id=self.id, source=self.source, metadata=self._metadata, row=msgspec.json.encode(fields))
+
     def attribute(self, path: str) -> Any:
         """The value of an attribute that the tagger declared to read, by the option's own text (``SET.KEY``)."""
         return self._attributes[path]

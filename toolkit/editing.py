@@ -16,9 +16,12 @@ joins what is left of the lines around it.
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from toolkit.documents import Span
 from toolkit.errors import DataError
+
+T = TypeVar("T")
 
 ORIGINAL = "{}"
 TAG = "{tag}"
@@ -45,11 +48,13 @@ class Edited:
     Attributes:
         text: the result.
         origins: for each of its lines, the line of the original text that it begins in.
+        lines: how many lines the original text has.
         edits: how many stretches were replaced or cut.
     """
 
     text: str
     origins: list[int]
+    lines: int
     edits: int
 
 
@@ -127,17 +132,28 @@ def apply(text: str, edits: Sequence[Edit]) -> Edited:
         begins.append((length, position, True))
         pieces.append(text[position:])
     result = "".join(pieces)
-    return Edited(result, _origins(text, result, begins), len(merged))
-
-
-def _origins(text: str, result: str, begins: list[tuple[int, int, bool]]) -> list[int]:
     old = line_starts(text)
+    return Edited(result, _origins(old, result, begins), len(old), len(merged))
+
+
+def _origins(old: list[int], result: str, begins: list[tuple[int, int, bool]]) -> list[int]:
     offsets = [new for new, _, _ in begins]
     origins = []
     for start in line_starts(result):
         new, origin, moves = begins[bisect_right(offsets, start) - 1]
         origins.append(bisect_right(old, origin + (start - new if moves else 0)) - 1)
     return origins
+
+
+def along(edited: Edited, values: Sequence[T]) -> list[T]:
+    """Values of the lines of the original text, for the lines of the result.
+
+    Raises:
+        DataError: if there is not a value for each line.
+    """
+    if len(values) != edited.lines:
+        raise DataError(f"expected a value for each of {edited.lines} lines, got {len(values)}")
+    return [values[origin] for origin in edited.origins]
 
 
 def check_replacement(by: str) -> str:

@@ -65,7 +65,8 @@ class Kind(Generic[T]):
             return self._checked(found, reference)
         names = self.names()
         if reference not in names:
-            raise UnknownPlugin(f"no {self.word} is called {reference!r}{did_you_mean(reference, names)}")
+            hint = did_you_mean(reference, names) or f"; there are: {', '.join(names)}"
+            raise UnknownPlugin(f"no {self.word} is called {reference!r}{hint}")
         for entry in importlib.metadata.entry_points(group=self.group):
             if entry.name == reference:
                 return self._checked(entry.load(), reference)

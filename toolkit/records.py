@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from toolkit import schema
-from toolkit.alignment import MAX_ROW
+from toolkit.alignment import MAX_ROW, missing_file
 from toolkit.documents import AttributesRow, Rows
-from toolkit.errors import AlignmentError, DataError, StaleError
+from toolkit.errors import DataError, StaleError
 from toolkit.paths import Dataset, Stat, exists, join, list_files, remove, stat
 from toolkit.rowindex import ShardState
 from toolkit.streams import Lines, RowOutput, content_digest, write_file
@@ -118,12 +118,29 @@ def set_folder(dataset: Dataset, set_name: str) -> str:
 
 
 def load(path: str, type_: type[T]) -> T | None:
-    """A record, None if there is none (or one that an older version wrote, which counts as none)."""
+    """A completion record, None if there is none; one that cannot be read counts as none: the work is done again."""
+    try:
+        return load_strictly(path, type_)
+    except DataError:
+        return None
+
+
+def load_strictly(path: str, type_: type[T]) -> T | None:
+    """As `load`, of a record that must not be overlooked.
+
+    Raises:
+        DataError: if it cannot be read: it was damaged, or written by another version.
+    """
     try:
         with open(path, "rb") as stream:
             return msgspec.json.decode(stream.read(), type=type_)
-    except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except msgspec.DecodeError as error:
+        message = (
+            f"expected a record of this version of the toolkit, got: {error}; delete it to have its work done anew"
+        )
+        raise DataError(message, path=path) from None
 
 
 def save(path: str, record: msgspec.Struct) -> None:
@@ -131,7 +148,7 @@ def save(path: str, record: msgspec.Struct) -> None:
 
 
 def load_schema(dataset: Dataset, set_name: str) -> SetSchema | None:
-    return load(join(set_folder(dataset, set_name), "schema.json"), SetSchema)
+    return load_strictly(join(set_folder(dataset, set_name), "schema.json"), SetSchema)
 
 
 def save_schema(dataset: Dataset, set_name: str, found: SetSchema) -> None:
@@ -185,7 +202,7 @@ def content_of(dataset: Dataset, set_name: str, shard: str) -> str:
         return look_at(dataset, set_name, shard).content
     record = load_record(dataset, set_name, shard)
     if record is None or not exists(path):
-        raise DataError(f"expected the attributes {set_name} of {shard}, got none; run `toolkit tag`", path=path)
+        raise missing_file(path, dataset.shard_path(shard))
     if not is_intact(dataset, set_name, shard, record):
         raise DataError("expected the file that its completion record describes, it was changed since", path=path)
     return record.output.content
@@ -226,7 +243,7 @@ def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
     path = dataset.attribute_path(set_name, shard)
     found = stat(path)
     if found is None:
-        raise AlignmentError(f"expected the attributes {set_name} of {shard}, got no such file", path=path)
+        raise missing_file(path, dataset.shard_path(shard))
     cache = join(set_folder(dataset, set_name), "seen", shard + ".json")
     seen = load(cache, Seen)
     if seen is not None and Stat(seen.size, seen.stamp) == found:

@@ -90,7 +90,8 @@ def read_section(section: Source) -> Plan:
 
 def _read_entry(place: Source) -> Entry:
     if isinstance(place.value, str):
-        reference, key, options = place.value, None, config.Source({}, place.name)
+        reference, key, options = place.value, None, place.at()
+        options.value = {}
     else:
         taken, options = config.split(place, {"tagger": None, "as": None})
         reference, key = taken["tagger"], taken["as"]
@@ -249,7 +250,7 @@ def prepare(plan: Plan, dataset: Dataset, *, overwrite: bool, write: bool = True
                 )
             changed.append(set_name)
         elif found := differences(old, new):
-            if not overwrite:
+            if not overwrite and records.recorded_shards(dataset, set_name):
                 raise ConfigError(
                     f"the set {set_name!r} exists and was made with other settings:\n  "
                     + "\n  ".join(found)

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from toolkit import records, rowindex, schema
-from toolkit.alignment import MAX_ROW, AttributeRows
+from toolkit.alignment import MAX_ROW, AttributeRows, missing_file
 from toolkit.config import ConfigStruct, Source, convert
 from toolkit.documents import DOCUMENT_DECODER, Document, Rows, to_document
 from toolkit.errors import AlignmentError, DataError, StaleError, ToolkitError
@@ -122,7 +122,7 @@ def _check_attributes(work: Work, findings: Findings, report: Report) -> None:
         findings.add(DataError(f"expected the attributes of a shard, there is no {documents_path}", path=path))
         return
     if not exists(path):
-        findings.add(DataError(f"expected the attributes of {documents_path}, got no such file", path=path, line=1))
+        findings.add(missing_file(path, documents_path))
         return
     ours = records.load_schema(dataset, work.set)
     rows = AttributeRows(path, documents_path, msgspec.json.Decoder(_row_type(ours)), any_source=not ours)
@@ -271,7 +271,13 @@ def is_output(folder: str) -> bool:
 
 def data_files(folder: str) -> list[str]:
     """The parts in an output folder."""
-    return [path for path in list_files(folder) if _DATA_FILE.match(path) and not _CHECKSUM_FILE.search(path)]
+    manifest = publish.load_manifest(folder)
+    parts = {part.path for part in manifest.parts} if manifest else set()
+    return [
+        path
+        for path in list_files(folder)
+        if path in parts or (_DATA_FILE.match(path) and not _CHECKSUM_FILE.search(path))
+    ]
 
 
 def check_folder(folder: str) -> list[str]:
@@ -333,7 +339,8 @@ def _check_numbers(folder: str) -> Iterator[str]:
     parts: dict[tuple[str, str], list[int | None]] = {}
     for path in data_files(folder):
         found = _DATA_FILE.match(path)
-        assert found
+        if not found:
+            continue
         parts.setdefault((found["stem"], found["suffix"]), []).append(int(found["number"]) if found["number"] else None)
     for (stem, suffix), numbers in sorted(parts.items()):
         numbered = sorted(n for n in numbers if n is not None)
@@ -369,6 +376,6 @@ def _check_manifest(folder: str) -> Iterator[str]:
             with open_stored(path) as stream:
                 if stream.read() != text.encode():
                     yield f"{path}: expected the checksums of the manifest, got others"
-    for name in data_files(folder):
+    for name in list_files(folder):
         if name not in known:
-            yield f"{join(folder, name)}: expected only parts that the manifest lists, got another"
+            yield f"{join(folder, name)}: expected only files that the manifest lists, got another"

@@ -70,7 +70,8 @@ class Project:
 
     def output(self) -> JsonRows:
         """All rows of an output, in the order of its parts' names."""
-        return [row for path in sorted(self.out.rglob("*.jsonl*")) if path.is_file() for row in read_rows(path)]
+        parts = sorted(path for path in self.out.rglob("*.jsonl.gz") if ".toolkit" not in path.parts)
+        return [row for path in parts for row in read_rows(path)]
 
 
 def read_bytes(path: Path) -> bytes:

@@ -113,6 +113,8 @@ def lines(counts: dict[str | None, int], prob: float = 0.9) -> list[Labelled]:
         ({"en": 4, "fr": 4, None: 2}, False),
         ({"en": 9, "fr": 9, None: 4}, True),
         ({"en": 8, "fr": 8, None: 4}, False),
+        ({"en": 2, "fr": 3, "de": 3, "es": 3, "it": 3, None: 2}, True),
+        ({"en": 2, "fr": 3, "de": 3, "es": 3, "it": 3, None: 3}, False),
         ({"en": 4, "fr": 5}, False),
         ({"en": 10}, False),
         ({"en": 10, None: 1}, False),

@@ -77,9 +77,12 @@ def die_once(payload: str, report: Report) -> str:
 
 
 def die_always(payload: str, report: Report) -> str:
-    if payload == "dies":
+    if payload.endswith(("dies", "exits")):
+        with Path(payload).open("a") as marker:
+            marker.write("tried ")
+    if payload.endswith("dies"):
         os.kill(os.getpid(), signal.SIGKILL)
-    if payload == "exits":
+    if payload.endswith("exits"):
         os._exit(7)
     return "alive"
 
@@ -164,14 +167,16 @@ def test_a_worker_that_is_killed_once_costs_one_retry(tmp_path: Path) -> None:
     assert (tmp_path / "dies").exists()
 
 
-def test_a_worker_that_always_dies_is_a_failure_with_a_name() -> None:
-    found = collect(Local(2, ignore), die_always, ["a", "dies", "exits", "b"])
+def test_a_worker_that_always_dies_is_a_failure_with_a_name(tmp_path: Path) -> None:
+    dies, exits = str(tmp_path / "dies"), str(tmp_path / "exits")
+    found = collect(Local(2, ignore), die_always, ["a", dies, exits, "b"])
     assert [found[name].value for name in "ab"] == ["alive"] * 2
-    failures = [found[name].failure for name in ("dies", "exits")]
+    failures = [found[name].failure for name in (dies, exits)]
     assert [failure.message for failure in failures if failure] == [
-        "dies: the worker process was ended by SIGKILL, twice; was the memory exhausted?",
-        "exits: the worker process ended with status 7, twice",
+        f"{dies}: the worker process was ended by SIGKILL, twice; was the memory exhausted?",
+        f"{exits}: the worker process ended with status 7, twice",
     ]
+    assert [Path(name).read_text() for name in (dies, exits)] == ["tried tried "] * 2
 
 
 def test_closing_early_leaves_no_process_and_no_temporary_file(tmp_path: Path) -> None:

@@ -53,6 +53,23 @@ def test_rules_are_read_in_their_order_under_names_of_their_own() -> None:
     assert settings(found)[1] == {"kind": "drop", "name": "n < 0", "expression": "n < 0"}, "moved lines change nothing"
 
 
+def test_edits_are_rules_too() -> None:
+    found = read(
+        "- {replace: emails, by: '|||{tag}|||', min_score: 0.5, when: n > 1}\n"
+        "- {cut: repeated, max_score: 1}\n- {cut: lines, when: label is None}\n- drop: n > 3\n"
+    )
+    assert [(r.kind, r.name, r.expression, r.edits) for r in found] == [
+        ("replace", "emails", "emails", True),
+        ("cut", "repeated", "repeated", True),
+        ("cut lines", "cut lines: label is None", "label is None", True),
+        ("drop", "n > 3", "n > 3", False),
+    ]
+    assert [(r.by, r.when, r.min_score, r.max_score) for r in found[:2]] == [
+        ("|||emails|||", "n > 1", 0.5, None),
+        ("", "", None, 1),
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -69,9 +86,19 @@ def test_rules_are_read_in_their_order_under_names_of_their_own() -> None:
         ("- {drop: n > 1, when: n > 2}", "unknown option 'when' of the rule 'drop'"),
         ("- {include: x.yaml, name: x}", "unknown option 'name' of the rule 'include'"),
         ("- annotate: x", "c.yaml:1: [0]: expected `when: EXPRESSION` beside annotate"),
-        ("- drop: true", "expected texts; write an expression that YAML reads otherwise between quotes"),
-        ("- drop: [a]", "expected texts"),
-        ("- drop:", "expected texts"),
+        (
+            "- drop: true",
+            "[0].drop: expected a text; put an expression that YAML reads otherwise between quotes, got True",
+        ),
+        ("- drop: [a]", "expected a text"),
+        ("- drop:", "expected a text"),
+        ("- replace: xs", "expected `by: TEXT` beside replace"),
+        ("- {replace: xs, by: 3}", "[0].by: expected a text"),
+        ("- {cut: xs, min_score: high}", "[0].min_score: expected a number, got 'high'"),
+        ("- {cut: xs, min_score: true}", "[0].min_score: expected a number, got True"),
+        ("- {cut: xs, by: a}", "unknown option 'by' of the rule 'cut'"),
+        ("- cut: lines", "expected `cut: lines` with `when: EXPRESSION`"),
+        ("- {drop: n > 1, min_score: 1}", "unknown option 'min_score' of the rule 'drop'"),
     ],
 )
 def test_what_is_no_rule_is_refused_with_its_line(text: str, message: str) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import os
 import random
 import zlib
 from collections.abc import Callable
@@ -148,7 +149,9 @@ def test_a_line_beyond_the_limit_is_an_error_that_names_path_and_line(size: int,
     assert str(raised.value).startswith(f"{path}:3: expected ")
 
 
-def test_a_line_of_just_the_limit_is_allowed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("block", [7, 10, 1000])
+def test_a_line_of_just_the_limit_is_allowed(block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "READ", block)
     written(tmp_path / "a.jsonl", [b"x" * 100, b"y"])
     assert lines_of(tmp_path / "a.jsonl", 100) == [b"x" * 100, b"y"]
 
@@ -282,6 +285,24 @@ def test_a_compressor_that_fails_at_the_end_leaves_nothing(tmp_path: Path, monke
     with pytest.raises(MemoryError):
         written(tmp_path / "a.jsonl.gz", ROWS[:3])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    def trace(name: str) -> None:
+        function = getattr(os, name)
+
+        def traced(*arguments: Any) -> Any:
+            calls.append(name)
+            return function(*arguments)
+
+        monkeypatch.setattr(f"os.{name}", traced)
+
+    trace("fsync")
+    trace("replace")
+    write_file(str(tmp_path / "a.bin"), b"data")
+    assert calls == ["fsync", "replace", "fsync"], "the data, its name, the folder"
 
 
 def test_two_attempts_at_one_file_do_not_meet(tmp_path: Path) -> None:

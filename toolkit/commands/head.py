@@ -12,7 +12,7 @@ from toolkit.alignment import AttributeRows
 from toolkit.commands import Context, Outcome
 from toolkit.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.errors import ConfigError
-from toolkit.paths import Dataset, exists
+from toolkit.paths import Dataset, exists, open_dataset
 from toolkit.streams import Lines
 
 TEXT_LINES = 12
@@ -54,6 +54,9 @@ def _places(context: Context) -> tuple[Dataset, list[str]]:
         if not targets:
             raise ConfigError("expected a shard's path, or a configuration (-c)")
         path = targets[0]
+        if os.path.isdir(os.path.join(path, "documents")):
+            dataset = open_dataset(path, None, None)
+            return dataset, dataset.shards()
         root, found, shard = path.rpartition("/documents/")
         if not found and path.startswith("documents/"):
             root, shard = ".", path.removeprefix("documents/")
@@ -66,10 +69,11 @@ def _places(context: Context) -> tuple[Dataset, list[str]]:
     dataset = context.dataset
     if not targets:
         return dataset, dataset.shards()
-    for shard in targets:
+    shards = [target.removeprefix(dataset.documents + "/") for target in targets]
+    for shard in shards:
         if not exists(dataset.shard_path(shard)):
             raise ConfigError(f"{dataset.shard_path(shard)}: expected a shard, got nothing there")
-    return dataset, list(targets)
+    return dataset, shards
 
 
 def _read(dataset: Dataset, shard: str, max_bytes: int, id: str | None) -> Iterator[Joined]:
@@ -90,8 +94,7 @@ def _read(dataset: Dataset, shard: str, max_bytes: int, id: str | None) -> Itera
 
 def _show(row: DocumentRow, attributes: dict[str, dict[str, Any]], place: str) -> str:
     lines = [f"{place}", f"  id:      {row.id}", f"  source:  {row.source}"]
-    if row.added or row.created:
-        lines.append(f"  dates:   added {row.added}, created {row.created}")
+    lines += [f"  {name}: {date}" for name, date in (("added", row.added), ("created", row.created)) if date]
     for key, value in (msgspec.json.decode(row.metadata) or {}).items():
         lines.append(f"  {key}: {_short(value)}")
     for set_name, values in attributes.items():

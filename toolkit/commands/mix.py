@@ -1,5 +1,6 @@
 """``toolkit mix``: documents and attributes become an output, under rules."""
 
+import os
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -8,9 +9,9 @@ import msgspec
 
 from toolkit import __version__, records, rowindex
 from toolkit.commands import Context, Outcome, failures, shard_tasks, show_plan, table
-from toolkit.errors import ToolkitError
+from toolkit.errors import ConfigError, ToolkitError
 from toolkit.executors import Task
-from toolkit.mixing import assemble, effects, join, plan, preview, publish, stage
+from toolkit.mixing import assemble, binding, effects, join, plan, preview, publish, stage
 from toolkit.mixing import settings as mix_settings
 from toolkit.mixing.effects import RuleCount, RuleEffect, Totals, share
 from toolkit.mixing.publish import LabelTotals, Manifest
@@ -34,9 +35,8 @@ def check(context: Context, planned: Mapping[str, records.SetSchema]) -> None:
         _prepare(settings, mix_settings.resolve_sets(settings, context.dataset, planned, {}))
 
 
-def _prepare(settings: MixSettings, sets: list[JoinedSet]) -> dict[str, mix_settings.Binding]:
-    known = mix_settings.compile_rules(settings, sets).known
-    return mix_settings.bind_writer(settings, sets, known)
+def _prepare(settings: MixSettings, sets: list[JoinedSet]) -> dict[str, binding.Binding]:
+    return binding.bind_writer(settings, sets, mix_settings.compile_rules(settings, sets))
 
 
 def run(context: Context) -> Outcome:
@@ -44,9 +44,13 @@ def run(context: Context) -> Outcome:
     dataset, options = context.dataset, context.options
     settings = mix_settings.read_section(context.section("mix"), context.folder)
     output = settings.output.path
+    for root in (dataset.documents, dataset.attributes):
+        if f"{os.path.abspath(output)}/".startswith(f"{os.path.abspath(root)}/"):
+            raise ConfigError(f"{settings.place}: expected a path outside {root}, got {output}")
     all_shards = dataset.shards()
     shards = context.limited(all_shards)
     publish.check_output(output)
+    _check_limit(output, shards, all_shards, context)
     foreign = mix_settings.foreign_sets(settings, dataset, {})
     seen, failed = _look_at_foreign(context, foreign, shards)
     if failed:
@@ -86,6 +90,17 @@ def run(context: Context) -> Outcome:
         if work.shard not in omitted and (record := stage.load_stage(output, digest, work.shard))
     }
     return _second_stage(context, settings, sets, stages, omitted, failed)
+
+
+def _check_limit(output: str, shards: list[str], all_shards: list[str], context: Context) -> None:
+    """With ``--limit``, a fuller output is not replaced unasked."""
+    published = publish.load_manifest(output)
+    partial = len(shards) < len(all_shards) and not context.options.overwrite and not context.options.dry_run
+    if published and partial and len(published.inputs) > len(shards):
+        raise ConfigError(
+            f"{output} was made of {len(published.inputs)} shards, and --limit {len(shards)} would replace it by "
+            "less; choose another output.path, or --overwrite"
+        )
 
 
 def _second_stage(

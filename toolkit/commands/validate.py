@@ -2,7 +2,7 @@
 
 import os
 
-from toolkit import rowindex, validating
+from toolkit import records, rowindex, tag_plan, validating
 from toolkit.commands import Context, Outcome
 from toolkit.commands import mix as mix_command
 from toolkit.errors import ConfigError, ToolkitError
@@ -23,6 +23,8 @@ def run(context: Context) -> Outcome:
             findings += _check_target(context, target.rstrip("/"), checked)
     else:
         findings += _check_dataset(context, context.dataset, checked)
+        if context.has("tag"):
+            findings += _check_settings(context)
         if context.has("mix"):
             settings = mix_settings.read_section(context.section("mix"), context.folder)
             if os.path.isdir(settings.output.path):
@@ -150,7 +152,25 @@ def _check_current(context: Context, settings: mix_settings.MixSettings) -> list
         state = rowindex.current(context.dataset, entry.shard)
         if state is not None and state.content != entry.documents:
             stale.append(f"{path}: made from an earlier version of {entry.shard}; run `toolkit mix`")
+        for set_name, digest in entry.attributes.items():
+            record = records.load_record(context.dataset, set_name, entry.shard)
+            if record is not None and record.output.content != digest:
+                stale.append(f"{path}: made from earlier attributes {set_name} of {entry.shard}; run `toolkit mix`")
     return stale
+
+
+def _check_settings(context: Context) -> list[str]:
+    """Whether the sets were made as the configuration says."""
+    findings = []
+    schemas = tag_plan.set_schemas(tag_plan.read_section(context.section("tag")), context.dataset)
+    for set_name, wanted in schemas.items():
+        found = records.load_schema(context.dataset, set_name)
+        different = tag_plan.differences(found, wanted) if found else ["it is not there"]
+        findings += [
+            f"the set {set_name}: expected it as the configuration says: {line}; run `toolkit tag`"
+            for line in different
+        ]
+    return findings
 
 
 def _run(context: Context, what: str, works: list[Work], unit: str = "shards") -> list[str]:

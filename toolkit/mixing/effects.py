@@ -2,15 +2,24 @@
 
 import msgspec
 
+from toolkit.editing import Edit
 from toolkit.rules import Decision
 
 
 class RuleCount(msgspec.Struct):
-    """Effect of a rule: documents that it dropped (or annotated), their code points, and documents that reached it."""
+    """Effect of a rule.
+
+    Attributes:
+        documents: that it dropped, annotated or edited.
+        chars: their code points; of an edit those that it replaced or cut.
+        reached: documents that came to it.
+        spans: stretches that an edit replaced or cut.
+    """
 
     documents: int = 0
     chars: int = 0
     reached: int = 0
+    spans: int = 0
 
 
 class RuleEffect(RuleCount, kw_only=True):
@@ -37,12 +46,20 @@ class Totals(msgspec.Struct):
 
 def count(effects: list[RuleCount], decision: Decision, chars: int) -> None:
     """Adds one document's decision to the effects of the rules."""
-    last = len(effects) - 1 if decision.dropped is None else decision.dropped
-    for i in range(last + 1):
-        effects[i].reached += 1
+    for effect in effects if decision.dropped is None else effects[: decision.dropped + 1]:
+        effect.reached += 1
     for i in decision.annotated if decision.dropped is None else (decision.dropped,):
         effects[i].documents += 1
         effects[i].chars += chars
+
+
+def count_edits(effects: list[RuleCount], edits: list[list[Edit]]) -> None:
+    """Adds the edits of one document, a list for each rule; rules that are no edits have none."""
+    for effect, found in zip(effects, edits, strict=True):
+        if found:
+            effect.documents += 1
+            effect.spans += len(found)
+            effect.chars += sum(edit.end - edit.start for edit in found)
 
 
 def report(totals: Totals, effects: list[RuleEffect]) -> list[list[str]]:
@@ -53,7 +70,7 @@ def report(totals: Totals, effects: list[RuleEffect]) -> list[list[str]]:
         rows.append(
             [
                 effect.name,
-                "annotates" if effect.kind == "annotate" else "drops",
+                VERBS.get(effect.kind, "edits") + (f" {effect.spans:,} spans" if effect.spans else ""),
                 f"{effect.documents:,}",
                 share(effect.documents, totals.rows),
                 share(effect.documents, effect.reached),
@@ -67,6 +84,9 @@ def report(totals: Totals, effects: list[RuleEffect]) -> list[list[str]]:
         only = ["" if effect.only is None else f"{effect.only:,}" for effect in effects]
         rows = [[*row, last] for row, last in zip(rows, ["only this", *only, ""], strict=True)]
     return rows
+
+
+VERBS = {"drop": "drops", "keep": "drops", "annotate": "annotates"}
 
 
 def share(part: int, whole: int) -> str:

@@ -7,11 +7,12 @@ from typing import Any
 import msgspec
 
 from toolkit import records, rowindex, schema
-from toolkit.alignment import AttributeRows
+from toolkit.alignment import AttributeRows, missing_file
 from toolkit.config import ConfigStruct
 from toolkit.documents import DOCUMENT_DECODER, Document, Rows, to_document
-from toolkit.errors import AlignmentError, DataError
-from toolkit.mixing.settings import Binding, JoinedSet, MixSettings, compile_rules
+from toolkit.errors import DataError
+from toolkit.mixing.binding import Binding
+from toolkit.mixing.settings import JoinedSet, MixSettings, compile_rules
 from toolkit.paths import Dataset, exists
 from toolkit.streams import Lines
 
@@ -39,13 +40,7 @@ def inputs_of(work: Work) -> tuple[rowindex.ShardState, dict[str, str]]:
     for joined in work.sets:
         path = dataset.attribute_path(joined.set, shard)
         if not exists(path):
-            id = _first_id(work)
-            raise AlignmentError(
-                f"expected the attributes of {dataset.shard_path(shard)}:1, got no such file; run `toolkit tag`",
-                path=path,
-                line=1,
-                id=id,
-            )
+            raise missing_file(path, dataset.shard_path(shard))
         if not joined.ours:
             digests[joined.set] = records.look_at(dataset, joined.set, shard).content
             continue
@@ -58,12 +53,6 @@ def inputs_of(work: Work) -> tuple[rowindex.ShardState, dict[str, str]]:
         records.check_lineage(dataset, joined.set, shard, state)
         digests[joined.set] = record.output.content
     return state, digests
-
-
-def _first_id(work: Work) -> str | None:
-    path = work.dataset.shard_path(work.shard)
-    with Lines(path, work.max_document_bytes) as lines:
-        return next((row.id for row, _ in Rows(lines, DOCUMENT_DECODER, path)), None)
 
 
 def _find_fault(work: Work, joined: JoinedSet) -> None:

@@ -43,12 +43,18 @@ def preview_shard(work: Work, report: Report) -> Preview:
     for number, (values, chars, path) in enumerate(_rows(work, rules.used), 1):
         try:
             decision = rules.decide(*values)
+            edits = rules.preview_edits(*values) if rules.edits and decision.dropped is None else []
         except DataError as error:
             raise DataError(error.message, path=path, line=number, id=values[-1].id) from None
         count(effects, decision, chars)
         if decision.dropped is None:
             totals.kept += 1
             totals.kept_chars += chars
+            for effect, (spans, cut) in zip(effects, edits, strict=False):
+                if spans:
+                    effect.documents += 1
+                    effect.spans += spans
+                    effect.chars += cut or 0
         else:
             only[decision.dropped] += rules.only_drop(decision, *values)
     report(state.rows, 0)

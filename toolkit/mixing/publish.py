@@ -79,7 +79,8 @@ def journal_path(output: str) -> str:
 
 
 def load_manifest(output: str) -> Manifest | None:
-    return records.load(manifest_path(output), Manifest)
+    """The manifest of what is published; a DataError if it cannot be read."""
+    return records.load_strictly(manifest_path(output), Manifest)
 
 
 def check_output(output: str) -> None:
@@ -129,7 +130,7 @@ def publish(output: str, manifest: Manifest) -> None:
 
 def finish_interrupted(output: str) -> bool:
     """Finishes a publication that was interrupted; whether there was one."""
-    journal = records.load(journal_path(output), _Journal)
+    journal = records.load_strictly(journal_path(output), _Journal)
     if journal is None:
         return False
     _finish(output, journal)

@@ -13,7 +13,7 @@ from toolkit.errors import ConfigError, did_you_mean
 from toolkit.expressions import Name
 from toolkit.paths import Dataset
 from toolkit.streams import COMPRESSORS, Size
-from toolkit.writer import Wanted, Writer, find_writer
+from toolkit.writer import Writer, find_writer
 
 Compression = Literal["gzip", "gzip-fast", "zstd", "none"]
 SUFFIXES: dict[str, str] = {"gzip": ".gz", "gzip-fast": ".gz", "zstd": ".zst", "none": ""}
@@ -170,12 +170,14 @@ class Key(ConfigStruct):
         name: in the mix.
         type: in the form of `toolkit.schema`.
         default: whether rows may lack it: spans are then none, other values null.
+        settings: of its tagger, if we have its records.
     """
 
     key: str
     name: str
     type: Any
     default: bool = False
+    settings: dict[str, Any] | None = None
 
     @property
     def declared(self) -> schema.Type:
@@ -213,8 +215,9 @@ def resolve_sets(
         declared = planned.get(joined.set) or records.load_schema(dataset, joined.set)
         if declared is not None:
             keys, ours = {key: (t, False) for key, t in declared.types().items()}, True
+            made = {key: found.settings for key, found in declared.keys.items()}
         elif joined.set in seen:
-            keys, ours = _foreign_keys(seen[joined.set]), False
+            keys, ours, made = _foreign_keys(seen[joined.set]), False, {}
         else:
             known = sorted({*dataset.sets(), *planned})
             hint = did_you_mean(joined.set, known) or f"; there are: {', '.join(known) or 'none'}"
@@ -236,7 +239,7 @@ def resolve_sets(
                     f"rename one: {{set: {joined.set}, as: {{{key}: NEW_NAME}}}}"
                 )
             names[name] = joined.set
-            listed.append(Key(key=key, name=name, type=schema.to_json(type_), default=default))
+            listed.append(Key(key=key, name=name, type=schema.to_json(type_), default=default, settings=made.get(key)))
         result.append(JoinedSet(set=joined.set, keys=listed, ours=ours))
     return result
 
@@ -286,65 +289,6 @@ def compile_rules(settings: MixSettings, sets: list[JoinedSet]) -> rules.RuleSet
     """The rules, checked against the sets' types and compiled."""
     arguments = (*(f"r{i}" for i in range(len(sets))), "document")
     return rules.RuleSet(settings.rules, names_for_rules(sets), arguments)
-
-
-class Binding(ConfigStruct):
-    """Where a value that the writer wants comes from: set by index, key, fields inside."""
-
-    set: int
-    key: str
-    path: list[str]
-
-
-def bind_writer(settings: MixSettings, sets: list[JoinedSet], known: frozenset[str]) -> dict[str, Binding]:
-    """Where the writer's attributes come from.
-
-    Args:
-        settings: of the mix.
-        sets: that are joined.
-        known: what the rules leave that is not null.
-
-    Raises:
-        ConfigError: if one is not there, not of the wanted type, or may be null.
-    """
-    bindings = {}
-    for option, wanted in settings.writer().wants().items():
-        bindings[option] = _bind(f"{settings.place}: {option}: {wanted.path!r}", wanted, sets, known)
-    return bindings
-
-
-def _bind(where: str, wanted: Wanted, sets: list[JoinedSet], known: frozenset[str]) -> Binding:
-    name, *path = wanted.path.split(".")
-    for i, joined in enumerate(sets):
-        for key in joined.keys:
-            if key.name != name:
-                continue
-            type_: schema.Type | None = key.declared
-            for field in path:
-                type_ = type_.get(field) if type_ else None
-            for field in wanted.not_null:
-                if type_ is None or (inner := type_.get(field)) is None:
-                    continue
-                if inner.kind == "nullable" and f"{wanted.path}.{field}" not in known:
-                    raise ConfigError(
-                        f"{where}: {wanted.path}.{field} may be null here, and this format has no place for it; add "
-                        f"the rule {{drop: {wanted.path}.{field} is None, name: unidentified}}"
-                    )
-            expected = schema.from_annotation(wanted.type, where)
-            if type_ is None or not schema.fits(_without_nulls(type_, wanted.not_null), expected):
-                raise ConfigError(f"{where}: expected an attribute of type {expected}, got {type_ or 'no such field'}")
-            return Binding(set=i, key=key.key, path=path)
-    names = [key.name for joined in sets for key in joined.keys]
-    hint = did_you_mean(name, names) or f"; there are: {', '.join(names) or 'none'}"
-    raise ConfigError(f"{where}: expected an attribute of the mix, got {name!r}{hint}")
-
-
-def _without_nulls(type_: schema.Type, fields: Iterable[str]) -> schema.Type:
-    wanted = set(fields)
-    changed = tuple(
-        (name, t.item if name in wanted and t.kind == "nullable" and t.item else t) for name, t in type_.fields
-    )
-    return schema.Type(type_.kind, type_.item, changed)
 
 
 def work_folder(output: str) -> str:

@@ -11,13 +11,15 @@ import msgspec
 from toolkit import records, schema
 from toolkit.config import ConfigStruct
 from toolkit.documents import Document
+from toolkit.editing import Edited, along
 from toolkit.errors import DataError
-from toolkit.mixing.effects import RuleCount, Totals, count
+from toolkit.mixing.binding import needed, recomputed
+from toolkit.mixing.effects import RuleCount, Totals, count, count_edits
 from toolkit.mixing.join import Work, inputs_of, joint_rows
 from toolkit.mixing.settings import MixSettings, compile_rules, work_folder
 from toolkit.paths import join, remove, stat
 from toolkit.streams import COMPRESSORS, Output
-from toolkit.writer import Mixed
+from toolkit.writer import Mixed, check_label
 
 Report = Callable[[int, int], None]
 
@@ -151,32 +153,43 @@ class _Encoder:
 
     def encode(self, document: Document, number: int, lines: list[bytes], values: list[Any], out: "_Members") -> None:
         """One document, in the shard's order."""
-        path = self.work.dataset.shard_path(self.work.shard)
-        chars = len(document.text)
         self.totals.rows += 1
-        self.totals.chars += chars
+        self.totals.chars += len(document.text)
         try:
-            decision = self.rules.decide(*values, document)
-            count(self.effects, decision, chars)
-            if decision.dropped is not None:
-                return
-            mixed = Mixed(
-                self._values(lines),
-                self.rules.annotations(decision),
-                self._merged(lines) if self.takes_all else None,
-                self.counts,
-            )
-            pieces = list(self.writer.encode(document, mixed))
+            pieces = self._pieces(document, lines, values)
         except DataError as error:
             if error.path:
                 raise
+            path = self.work.dataset.shard_path(self.work.shard)
             raise DataError(error.message, path=path, line=number, id=document.id) from None
-        self.totals.kept += 1
-        self.totals.kept_chars += chars
+        if pieces is None:
+            return
         if not pieces:
             self.counts["documents without output"] += 1
         for label, data in pieces:
             out.add(label, data)
+
+    def _pieces(self, document: Document, lines: list[bytes], values: list[Any]) -> list[tuple[str, bytes]] | None:
+        """What the writer makes of a document, None if it is dropped."""
+        decision = self.rules.decide(*values, document)
+        count(self.effects, decision, len(document.text))
+        if decision.dropped is not None:
+            return None
+        wanted = self._values(lines)
+        if self.rules.edits:
+            edited, edits = self.rules.edit(document, *values, document)
+            count_edits(self.effects, edits)
+            if edited:
+                document = document.with_text(edited.text)
+                wanted = self._values_after(edited, document, wanted, lines)
+            if not document.text:
+                self.counts["documents empty after edits"] += 1
+                return None
+        self.totals.kept += 1
+        self.totals.kept_chars += len(document.text)
+        annotations = self.rules.annotations(decision)
+        mixed = Mixed(wanted, annotations, self._merged(lines) if self.takes_all else None, self.counts)
+        return [_checked(*piece) for piece in self.writer.encode(document, mixed)]
 
     def _values(self, lines: list[bytes]) -> dict[str, Any]:
         rows = {}
@@ -193,6 +206,23 @@ class _Encoder:
                 value = getattr(value, schema.field_name(name))
             values[option] = value
         return values
+
+    def _values_after(
+        self, edited: Edited, document: Document, values: dict[str, Any], lines: list[bytes]
+    ) -> dict[str, Any]:
+        """The writer's values for the edited document."""
+        after = {}
+        for option, binding in self.work.bindings.items():
+            if binding.after_edits == "by line":
+                after[option] = along(edited, values[option])
+            else:
+                per_line = {
+                    (self.work.sets[i].set, key): along(edited, self.merger.decode(lines[i]).value(key))
+                    for i, key in needed(binding, self.work.sets)
+                }
+                type_ = self.wanted[option].type
+                after[option] = recomputed(binding, self.work.sets, document, per_line, type_)
+        return after
 
     def _merged(self, lines: list[bytes]) -> dict[str, msgspec.Raw]:
         merged: dict[str, msgspec.Raw] = {}
@@ -221,8 +251,19 @@ class _Encoder:
         )
 
 
+def _checked(label: str, data: bytes) -> tuple[str, bytes]:
+    """What a writer gave, if it can be written: whatever the writer, no label leads out of the output."""
+    if not isinstance(data, bytes) or not data.endswith(b"\n"):
+        raise DataError(f"expected bytes of the writer that end in a line feed, got {data[-40:]!r}")
+    return check_label(label), data
+
+
 class _Merged(msgspec.Struct):
     attributes: dict[str, msgspec.Raw] | list[Any]
+
+    def value(self, key: str) -> Any:
+        """A value as plain data."""
+        return msgspec.json.decode(self.attributes[key]) if isinstance(self.attributes, dict) else None
 
 
 class _Members:

@@ -1,0 +1,288 @@
+"""Killing a run at any moment costs nothing but time."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Run
+from tests.pipeline.conftest import Project, strays, tree, write_rows
+from toolkit import records, streams
+from toolkit.mixing import publish
+
+SIZE = 400
+"""Documents of each of the `INPUTS`: enough that every stage takes a moment."""
+
+INPUTS = 4
+
+
+def prepare(root: Path, run: Run) -> Project:
+    """Some inputs, and a pipeline over them with two workers and small parts."""
+    words = "the quick brown fox jumps over a lazy dog while der schnelle Fuchs springt und le renard saute".split()
+    chance = random.Random(5)
+    for number in range(INPUTS):
+        rows = [
+            {"id": f"{number}-{i}", "text": "\n".join(" ".join(chance.choices(words, k=9)) for _ in range(i % 9))}
+            for i in range(SIZE)
+        ]
+        write_rows(root / "in" / f"{number}.jsonl.gz", rows)
+    config: dict[str, Any] = {
+        "dataset": str(root / "data"),
+        "processes": 2,
+        "ingest": [{"format": "jsonl", "from": [f"{root}/in/*"], "source": "j", "shard_size": "40 kB"}],
+        "tag": {
+            "lines-0": {"tagger": "line_language", "min_prob": 0.1},
+            "language-0": {"tagger": "language", "lines": "lines-0"},
+            "shape-0": ["line_shape", "noise"],
+        },
+        "mix": {
+            "attributes": ["lines-0", "language-0", "shape-0"],
+            "rules": [
+                {"drop": "language.label is None", "name": "unidentified"},
+                {"drop": "line_shape.lines < 2", "name": "few"},
+            ],
+            "output": {"format": "oscar", "path": str(root / "out"), "part_size": "30 kB"},
+        },
+    }
+    return Project(root, run, config)
+
+
+def start(project: Project) -> subprocess.Popen[bytes]:
+    """``toolkit run`` in a process group of its own."""
+    command = [sys.executable, "-m", "toolkit.cli", "run", "-c", str(project.yaml)]
+    with (project.root / "log").open("ab") as log:
+        return subprocess.Popen(command, start_new_session=True, stdout=log, stderr=log)
+
+
+def end(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    """Sends a signal to a whole process group, and waits."""
+    os.killpg(process.pid, number)
+    process.wait(30)
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], float]:
+    """What an uninterrupted run writes, and its seconds."""
+    root = tmp_path_factory.mktemp("whole")
+    project = prepare(root, lambda *_: pytest.fail("not used"))
+    begin = time.monotonic()
+    process = start(project)
+    assert process.wait(60) == 0, (root / "log").read_text()
+    seconds = time.monotonic() - begin
+    found = tree(root / "data") | {f"out/{path}": digest for path, digest in tree(root / "out").items()}
+    assert sum(path.startswith("out/") for path in found) > 10
+    return found, seconds
+
+
+def kill_and_rerun(root: Path, run: Run, expected: tuple[dict[str, str], float], times: int, seed: int) -> None:
+    whole, seconds = expected
+    project = prepare(root, run)
+    chance = random.Random(seed)
+    killed = 0
+    for moment in (chance.uniform(0.15, 0.95) * seconds for _ in range(times)):
+        process = start(project)
+        try:
+            code: int | None = process.wait(moment)
+        except subprocess.TimeoutExpired:
+            end(process, signal.SIGKILL)
+            code, killed = None, killed + 1
+        if code is not None:  # it was done before: begin anew with the next
+            assert code == 0
+            assert_whole(project, whole)
+            for name in ("data", "out"):
+                (root / name).rename(root / f"{name}-{time.monotonic_ns()}")
+    process = start(project)
+    assert process.wait(120) == 0, (root / "log").read_text()[-5000:]
+    assert_whole(project, whole)
+    assert killed >= times // 2
+    project.ok("validate")
+
+
+def assert_whole(project: Project, whole: dict[str, str]) -> None:
+    root = project.root
+    assert tree(root / "data") | {f"out/{path}": digest for path, digest in tree(root / "out").items()} == whole
+    assert strays(root / "data") == []
+    assert strays(root / "out") == []
+
+
+def test_a_run_killed_at_random_moments_ends_with_the_same_bytes(
+    tmp_path: Path, run: Run, expected: tuple[dict[str, str], float]
+) -> None:
+    kill_and_rerun(tmp_path, run, expected, times=6, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2, 5))
+def test_a_run_killed_at_twenty_random_moments_ends_with_the_same_bytes(
+    tmp_path: Path, run: Run, expected: tuple[dict[str, str], float], seed: int
+) -> None:
+    kill_and_rerun(tmp_path, run, expected, times=20, seed=seed)
+
+
+@pytest.mark.parametrize("share", [0.4, 0.7])
+def test_an_interrupt_ends_a_run_quickly_and_leaves_no_temporary_file(
+    tmp_path: Path, run: Run, expected: tuple[dict[str, str], float], share: float
+) -> None:
+    project = prepare(tmp_path, run)
+    process = start(project)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(share * expected[1])
+    begin = time.monotonic()
+    end(process, signal.SIGINT)
+    assert time.monotonic() - begin < 5
+    log = (tmp_path / "log").read_text()
+    assert process.returncode == 130, log
+    assert "interrupted" in log
+    assert not list(tmp_path.rglob("*.tmp"))
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+    assert start(project).wait(60) == 0
+    assert_whole(project, expected[0])
+
+
+def test_workers_end_when_only_the_calling_process_is_killed(
+    tmp_path: Path, run: Run, expected: tuple[dict[str, str], float]
+) -> None:
+    project = prepare(tmp_path, run)
+    process = start(project)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.5 * expected[1])
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            break
+        time.sleep(0.05)
+    else:
+        end_group(process.pid)
+        pytest.fail("workers are still there")
+    assert start(project).wait(60) == 0
+    assert_whole(project, expected[0])
+
+
+def end_group(group: int) -> None:
+    """Kills what is left of a group that was started here."""
+    os.killpg(group, signal.SIGKILL)
+
+
+# --- at every step of a publication -----------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """Stands for a SIGKILL: nothing catches it."""
+
+
+class DiesAt:
+    """Lets so many calls through, then dies before (or right after) the next."""
+
+    def __init__(self, function: Any, calls: int, *, after: bool) -> None:
+        self.function, self.calls, self.after = function, calls, after
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        self.calls -= 1
+        if self.calls < 0 and not self.after:
+            raise Killed
+        result = self.function(*arguments, **options)
+        if self.calls < 0:
+            raise Killed
+        return result
+
+
+@pytest.fixture
+def published(pipeline: Project) -> tuple[Project, dict[str, str], dict[str, str]]:
+    """A published mix with many parts, and the files of that output and of the one that other rules give."""
+    pipeline.config["mix"]["output"]["part_size"] = 6000
+    pipeline.config["mix"]["rules"].append({"drop": "language.label not in ['en', 'de', 'fr']", "name": "other"})
+    pipeline.ok("run")
+    old = tree(pipeline.out)
+    pipeline.config["mix"]["rules"][-1] = {"drop": "language.label not in ['en', 'ru', 'el']", "name": "other"}
+    pipeline.config["mix"]["output"]["part_size"] = 9000
+    pipeline.ok("mix")
+    new = tree(pipeline.out)
+    assert old.keys() - new.keys()
+    assert new.keys() - old.keys()
+    assert any(old[name] != new[name] for name in old.keys() & new.keys())
+    return pipeline, old, new
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [(os, "replace"), (publish, "remove"), (publish, "write_file"), (publish, "clear_work"), (records, "save")],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_a_publication_killed_at_any_step_is_finished_by_the_next_run(
+    published: tuple[Project, dict[str, str], dict[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    module: Any,
+    name: str,
+    after: bool,
+) -> None:
+    project, old, new = published
+    new_config = project.config["mix"]
+    old_rules = [*new_config["rules"][:-1], {"drop": "language.label not in ['en', 'de', 'fr']", "name": "other"}]
+    old_config = new_config | {"rules": old_rules, "output": new_config["output"] | {"part_size": 6000}}
+    outputs = [(old_config, old), (new_config, new)]
+    calls = 0
+    while calls < 60:
+        config, expected = outputs[calls % 2]
+        project.config["mix"] = config
+        died = False
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, DiesAt(getattr(module, name), calls, after=after))
+            try:
+                project("mix")
+            except Killed:
+                died = True
+        if not died:
+            break
+        project.ok("mix")
+        assert tree(project.out) == expected, f"killed at call {calls} of {name}"
+        assert strays(project.out) == []
+        project.ok("validate")
+        calls += 1
+    assert calls >= 1
+
+
+def test_a_publication_that_was_killed_is_finished_before_another_begins(
+    published: tuple[Project, dict[str, str], dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, _, _ = published
+    project.config["mix"]["output"]["part_size"] = 6000
+    with monkeypatch.context() as patch:
+        patch.setattr(publish, "sync_folder", DiesAt(publish.sync_folder, 2, after=True))
+        with pytest.raises(Killed):
+            project("mix")
+    findings = project("validate")
+    assert findings.code == 1
+    assert "unfinished" in findings.out or "finished publication" in findings.out
+    project.config["mix"]["rules"].append({"keep": "language.label == 'en'"})
+    project.ok("mix")
+    assert {Path(path).parts[0] for path in tree(project.out)} == {"en"}
+    assert strays(project.out) == []
+    project.ok("validate")
+
+
+def test_a_full_disk_fails_the_shard_and_leaves_nothing(small: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_space(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    small.config["tag"]["more-0"] = {"tagger": "noise", "as": "more"}
+    with monkeypatch.context() as patch:
+        patch.setattr(streams.os, "fsync", no_space)
+        ran = small("tag")
+    assert ran.code != 0
+    assert "No space left" in ran.err
+    assert not list(small.root.rglob("*.tmp"))
+    assert tree(small.attributes / "more-0") == {}
+    small.ok("tag")
+    small.ok("mix")

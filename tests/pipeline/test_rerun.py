@@ -1,0 +1,519 @@
+"""Running again does what is missing or changed, and nothing else; what is stale is refused."""
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Run
+from tests.pipeline.conftest import Project, document, read_rows, strays, tree, write_rows
+
+SHARD = "a.jsonl.gz"
+
+ECHO = '''"""A tagger for tests."""
+
+from typing import Annotated
+
+import msgspec
+
+from toolkit import Attribute, Document, Tagger
+
+
+class Value(msgspec.Struct, frozen=True):
+    """The label again."""
+
+    label: str | None
+
+
+class Echo(Tagger):
+    """What another set says."""
+
+    of: Annotated[str, Attribute("language", Value)]
+
+    def tag(self, document: Document) -> str | None:
+        return document.attribute(self.of).label
+'''
+
+
+def written(project: Project) -> dict[str, int]:
+    """How many shards of each set a tag writes."""
+    found: dict[str, int] = project.ok("tag", "--json").json["written"]
+    return found
+
+
+def times(root: Path) -> dict[str, int]:
+    return {
+        str(path.relative_to(root)): path.stat().st_mtime_ns
+        for path in root.rglob("*.gz")
+        if ".toolkit" not in path.relative_to(root).parts
+    }
+
+
+def replace_text(path: Path, number: int, text: str) -> None:
+    """Another text under the same id."""
+    write_rows(path, (row | ({"text": text} if i == number else {}) for i, row in enumerate(read_rows(path), 1)))
+
+
+# --- settings ---------------------------------------------------------------------------------------------------------
+
+
+def test_other_settings_under_an_old_set_are_refused_with_the_difference(small: Project) -> None:
+    before = tree(small.data, bookkeeping=True)
+    small.config["tag"]["shape-0"] = [{"tagger": "line_shape", "short_chars": 80}, "noise"]
+    for _ in range(2):
+        ran = small("tag")
+        assert ran.code == 2
+        assert "'shape-0'" in ran.err
+        assert "short_chars" in ran.err
+        assert "100 -> 80" in ran.err
+        assert "--overwrite" in ran.err
+        assert tree(small.data, bookkeeping=True) == before
+    ran = small("tag", "--overwrite", "--json")
+    assert ran.json["written"] == {"shape-0": 3}
+    assert written(small) == {"shape-0": 0}
+    small.ok("validate")
+
+
+@pytest.mark.parametrize(
+    ("taggers", "expected"),
+    [
+        (["line_shape"], "noise"),
+        (["line_shape", "noise", {"tagger": "noise", "as": "more"}], "more"),
+        (["noise", "line_shape"], "order"),
+        ([{"tagger": "line_shape", "as": "shape"}, "noise"], "shape"),
+    ],
+)
+def test_other_taggers_under_an_old_set_are_refused(small: Project, taggers: list[Any], expected: str) -> None:
+    before = tree(small.data, bookkeeping=True)
+    small.config["tag"]["shape-0"] = taggers
+    ran = small("tag")
+    assert ran.code == 2
+    assert expected in ran.err
+    assert tree(small.data, bookkeeping=True) == before
+
+
+def test_the_default_written_out_is_no_other_setting(small: Project) -> None:
+    small.config["tag"]["shape-0"] = [{"tagger": "line_shape", "short_chars": 100, "as": "line_shape"}, "noise"]
+    assert written(small) == {"shape-0": 0}
+
+
+def test_an_overwrite_that_fails_leaves_no_set_that_could_be_mixed(small: Project) -> None:
+    small.ok("mix")
+    before = tree(small.out)
+    (small.documents / SHARD).write_bytes((small.documents / SHARD).read_bytes()[:-9])
+    small.config["tag"]["shape-0"] = [{"tagger": "line_shape", "short_chars": 80}, "noise"]
+    assert small("tag", "--overwrite").code == 1
+    assert small("mix").code == 1
+    assert tree(small.out) == before
+
+
+def test_a_set_of_another_program_is_not_overwritten(by_hand: Project) -> None:
+    before = tree(by_hand.attributes)
+    by_hand.config["tag"] = {"exp": "line_shape"}
+    ran = by_hand("tag")
+    assert ran.code == 2
+    assert "--overwrite" in ran.err
+    assert tree(by_hand.attributes) == before
+
+
+# --- inputs that change -----------------------------------------------------------------------------------------------
+
+
+def test_only_the_shard_whose_documents_changed_is_tagged_again(small: Project) -> None:
+    before = times(small.attributes)
+    replace_text(small.documents / SHARD, 2, "other\ntext")
+    ran = small("mix")
+    assert ran.code == 1
+    assert f"{small.attributes / 'shape-0' / SHARD}: expected attributes of" in ran.err
+    assert small("validate").code == 1
+    assert written(small) == {"shape-0": 1}
+    changed = [path for path, time_ in times(small.attributes).items() if before[path] != time_]
+    assert changed == [f"shape-0/{SHARD}"]
+    assert small.values("shape-0", SHARD)[1]["line_shape"]["lines"] == 2
+    small.ok("mix")
+    small.ok("validate")
+
+
+def test_a_replaced_input_goes_through_the_whole_pipeline(project: Project) -> None:
+    for name in ("a", "b"):
+        write_rows(project.root / "in" / f"{name}.jsonl", [{"id": name, "text": f"{name}\nx"}])
+    project.config |= {
+        "ingest": [{"format": "jsonl", "from": [f"{project.root}/in/*"], "source": "s"}],
+        "tag": {"shape-0": "line_shape"},
+        "mix": {
+            "attributes": ["shape-0"],
+            "rules": [{"drop": "line_shape.lines > 3"}],
+            "output": {"format": "dolma", "path": str(project.out)},
+        },
+    }
+    project.ok("run")
+    write_rows(project.root / "in" / "b.jsonl", [{"id": "b", "text": "b\n" * 4}])
+    found = project.ok("run", "--json").json
+    assert (found["ingest"]["skipped"], found["tag"]["written"]) == (1, {"shape-0": 1})
+    assert [row["id"] for row in project.output()] == ["a"]
+
+
+def test_documents_of_the_same_size_are_noticed_by_their_time(small: Project) -> None:
+    path = small.documents / "plain.jsonl"
+    write_rows(path, [document("p", "ab")])
+    small.ok("tag")
+    size = path.stat().st_size
+    write_rows(path, [document("p", "\n\n")])
+    assert path.stat().st_size != size or small("mix").code == 1
+    path.write_bytes(path.read_bytes().replace(b"\\n\\n", b"ab"))
+    write_rows(path, [document("p", "xy")])
+    assert path.stat().st_size == size
+    assert small("mix").code == 1
+    assert written(small) == {"shape-0": 1}
+
+
+def test_a_touched_file_is_not_done_again(small: Project) -> None:
+    small.ok("mix")
+    for path in [*small.documents.rglob("*.gz"), *small.attributes.rglob("*.gz"), *small.out.rglob("*.gz")]:
+        os.utime(path, (1, 1))
+    before = times(small.root)
+    assert written(small) == {"shape-0": 0}
+    assert small.ok("mix", "--json").json["already"]
+    assert times(small.root) == before
+
+
+def test_nothing_is_done_again_in_a_copy(pipeline: Project, tmp_path: Path, run: Run) -> None:
+    pipeline.ok("run")
+    root = tmp_path / "copy"
+    shutil.copytree(pipeline.data, root / "data", copy_function=shutil.copyfile)
+    shutil.copytree(pipeline.out, root / "out", copy_function=shutil.copyfile)
+    config = pipeline.config | {"dataset": str(root / "data")}
+    config["mix"] = config["mix"] | {"output": config["mix"]["output"] | {"path": str(root / "out")}}
+    copy = Project(root, run, config)
+    before = times(root)
+    found = copy.ok("run", "--json").json
+    assert found["ingest"]["skipped"] == 2
+    assert set(found["tag"]["written"].values()) == {0}
+    assert found["mix"]["already"]
+    assert times(root) == before
+    assert tree(root / "out") == tree(pipeline.out)
+    copy.ok("validate")
+
+
+def test_an_added_shard_is_the_only_one_tagged_and_is_in_the_next_mix(small: Project) -> None:
+    small.ok("mix")
+    ids = [row["id"] for row in small.output()]
+    write_rows(small.documents / "deep" / "b.jsonl.gz", [document("new", "n")])
+    ran = small("mix")
+    assert ran.code == 1
+    assert "deep/b.jsonl.gz" in ran.err
+    assert [row["id"] for row in small.output()] == ids
+    assert written(small) == {"shape-0": 1}
+    small.ok("mix")
+    place = next(i for i, id in enumerate(ids) if id.startswith("deep/er"))
+    assert [row["id"] for row in small.output()] == [*ids[:place], "new", *ids[place:]]
+
+
+def test_a_removed_shard_is_not_in_the_next_mix_and_its_attributes_are_found(small: Project) -> None:
+    small.ok("mix")
+    (small.documents / "b.jsonl.gz").unlink()
+    small.ok("mix")
+    assert not any(row["id"].startswith("b-") for row in small.output())
+    ran = small("validate")
+    assert ran.code == 1
+    assert "shape-0/b.jsonl.gz" in ran.out
+
+
+def test_lost_records_cost_a_new_start_but_never_data(small: Project) -> None:
+    small.ok("mix")
+    before, output = tree(small.attributes), tree(small.out)
+    for damaged in (b"", b"{", b"null", b"{}"):
+        for path in (small.data / ".toolkit").rglob("*.json"):
+            if path.name != "schema.json":
+                path.write_bytes(damaged)
+        ran = small("mix")
+        assert ran.code == 1
+        assert "Traceback" not in ran.err
+        assert written(small) == {"shape-0": 3}
+        assert tree(small.attributes) == before
+        small.ok("mix")
+        assert tree(small.out) == output
+
+
+# --- sets made from sets ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def chain(small: Project) -> Project:
+    """`language-0` is made from `lines-0`, and the mix takes it alone."""
+    small.config["tag"] = {
+        "lines-0": {"tagger": "line_language", "min_prob": 0.0},
+        "language-0": {"tagger": "language", "lines": "lines-0"},
+    }
+    small.config["mix"] |= {"attributes": ["language-0"], "rules": [{"drop": "language.label is None", "name": "no"}]}
+    small.ok("tag")
+    return small
+
+
+def test_a_set_made_again_under_another_that_read_it_is_refused_as_stale(chain: Project) -> None:
+    chain.ok("mix")
+    before = tree(chain.out)
+    both = chain.config["tag"]
+    chain.config["tag"] = {"lines-0": {"tagger": "line_language", "min_prob": 0.5}}
+    assert chain("tag").code == 2
+    chain.ok("tag", "--overwrite")
+    ran = chain("mix")
+    assert ran.code == 1
+    assert str(chain.attributes / "language-0") in ran.err
+    assert "earlier version" in ran.err
+    assert tree(chain.out) == before
+    validated = chain("validate")
+    assert validated.code == 1
+    assert "earlier version" in validated.out
+    chain.config["tag"] = both | {"lines-0": chain.config["tag"]["lines-0"]}
+    assert chain("tag").code == 2  # made from other settings
+    chain.ok("tag", "--overwrite")
+    chain.ok("mix")
+    chain.ok("validate")
+
+
+def test_a_set_that_reads_another_can_be_written_before_or_after_it(chain: Project, tmp_path: Path, run: Run) -> None:
+    both = chain.config["tag"]
+    expected = tree(chain.attributes)
+    for order in ([["language-0", "lines-0"]], [["lines-0"], ["language-0"]], [["lines-0"], ["language-0", "lines-0"]]):
+        shutil.rmtree(chain.attributes)
+        shutil.rmtree(chain.data / ".toolkit")
+        for names in order:
+            chain.config["tag"] = {name: both[name] for name in names}
+            chain.ok("tag")
+        assert tree(chain.attributes) == {k: v for k, v in expected.items() if not k.startswith("shape-0")}
+        expected = tree(chain.attributes)
+    shutil.rmtree(chain.attributes)
+    shutil.rmtree(chain.data / ".toolkit")
+    chain.config["tag"] = {"language-0": both["language-0"]}
+    ran = chain("tag")
+    assert ran.code == 2
+    assert "'lines-0'" in ran.err
+
+
+def test_a_changed_documents_shard_redoes_the_whole_chain(chain: Project) -> None:
+    replace_text(chain.documents / SHARD, 1, "quite another text\nof the same number of lines")
+    assert written(chain) == {"lines-0": 1, "language-0": 1}
+    chain.ok("mix")
+
+
+def test_no_tagger_reads_a_set_that_is_stale(chain: Project) -> None:
+    replace_text(chain.documents / SHARD, 1, "quite another text\nof the same number of lines")
+    chain.config["tag"] = {"language-0": chain.config["tag"]["language-0"]}
+    ran = chain("tag")
+    assert ran.code == 1
+    assert str(chain.attributes / "lines-0" / SHARD) in ran.err
+    assert chain("mix").code == 1
+
+
+def test_a_mix_refuses_what_is_stale_two_sets_away(chain: Project) -> None:
+    plugin = chain.root / "echo.py"
+    plugin.write_text(ECHO)
+    echo = {"echo-0": {"tagger": f"{plugin}:Echo", "as": "echo", "of": "language-0"}}
+    chain.config["tag"] |= echo
+    chain.ok("tag")
+    chain.config["mix"] |= {"attributes": ["echo-0"], "rules": [{"drop": "echo is None", "name": "no"}]}
+    chain.ok("mix")
+    chain.config["tag"] = {"lines-0": {"tagger": "line_language", "min_prob": 0.9}}
+    chain.ok("tag", "--overwrite")
+    ran = chain("mix")
+    assert ran.code == 1
+    assert "earlier version" in ran.err
+
+
+# --- the mix ----------------------------------------------------------------------------------------------------------
+
+
+def test_other_rules_over_an_old_output_replace_it(small: Project) -> None:
+    small.ok("mix")
+    first = tree(small.out)
+    assert len(small.output()) == 9
+    small.config["mix"]["rules"] = []
+    assert "was there already" not in small.ok("mix").out
+    assert len(small.output()) == 12
+    assert strays(small.root) == []
+    small.ok("validate")
+    small.config["mix"]["rules"] = [{"drop": "line_shape.lines > 2", "name": "long"}]
+    small.ok("mix")
+    assert tree(small.out) == first
+    small.config["mix"]["rules"] = [{"drop": "line_shape.lines > 2", "name": "another name"}]
+    assert "another name" in small.ok("mix").out
+    small.config["mix"]["rules"] = [{"drop": "line_shape.lines > 2.0", "name": "another name"}]
+    small.ok("mix")
+    assert tree(small.out) == first
+
+
+def test_parts_that_the_plan_has_no_more_are_deleted(pipeline: Project) -> None:
+    pipeline.config["mix"]["output"]["part_size"] = 3000
+    pipeline.ok("run")
+    many = set(tree(pipeline.out))
+    assert any("_part_2" in name for name in many)
+    pipeline.config["mix"]["output"]["part_size"] = "1 GB"
+    pipeline.ok("mix")
+    few = set(tree(pipeline.out))
+    assert not any("_part_" in name for name in few)
+    pipeline.config["mix"]["rules"].append({"keep": "language.label == 'en'"})
+    pipeline.ok("mix")
+    assert set(tree(pipeline.out)) == {"en/en.jsonl.gz", "en/en_sha256.txt"}
+    assert [p.name for p in pipeline.out.iterdir() if p.name != ".toolkit"] == ["en"]
+    assert strays(pipeline.root) == []
+    pipeline.ok("validate")
+
+
+def test_files_that_someone_else_put_into_the_output_are_not_touched(small: Project) -> None:
+    (small.out / "documents").mkdir(parents=True)
+    mine = small.out / "documents" / "notes.md"
+    mine.write_text("mine")
+    ran = small("mix")
+    assert ran.code == 2
+    assert str(mine) in ran.err
+    mine.unlink()
+    small.ok("mix")
+    mine.write_text("mine")
+    small.config["mix"]["rules"] = []
+    small.ok("mix")
+    assert mine.read_text() == "mine"
+
+
+def test_a_part_that_was_changed_or_deleted_is_written_again(small: Project) -> None:
+    small.ok("mix")
+    before = tree(small.out)
+    part = next(small.out.rglob("*.jsonl.gz"))
+    for damaged in (None, b"", part.read_bytes()[:-1]):
+        part.unlink() if damaged is None else part.write_bytes(damaged)
+        small.ok("mix")
+        assert tree(small.out) == before
+    next(small.out.rglob("*_sha256.txt")).unlink()
+    small.ok("mix")
+    assert tree(small.out) == before
+
+
+# --- failed shards ----------------------------------------------------------------------------------------------------
+
+
+def test_one_failed_shard_stops_no_other_and_a_rerun_does_only_what_is_missing(small: Project) -> None:
+    small.config["tag"]["more-0"] = {"tagger": "noise", "as": "more"}
+    path = small.documents / "b.jsonl.gz"
+    sound = path.read_bytes()
+    times_ = path.stat()
+    path.write_bytes(sound[:-9])
+    ran = small("tag", "--json")
+    assert ran.code == 1
+    assert ran.json["written"] == {"shape-0": 0, "more-0": 2}
+    assert len(ran.json["failed"]) == 1
+    assert f"{path}:" in ran.json["failed"][0]
+    assert sorted(tree(small.attributes / "more-0")) == ["a.jsonl.gz", "deep/er/c.jsonl.gz"]
+    small.config["mix"]["attributes"] = ["shape-0", "more-0"]
+    assert small("mix").code == 1
+    assert tree(small.out) == {}
+    path.write_bytes(sound)
+    os.utime(path, ns=(times_.st_atime_ns, times_.st_mtime_ns))
+    assert written(small) == {"shape-0": 0, "more-0": 1}
+    small.ok("mix")
+    assert len(small.output()) == 9
+    assert strays(small.root) == []
+
+
+def test_a_mix_after_the_repair_encodes_only_the_shards_that_failed(small: Project) -> None:
+    path = small.attributes / "shape-0" / "b.jsonl.gz"
+    sound = path.read_bytes()
+    path.write_bytes(sound[:-9])
+    assert small("mix").code == 1
+    done = {p: p.stat().st_mtime_ns for p in (small.out / ".toolkit" / "stage").rglob("*.jsonl.gz")}
+    assert sorted(p.name for p in done) == ["a.jsonl.gz", "c.jsonl.gz"]
+    path.write_bytes(sound)
+    small.config["mix"]["on_failed_shard"] = "omit"
+    small.ok("mix")
+    assert len(small.output()) == 9
+    assert strays(small.root) == []
+
+
+def test_omit_publishes_without_the_failed_shards_and_lists_them(small: Project) -> None:
+    small.config["mix"]["on_failed_shard"] = "omit"
+    path = small.attributes / "shape-0" / "b.jsonl.gz"
+    sound = path.read_bytes()
+    path.write_bytes(sound[:-9])
+    for _ in range(2):
+        ran = small("mix")
+        assert ran.code == 1
+        assert "omitted: b.jsonl.gz" in ran.out
+        assert str(path) in ran.err
+        assert not any(row["id"].startswith("b-") for row in small.output())
+        assert len(small.output()) == 7
+        manifest = json.loads((small.out / ".toolkit" / "manifest.json").read_bytes())
+        assert list(manifest["omitted"]) == ["b.jsonl.gz"]
+    path.write_bytes(sound)
+    small.ok("mix")
+    assert len(small.output()) == 9
+    assert json.loads((small.out / ".toolkit" / "manifest.json").read_bytes())["omitted"] == {}
+
+
+def test_omit_also_omits_a_shard_whose_attributes_another_program_left_damaged(by_hand: Project) -> None:
+    by_hand.config["mix"]["on_failed_shard"] = "omit"
+    (by_hand.attributes / "exp" / "b.jsonl.gz").unlink()
+    ran = by_hand("mix")
+    assert ran.code == 1
+    assert "omitted: b.jsonl.gz" in ran.out
+    assert len(by_hand.output()) == 7
+
+
+def test_omitting_every_shard_does_not_empty_an_old_output(small: Project) -> None:
+    small.ok("mix")
+    before = tree(small.out)
+    small.config["mix"]["on_failed_shard"] = "omit"
+    for path in (small.attributes / "shape-0").rglob("*.gz"):
+        path.write_bytes(path.read_bytes()[:-9])
+    assert small("mix").code == 1
+    assert tree(small.out) == before
+
+
+def test_run_stops_after_a_failed_stage(small: Project) -> None:
+    path = small.documents / "b.jsonl.gz"
+    path.write_bytes(path.read_bytes()[:-9])
+    small.config["tag"]["more-0"] = {"tagger": "noise", "as": "more"}
+    ran = small("run")
+    assert ran.code == 1
+    assert "stopped after tag: mix not run" in ran.out
+    assert not small.out.exists()
+
+
+def test_documents_that_were_damaged_after_the_ingest_are_not_tagged_as_if_they_were_whole(project: Project) -> None:
+    path = write_rows(project.root / "r.jsonl", ({"id": str(i), "text": "t" * 5000} for i in range(500)))
+    project.ingest({"format": "jsonl", "from": [str(path)], "source": "j"})
+    shard = project.documents / "j" / "r.jsonl.gz"
+    data = shard.read_bytes()
+    second = data.index(b"\x1f\x8b\x08", 10)  # the second member
+    shard.write_bytes(data[:second])
+    assert 0 < len(read_rows(shard)) < 500
+    project.config["tag"] = {"shape-0": "line_shape"}
+    ran = project("tag")
+    assert ran.code == 1
+    assert str(shard) in ran.err
+    assert project("validate").code == 1
+    project.ok("ingest")
+    assert shard.read_bytes() == data
+    project.ok("tag")
+
+
+def test_the_limit_takes_the_first_shards_and_the_rest_comes_later(small: Project) -> None:
+    small.config["tag"] = {"more-0": {"tagger": "noise", "as": "more"}}
+    assert small.ok("tag", "--limit", 1, "--json").json["written"] == {"more-0": 1}
+    assert list(tree(small.attributes / "more-0")) == [SHARD]
+    assert written(small) == {"more-0": 2}
+    assert small.values("more-0", SHARD)[0] == {"more": {"chars": 7, "noise": 1}}
+
+
+def test_results_do_not_depend_on_the_time_of_the_run(small: Project, tmp_path: Path, run: Run) -> None:
+    small.ok("mix")
+    time.sleep(1.1)  # gzip and others stamp seconds
+    other = Project(small.root, run, small.config | {"attributes": str(tmp_path / "other" / "attributes")})
+    other.config["documents"] = str(small.documents)
+    other.config["mix"] = other.config["mix"] | {"output": {"format": "dolma", "path": str(tmp_path / "other-out")}}
+    other.ok("tag")
+    other.ok("mix")
+    assert tree(tmp_path / "other" / "attributes") == tree(small.attributes)
+    assert tree(tmp_path / "other-out", bookkeeping=True) == tree(small.out, bookkeeping=True)

@@ -1,0 +1,191 @@
+"""Where a writer's attributes come from; and what becomes of them when rules edit the text.
+
+They are cut along with the lines, or computed anew, or refused: never stale.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Literal
+
+import msgspec
+
+from toolkit import config, rules, schema, tagger
+from toolkit.config import ConfigStruct, Source
+from toolkit.documents import Document
+from toolkit.errors import ConfigError, did_you_mean
+from toolkit.mixing.settings import JoinedSet, Key, MixSettings
+from toolkit.rules import is_per_line
+from toolkit.tagger import TAGGERS, Tagger
+from toolkit.writer import Wanted
+
+
+class Binding(ConfigStruct):
+    """Where a value that the writer wants comes from.
+
+    Attributes:
+        set: by index.
+        key, path: in the set, and fields inside the value.
+        after_edits: what becomes of it in a document whose text rules have edited.
+    """
+
+    set: int
+    key: str
+    path: list[str]
+    after_edits: Literal["kept", "by line", "recomputed"] = "kept"
+
+
+def bind_writer(settings: MixSettings, sets: list[JoinedSet], found: rules.RuleSet) -> dict[str, Binding]:
+    """Where the writer's attributes come from.
+
+    Args:
+        settings: of the mix.
+        sets: that are joined.
+        found: the rules.
+
+    Raises:
+        ConfigError: if one is not there, not of the wanted type, may be null, or depends on text that rules edit and
+            can be neither cut along with its lines nor computed anew.
+    """
+    bindings = {}
+    known = found.known
+    if found.edits and settings.writer().takes_all():
+        raise ConfigError(
+            f"{settings.place}: expected `attributes: false`: rules edit the text, which the attributes describe"
+        )
+    for option, wanted in settings.writer().wants().items():
+        where = f"{settings.place}: {option}: {wanted.path!r}"
+        binding = _bind(where, wanted, sets, known)
+        if found.edits:
+            binding = msgspec.structs.replace(binding, after_edits=_after_edits(binding, sets, where))
+        bindings[option] = binding
+    return bindings
+
+
+def _bind(where: str, wanted: Wanted, sets: list[JoinedSet], known: frozenset[str]) -> Binding:
+    name, *path = wanted.path.split(".")
+    for i, joined in enumerate(sets):
+        for key in joined.keys:
+            if key.name != name:
+                continue
+            type_: schema.Type | None = key.declared
+            for field in path:
+                type_ = type_.get(field) if type_ else None
+            for field in wanted.not_null:
+                if type_ is None or (inner := type_.get(field)) is None:
+                    continue
+                if inner.kind == "nullable" and f"{wanted.path}.{field}" not in known:
+                    raise ConfigError(
+                        f"{where}: {wanted.path}.{field} may be null here, and this format has no place for it; add "
+                        f"the rule {{drop: {wanted.path}.{field} is None, name: unidentified}}"
+                    )
+            expected = schema.from_annotation(wanted.type, where)
+            if type_ is None or not schema.fits(_without_nulls(type_, wanted.not_null), expected):
+                raise ConfigError(f"{where}: expected an attribute of type {expected}, got {type_ or 'no such field'}")
+            return Binding(set=i, key=key.key, path=path)
+    names = [key.name for joined in sets for key in joined.keys]
+    hint = did_you_mean(name, names) or f"; there are: {', '.join(names) or 'none'}"
+    raise ConfigError(f"{where}: expected an attribute of the mix, got {name!r}{hint}")
+
+
+def _without_nulls(type_: schema.Type, fields: Iterable[str]) -> schema.Type:
+    wanted = set(fields)
+    changed = tuple(
+        (name, t.item if name in wanted and t.kind == "nullable" and t.item else t) for name, t in type_.fields
+    )
+    return schema.Type(type_.kind, type_.item, changed)
+
+
+# --- after edits ------------------------------------------------------------------------------------------------------
+
+
+def _after_edits(binding: Binding, sets: list[JoinedSet], where: str) -> Literal["by line", "recomputed"]:
+    """What becomes of a writer's value after edits.
+
+    Raises:
+        ConfigError: if it would be stale.
+    """
+    key = _key(binding, sets)
+    if is_per_line(key.declared):
+        return "by line"
+    stale = f"{where}: rules edit the text that it describes, and it cannot be computed anew: "
+    if key.settings is None:
+        raise ConfigError(f"{stale}its set was made by another program")
+    try:
+        found = tagger_of(key.settings)
+    except ConfigError as error:
+        raise ConfigError(f"{stale}{error}") from None
+    for reference in tagger.references(found):
+        read = next((k for s in sets if s.set == reference.set for k in s.keys if k.key == reference.key), None)
+        if read is None:
+            raise ConfigError(f"{stale}it is made from {reference.text}; add {reference.set} to `attributes:`")
+        if not is_per_line(read.declared):
+            raise ConfigError(f"{stale}it is made from {reference.text}, which is not one value for each line")
+    return "recomputed"
+
+
+def _key(binding: Binding, sets: list[JoinedSet]) -> Key:
+    return next(key for key in sets[binding.set].keys if key.key == binding.key)
+
+
+def tagger_of(settings: Mapping[str, Any]) -> Tagger:
+    """The tagger whose settings are recorded.
+
+    Raises:
+        ConfigError: if it is not here, has another version, or its model is not the one that was used.
+    """
+    return _tagger(msgspec.json.encode(settings))
+
+
+@lru_cache(maxsize=64)
+def _tagger(encoded: bytes) -> Tagger:
+    settings = msgspec.json.decode(encoded)
+    if "tagger" not in settings:
+        raise ConfigError("its set was not made by a tagger")
+    class_ = TAGGERS.find(settings["tagger"])
+    models = {option for option, value in settings["options"].items() if _is_model(value)}
+    options = {option: value for option, value in settings["options"].items() if option not in models}
+    found = config.convert(Source(options), class_, f"tagger {settings['tagger']}")
+    now = tagger.settings(found, settings["tagger"], settings["as"])
+    if now != settings:
+        raise ConfigError(f"the tagger {settings['tagger']} has another version, or another model, than was used")
+    return found
+
+
+def _is_model(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() == {"sha256"}
+
+
+def recomputed(
+    binding: Binding,
+    sets: list[JoinedSet],
+    document: Document,
+    per_line: Mapping[tuple[str, str], list[Any]],
+    type_: Any,
+) -> Any:
+    """The value that the tagger gives for the edited document, as the writer wants it.
+
+    Args:
+        binding: of the writer's value.
+        sets: that are joined.
+        document: edited.
+        per_line: values for each of its lines, by set and key.
+        type_: that the writer wants.
+    """
+    settings = _key(binding, sets).settings
+    assert settings is not None
+    found = tagger_of(settings)
+    for reference in tagger.references(found):
+        values = msgspec.to_builtins(per_line[reference.set, reference.key])
+        document.give(reference.text, msgspec.convert(values, reference.type))
+    value: Any = msgspec.to_builtins(found.tag(document))
+    for name in binding.path:
+        value = value[name]
+    return msgspec.convert(value, type_)
+
+
+def needed(binding: Binding, sets: list[JoinedSet]) -> list[tuple[int, str]]:
+    """The values for each line, by index of the set and key, that computing anew needs."""
+    settings = _key(binding, sets).settings
+    assert settings is not None
+    wanted = {(r.set, r.key) for r in tagger.references(tagger_of(settings))}
+    return [(i, key.key) for i, joined in enumerate(sets) for key in joined.keys if (joined.set, key.key) in wanted]
