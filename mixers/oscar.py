@@ -12,11 +12,8 @@ from collections.abc import Iterable
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Raw
 
 from toolkit import DataError, Document, Mixed, Prediction, Wanted, Writer, check_label
-
-_NO_HEADERS = Raw(b"{}")
 
 
 class _Metadata(msgspec.Struct):
@@ -25,9 +22,9 @@ class _Metadata(msgspec.Struct):
     sentence_identifications: list[Prediction | None]
 
 
-class _Line(msgspec.Struct, forbid_unknown_fields=True):
+class _Line(msgspec.Struct):
     content: str
-    warc_headers: Raw
+    warc_headers: dict[str, str]
     metadata: _Metadata
 
 
@@ -42,7 +39,7 @@ class _CheckedLine(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Headers(msgspec.Struct):
-    warc_headers: Raw = Raw(b"")
+    warc_headers: dict[str, str] | None = None
 
 
 _ENCODER = msgspec.json.Encoder()
@@ -84,17 +81,21 @@ class Oscar(Writer):
                 f"expected one sentence identification for each of {len(lines)} lines, got {len(sentences)}"
             )
         label = check_label(identification.label)
-        found = _HEADERS.decode(document.raw_metadata)
-        if found and bytes(found.warc_headers) not in (b"", b"null"):
-            headers = found.warc_headers
-        else:
-            headers = self._mapped(document) if self.warc_headers else _NO_HEADERS
+        if label != label.lower():
+            raise DataError(f"expected a lower-case label, as OSCAR's schema has them, got {label!r}")
+        try:
+            found = _HEADERS.decode(document.raw_metadata)
+        except msgspec.DecodeError as error:
+            raise DataError(f"expected texts in metadata.warc_headers, got: {explain(error)}") from None
+        headers = found.warc_headers if found else None
+        if headers is None:
+            headers = self._mapped(document)
             mixed.counts["documents without warc_headers"] += 1
         metadata = _Metadata(identification, mixed.annotations or None, sentences)
         return [(label, _ENCODER.encode(_Line("\n".join(lines), headers, metadata)) + b"\n")]
 
-    def _mapped(self, document: Document) -> Raw:
-        fields: dict[str, Any] = msgspec.json.decode(document.row)
+    def _mapped(self, document: Document) -> dict[str, str]:
+        fields: dict[str, Any] = msgspec.json.decode(document.row) if self.warc_headers else {}
         headers = {}
         for name, path in self.warc_headers.items():
             value: Any = fields
@@ -102,7 +103,7 @@ class Oscar(Writer):
                 value = value.get(key) if isinstance(value, dict) else None
             if value is not None:
                 headers[name] = value if isinstance(value, str) else _ENCODER.encode(value).decode()
-        return Raw(_ENCODER.encode(headers))
+        return headers
 
     def check(self, line: bytes) -> str | None:
         try:

@@ -96,7 +96,7 @@ class _Loader(yaml.SafeLoader):
     pass
 
 
-_CHANGED = {f"tag:yaml.org,2002:{name}" for name in ("bool", "float", "timestamp")}
+_CHANGED = {f"tag:yaml.org,2002:{name}" for name in ("bool", "int", "float", "timestamp")}
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, regexp) for tag, regexp in resolvers if tag not in _CHANGED]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
@@ -109,6 +109,19 @@ _Loader.add_implicit_resolver(
     ),
     "-+0123456789.",
 )
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:int", re.compile(r"^(?:[-+]?\d[\d_]*|0o[0-7]+|0x[0-9a-fA-F]+)$"), list("-+0123456789")
+)
+
+
+def _construct_int(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
+    text = str(loader.construct_scalar(node)).replace("_", "")
+    return int(text, 0) if text.startswith(("0o", "0x")) else int(text)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
 
 
 def load(path: str) -> Source:
@@ -128,14 +141,16 @@ def load(path: str) -> Source:
 
 def parse(text: str, name: str = "") -> Source:
     """As `load`, from a text."""
-    loader = _Loader(text)
+    try:
+        loader = _Loader(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{name}: expected YAML, got: {error}") from None
     try:
         node = loader.get_single_node()
-        lines: dict[Path, int] = {}
-        source = Source(None, name, lines)
-        source.value = _build(loader, node, (), lines, source) if node is not None else None
+        source = Source(None, name)
+        source.value = _build(loader, node, (), source, ()) if node is not None else None
         return source
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{name}:{mark.line + 1}" if mark else name
         problem = getattr(error, "problem", None) or str(error)
@@ -144,32 +159,53 @@ def parse(text: str, name: str = "") -> Source:
         loader.dispose()
 
 
-def _build(loader: Any, node: yaml.Node, path: Path, lines: dict[Path, int], source: Source) -> Any:
-    lines[path] = node.start_mark.line + 1
+def _build(loader: Any, node: yaml.Node, path: Path, source: Source, around: tuple[yaml.Node, ...]) -> Any:
+    source.lines[path] = node.start_mark.line + 1
+    if node in around:
+        raise source.error(path, "expected a value that does not contain itself")
+    around = (*around, node)
     if isinstance(node, yaml.MappingNode):
-        loader.flatten_mapping(node)
-        result: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            key = str(key_node.value)
-            if key in result:
-                lines[(*path, key)] = key_node.start_mark.line + 1
-                raise source.error((*path, key), "expected each key once, got it twice")
-            result[key] = _build(loader, value_node, (*path, key), lines, source)
-            lines[(*path, key)] = key_node.start_mark.line + 1
-        return result
+        return _build_mapping(loader, node, path, source, around)
     if isinstance(node, yaml.SequenceNode):
-        return [_build(loader, child, (*path, i), lines, source) for i, child in enumerate(node.value)]
+        return [_build(loader, child, (*path, i), source, around) for i, child in enumerate(node.value)]
     value = loader.construct_object(node)
-    return _substitute(value, path, source) if isinstance(value, str) else value
+    return _substitute(loader, value, path, source) if isinstance(value, str) else value
 
 
-def _substitute(text: str, path: Path, source: Source) -> str:
+def _build_mapping(
+    loader: Any, node: yaml.MappingNode, path: Path, source: Source, around: tuple[yaml.Node, ...]
+) -> dict[str, Any]:
+    seen: set[str] = set()
+    for key_node, _ in node.value:
+        key = str(key_node.value)
+        if key in seen:
+            source.lines[(*path, key)] = key_node.start_mark.line + 1
+            raise source.error((*path, key), "expected each key once, got it twice")
+        seen.add(key)
+    loader.flatten_mapping(node)  # merged keys (<<) come first, so that those written here override them
+    result: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        key = str(key_node.value)
+        result[key] = _build(loader, value_node, (*path, key), source, around)
+        source.lines[(*path, key)] = key_node.start_mark.line + 1
+    return result
+
+
+_VARIABLE = r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}"
+
+
+def _substitute(loader: Any, text: str, path: Path, source: Source) -> Any:
+    """A text with ``${NAME}`` replaced; if it is nothing else, the value is read as YAML (``processes: ${N}``)."""
+
     def value(match: re.Match[str]) -> str:
         if match[1] not in os.environ:
             raise source.error(path, f"expected the environment variable {match[1]} to be set")
         return os.environ[match[1]]
 
-    return re.sub(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}", value, text)
+    result = re.sub(_VARIABLE, value, text)
+    if re.fullmatch(_VARIABLE, text):
+        return loader.construct_object(yaml.ScalarNode(loader.resolve(yaml.ScalarNode, result, (True, False)), result))
+    return result
 
 
 def override(source: Source, assignment: str) -> None:
@@ -279,10 +315,12 @@ def _explain(text: str, path: Path, source: Source, type_: Any, what: str) -> st
 def _fields_at(type_: Any, path: Path) -> list[str]:
     """The options that are known at a place: of the Struct that the path leads to."""
     for key in path:
+        if isinstance(key, int):
+            continue  # into a list: `_struct_in` finds what its elements are
         struct = _struct_in(type_)
         if struct is None:
             return []
-        type_ = {f.encode_name: f.type for f in msgspec.structs.fields(struct)}.get(str(key))
+        type_ = {f.encode_name: f.type for f in msgspec.structs.fields(struct)}.get(key)
     struct = _struct_in(type_)
     return [f.encode_name for f in msgspec.structs.fields(struct)] if struct else []
 

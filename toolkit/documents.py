@@ -189,14 +189,26 @@ def _id_of(line: bytes) -> str | None:
         return None
 
 
+def check_metadata(metadata: msgspec.Raw) -> None:
+    """Raises msgspec.ValidationError or UnicodeDecodeError if metadata is neither an object in UTF-8 nor null."""
+    raw = bytes(metadata)
+    if raw[:1] not in (b"{", b"n"):
+        raise msgspec.ValidationError("Expected `object | null` - at `$.metadata`")
+    if not raw.isascii():
+        raw.decode()
+
+
 def to_document(row: DocumentRow, rows: Rows[DocumentRow], line: bytes = b"") -> Document:
     """The document of a row just read, and its line where the document needs it.
 
     Raises:
         DataError: if ``metadata`` is neither an object nor null.
     """
-    if bytes(memoryview(row.metadata)[:1]) not in (b"{", b"n"):
-        raise DataError("expected object | null - at $.metadata", path=rows.path, line=rows.number, id=row.id)
+    try:
+        check_metadata(row.metadata)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        message = explain_bad_row(bytes(row.metadata), error)
+        raise DataError(message, path=rows.path, line=rows.number, id=row.id) from None
     return Document(row.text, id=row.id, source=row.source, metadata=row.metadata, row=line)
 
 

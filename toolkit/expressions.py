@@ -9,12 +9,15 @@ checker knows where a test has been made, also by the rules before.
 """
 
 import ast
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+import msgspec
+
 from toolkit.errors import did_you_mean
-from toolkit.schema import ANY, BOOL, FLOAT, INT, NEVER, NULL, STR, Type, field_name, list_of, nullable, union
+from toolkit.schema import ANY, BOOL, FLOAT, INT, NEVER, NULL, STR, Type, field_name, list_of, union
 
 Facts = frozenset[str]
 """Expressions (by their text) that are known not to be null."""
@@ -77,9 +80,14 @@ def check(text: str, names: Mapping[str, Name], known: Facts = _NOTHING) -> Expr
         tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
         raise ExpressionError(f"expected an expression, got {text!r}: {error.msg}") from None
+    except (RecursionError, MemoryError):
+        raise ExpressionError("expected an expression, got one that is nested too deeply") from None
     checker = _Checker(names, text)
-    type_, code = checker.check(tree, known, {})
-    true, false = checker.facts(tree, known)
+    try:
+        type_, code = checker.check(tree, known, {})
+        true, false = checker.facts(tree, known)
+    except RecursionError:
+        raise ExpressionError("expected an expression, got one that is nested too deeply") from None
     return Expression(text, type_, code, tuple(sorted(checker.used)), true, false)
 
 
@@ -99,11 +107,20 @@ def compile_function(code: str, arguments: tuple[str, ...]) -> Callable[..., Any
 
 
 def _get(values: Any, key: str, default: Any) -> Any:
-    found = values.get(key) if isinstance(values, dict) else getattr(values, field_name(key), None)
+    found = values.get(key) if isinstance(values, dict) else None
+    if isinstance(values, msgspec.Struct):
+        found = getattr(values, field_name(key), None)
     return default if found is None else found
 
 
-_BUILTINS = {f.__name__: f for f in (len, any, all, min, max, sum, abs)} | {"get": _get}
+def _field(values: Any, key: str) -> Any:
+    """A field of a value whose type is not known; KeyError if it has none."""
+    if not isinstance(values, dict):
+        raise TypeError(f"expected an object with the field {key}, got {values!r}")
+    return values[key]
+
+
+_BUILTINS = {f.__name__: f for f in (len, any, all, min, max, sum, abs)} | {"get": _get, "field": _field}
 
 
 class _Checker:
@@ -169,12 +186,16 @@ class _Checker:
         kinds = {bool: BOOL, int: INT, float: FLOAT, str: STR, type(None): NULL}
         if type(node.value) not in kinds:
             self._fail(node, "expected a number, a text, True, False or None")
+        if isinstance(node.value, float) and not math.isfinite(node.value):
+            self._fail(node, "expected a finite number")
         return kinds[type(node.value)], repr(node.value)
 
     def _attribute(self, node: ast.Attribute, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
         type_, code = self.value(node.value, known, local)
+        if node.attr.startswith("__"):
+            self._fail(node, "expected a field")
         if type_ == ANY:
-            return nullable(ANY), f"get({code}, {node.attr!r}, None)"
+            return ANY, f"field({code}, {node.attr!r})"
         if type_.kind == "span" and node.attr in _SPAN_FIELDS:
             return (FLOAT if node.attr == "score" else INT), f"{code}.{node.attr}"
         if type_.kind == "object":
@@ -279,7 +300,7 @@ class _Checker:
             type_, code = self.value(element, known, local)
             item = union(item, type_)
             codes.append(code)
-        return list_of(item), "(" + "".join(f"{code}, " for code in codes) + ")"
+        return list_of(item), "[" + ", ".join(codes) + "]"
 
     _tuple = _list
 
@@ -303,8 +324,7 @@ class _Checker:
                 known = self.facts(test, known)[0]
                 code += f" if {test_code}"
         item, item_code = self.check(node.elt, known, local)
-        brackets = "[]" if isinstance(node, ast.ListComp) else "()"
-        return list_of(item), f"{brackets[0]}{item_code}{code}{brackets[1]}"
+        return list_of(item), f"[{item_code}{code}]"
 
     _generatorexp = _listcomp
 

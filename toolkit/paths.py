@@ -149,11 +149,11 @@ def glob_regex(pattern: str) -> re.Pattern[str]:
     out, i, depth = [], 0, 0
     while i < len(pattern):
         c = pattern[i]
-        if pattern.startswith("**/", i):
+        if pattern.startswith("**/", i) and (i == 0 or pattern[i - 1] == "/"):
             out.append("(?:[^/]+/)*")
             i += 3
             continue
-        if pattern.startswith("**", i):
+        if pattern[i:] == "**" and (i == 0 or pattern[i - 1] == "/"):
             out.append(".*")
             i += 2
             continue
@@ -162,7 +162,7 @@ def glob_regex(pattern: str) -> re.Pattern[str]:
         elif c == "?":
             out.append("[^/]")
         elif c == "[" and (end := pattern.find("]", i + 2)) > 0:
-            inside = pattern[i + 1 : end].replace("\\", "\\\\")
+            inside = pattern[i + 1 : end].replace("\\", "\\\\").replace("[", "\\[")
             out.append("[" + ("^/" + inside[1:] if inside[0] == "!" else inside) + "]")
             i = end
         elif c == "{" and "}" in pattern[i:]:
@@ -176,7 +176,10 @@ def glob_regex(pattern: str) -> re.Pattern[str]:
         else:
             out.append(re.escape(c))
         i += 1
-    return re.compile("".join(out) + r"\Z", re.DOTALL)
+    try:
+        return re.compile("".join(out) + r"\Z", re.DOTALL)
+    except re.error as error:
+        raise ConfigError(f"{pattern}: expected a glob, got: {error}") from None
 
 
 def expand(pattern: str) -> list[tuple[str, str]]:
@@ -231,8 +234,8 @@ class Dataset:
 
     @property
     def bookkeeping(self) -> str:
-        parent, _, name = self.attributes.rstrip("/").rpartition("/")
-        return join(parent or ".", BOOKKEEPING) if name == "attributes" else join(self.attributes, BOOKKEEPING)
+        parent, name = os.path.split(self.attributes)
+        return os.path.join(parent if name == "attributes" else self.attributes, BOOKKEEPING)
 
     def shard_path(self, shard: str) -> str:
         return join(self.documents, shard)
@@ -309,11 +312,15 @@ def open_dataset(dataset: str | None, documents: str | dict[str, object] | None,
     if attributes is None and dataset is None:
         raise ConfigError("expected `attributes: ROOT` beside `documents:`, or `dataset: ROOT`")
     return Dataset(
-        (documents or join(dataset or "", "documents")).rstrip("/"),
-        (attributes or join(dataset or "", "attributes")).rstrip("/"),
+        _folder(documents or os.path.join(dataset or "", "documents")),
+        _folder(attributes or os.path.join(dataset or "", "attributes")),
         include,
         exclude,
     )
+
+
+def _folder(path: str) -> str:
+    return path.rstrip("/") or "/"
 
 
 def _globs(value: object, where: str) -> tuple[str, ...]:

@@ -79,6 +79,9 @@ class Kind(Generic[T]):
             return importlib.import_module(name)
         except ImportError as error:
             raise UnknownPlugin(f"{name}: expected an importable module, got: {error}") from None
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+            raise ConfigError(f"{name}: expected a module that can be imported, got {problem}") from None
 
     def _checked(self, found: Any, reference: str) -> type[T]:
         if not (isinstance(found, type) and issubclass(found, self.base)):

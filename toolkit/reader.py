@@ -13,7 +13,7 @@ import msgspec
 
 from toolkit import schema
 from toolkit.config import FROZEN
-from toolkit.documents import DOCUMENT_DECODER, DocumentRow
+from toolkit.documents import DOCUMENT_DECODER, DocumentRow, check_metadata
 from toolkit.errors import DataError
 from toolkit.paths import remove
 from toolkit.plugins import Kind
@@ -141,6 +141,7 @@ def check_document(line: bytes) -> DocumentRow:
         msgspec.DecodeError, UnicodeDecodeError: if it is not.
     """
     row = DOCUMENT_DECODER.decode(line)
-    if bytes(memoryview(row.metadata)[:1]) not in (b"{", b"n"):
-        raise msgspec.ValidationError("Expected `object | null` - at `$.metadata`")
+    check_metadata(row.metadata)
+    if not line.isascii():
+        line.decode()
     return row

@@ -179,7 +179,7 @@ def struct_of(fields: Mapping[str, Any], defaults: Mapping[str, Any] | None = No
 
 def field_name(key: str) -> str:
     """A Python identifier for a JSON key, the key itself where that is one."""
-    if key.isidentifier() and not keyword.iskeyword(key) and not key.startswith("_"):
+    if key.isidentifier() and key.isascii() and not keyword.iskeyword(key) and not key.startswith(("_", "x_")):
         return key
     return "x_" + key.encode().hex()
 
@@ -240,7 +240,7 @@ def union(a: Type, b: Type) -> Type:
             values = union(values, t)
         return Type("map", values)
     if {a.kind, b.kind} == {"list", "span"}:
-        return list_of(FLOAT if (a.item or b.item) in (INT, FLOAT) else ANY)
+        return list_of(FLOAT if (a.item or b.item) in (INT, FLOAT, NEVER) else ANY)
     return ANY
 
 

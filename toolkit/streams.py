@@ -49,8 +49,11 @@ def compress_small(data: bytes) -> bytes:
 
 
 def compress_zstd(data: bytes) -> bytes:
-    """One zstd frame at level 3."""
-    return cast("bytes", _zstd().compress(data, 3))
+    """One zstd frame at level 3, with a checksum of its content."""
+    zstd = _zstd()
+    parameter = zstd.CompressionParameter
+    options = {parameter.compression_level: 3, parameter.checksum_flag: 1}
+    return cast("bytes", zstd.compress(data, options=options))
 
 
 def compress_not(data: bytes) -> bytes:
@@ -112,7 +115,7 @@ def open_stored(path: str) -> IO[bytes]:
         raise DataError(f"expected a readable file, got {error.strerror or error}", path=path) from None
 
 
-def open_decompressed(path: str, stored: IO[bytes]) -> IO[bytes]:
+def open_decompressed(path: str, buffered: "io.BufferedReader[Any]") -> IO[bytes]:
     """A stream of the decompressed bytes; by suffix, checked against the first bytes of the file.
 
     Concatenated members and frames are read whole.
@@ -120,7 +123,6 @@ def open_decompressed(path: str, stored: IO[bytes]) -> IO[bytes]:
     Raises:
         DataError: if the suffix lies, or a compressed file is empty.
     """
-    buffered = io.BufferedReader(cast("io.RawIOBase", stored), READ)
     magic = buffered.peek(4)[:4]
     is_gzip, is_zstd = magic[:2] == b"\x1f\x8b", magic == b"\x28\xb5\x2f\xfd"
     if path.endswith(".gz"):
@@ -156,7 +158,8 @@ class Decompressed(io.RawIOBase):
         self.path = path
         self._stored = open_stored(path)
         try:
-            self._stream = open_decompressed(path, self._stored)
+            self._buffered = io.BufferedReader(cast("io.RawIOBase", self._stored), READ)
+            self._stream = open_decompressed(path, self._buffered)
         except BaseException:
             self._stored.close()
             raise
@@ -175,15 +178,15 @@ class Decompressed(io.RawIOBase):
 
     def close(self) -> None:
         if not self.closed:
-            self._stream.close()
-            self._stored.close()
+            for stream in (self._stream, self._buffered, self._stored):
+                stream.close()
         super().close()
 
 
 def explain_damage(error: BaseException) -> str | None:
     """What a decompressor's error means to the owner of the file; None if it is something else."""
     if isinstance(error, EOFError):
-        return "expected the end of the compressed data, got the end of the file: it is truncated"
+        return "expected whole compressed data, got the end of the file: it is truncated, or something else follows it"
     name = type(error).__name__
     if name in ("BadGzipFile", "IsalError", "ZstdError") or type(error).__module__.startswith(("zlib", "isal")):
         return f"expected sound compressed data, got {error}"
@@ -254,6 +257,7 @@ class Lines(Iterator[bytes]):
                 self._check(max(map(len, lines)), next(i for i, line in enumerate(lines) if len(line) > self._max))
             yield lines
         if held:
+            self._check(held)
             self.ended = False
             yield [b"".join(rest)]
         if self._hash:

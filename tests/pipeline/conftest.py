@@ -157,9 +157,7 @@ def project(tmp_path: Path, run: Run) -> Project:
 def small(project: Project) -> Project:
     """Three shards of documents, tagged with ``shape-0`` by two taggers, and a mix that is not run yet."""
     for shard, texts in TEXTS.items():
-        write_rows(
-            project.documents / shard, [document(id_of(shard, i), text, n=i) for i, text in enumerate(texts, 1)]
-        )
+        write_rows(project.documents / shard, [document(id_of(shard, i), text, n=i) for i, text in enumerate(texts, 1)])
     project.config["tag"] = {"shape-0": ["line_shape", "noise"]}
     project.config["mix"] = {
         "attributes": ["shape-0"],

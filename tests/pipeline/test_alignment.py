@@ -1,7 +1,8 @@
-"""Attribute files that are not those of their documents: an error that names file, line and id; nothing is published."""
+"""Attribute files that are not those of their documents: an error names file, line and id, nothing is published."""
 
 import gzip
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,12 @@ SHARD = "a.jsonl.gz"
 Rows = list[Any]
 
 
-@pytest.fixture(params=["ours", "by hand", "ours, copied without records"])
+@pytest.fixture(params=["ours", "by hand"])
 def project_with_set(request: pytest.FixtureRequest) -> tuple[Project, str]:
     """A project that is ready to mix, and the name of its set: made by the toolkit, or written in the Dolma form."""
     if request.param == "by hand":
         return request.getfixturevalue("by_hand"), "exp"
-    project: Project = request.getfixturevalue("small")
-    if request.param == "ours, copied without records":
-        for path in sorted((project.data / ".toolkit").rglob("*"), reverse=True):
-            path.unlink() if path.is_file() else path.rmdir()
-    return project, "shape-0"
+    return request.getfixturevalue("small"), "shape-0"
 
 
 def swapped(rows: Rows) -> Rows:
@@ -137,6 +134,16 @@ def test_a_published_mix_does_not_hide_a_fault(project_with_set: tuple[Project, 
     mix_fails(project, damage(project, set_name, edit), line)
 
 
+@pytest.mark.parametrize("fault", ["short by one", "long", "rows swapped", "wrong source", "malformed"])
+def test_a_dry_run_finds_a_fault_as_the_mix_does(project_with_set: tuple[Project, str], fault: str) -> None:
+    project, set_name = project_with_set
+    line, edit = FAULTS[fault]
+    path = damage(project, set_name, edit)
+    ran = project("mix", "--dry-run")
+    assert ran.code == 1
+    assert f"{path}:{line}: expected" in ran.err
+
+
 def test_a_missing_attribute_file_is_an_error(project_with_set: tuple[Project, str]) -> None:
     project, set_name = project_with_set
     for shard in (SHARD, "deep/er/c.jsonl.gz"):
@@ -169,9 +176,7 @@ def test_a_missing_set_is_a_bad_configuration(project_with_set: tuple[Project, s
 
 
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.3, 0.7, 0.95, "trailer", "last byte"])
-def test_a_truncated_attribute_file_is_an_error(
-    project_with_set: tuple[Project, str], share: float | str
-) -> None:
+def test_a_truncated_attribute_file_is_an_error(project_with_set: tuple[Project, str], share: float | str) -> None:
     project, set_name = project_with_set
     path = project.attributes / set_name / SHARD
     data = path.read_bytes()
@@ -227,6 +232,14 @@ def test_every_failed_shard_is_listed(project_with_set: tuple[Project, str]) -> 
     ran = mix_fails(project, paths[0], 2)
     assert all(f"{path}:2: expected" in ran.err for path in paths)
     assert "3 failed" in ran.err
+
+
+@pytest.mark.parametrize("fault", ["short by one", "long", "rows swapped", "wrong source", "malformed"])
+def test_a_set_of_ours_that_came_without_its_records_is_checked_all_the_same(small: Project, fault: str) -> None:
+    shutil.rmtree(small.data / ".toolkit")
+    small.ok("mix")
+    line, edit = FAULTS[fault]
+    mix_fails(small, damage(small, "shape-0", edit), line)
 
 
 # --- documents --------------------------------------------------------------------------------------------------------
@@ -290,7 +303,8 @@ def test_documents_with_a_row_more_or_fewer_are_an_error(project_with_set: tuple
 
 
 def test_a_value_that_a_rule_cannot_use_names_the_row_where_the_set_is_of_another_program(by_hand: Project) -> None:
-    for values in ({"exp__lines__count": []}, {}):
+    absent: list[dict[str, Any]] = [{"exp__lines__count": []}, {}]
+    for values in absent:
         path = damage(by_hand, "exp", edited(3, attributes=values))
         ran = by_hand("mix")
         assert ran.code == 1
@@ -356,6 +370,13 @@ def test_an_unknown_attribute_in_a_rule_is_a_bad_configuration(small: Project, r
         assert hint in ran.err
         assert "config.yaml:1" in ran.err
         assert not small.out.exists()
+
+
+@pytest.mark.parametrize("value", [b"1e999", b"-1e999", b"NaN", b"Infinity"])
+def test_a_number_that_is_none_names_its_row(by_hand: Project, value: bytes) -> None:
+    line = b'{"id":"a-3","attributes":{"exp__lines__count":[[0,3,' + value + b']]},"source":"s"}'
+    path = damage(by_hand, "exp", replaced(3, line))
+    mix_fails(by_hand, path, 3)
 
 
 def test_an_unknown_attribute_of_another_program_is_a_bad_configuration(by_hand: Project) -> None:

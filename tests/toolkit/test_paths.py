@@ -111,7 +111,7 @@ def test_expand_says_what_is_not_there(pattern: str, message: str, tmp_path: Pat
         ("data/x/", None, None, ("data/x/documents", "data/x/attributes", "data/x/.toolkit")),
         ("x", "/public/docs", None, ("/public/docs", "x/attributes", "x/.toolkit")),
         (None, "/public/docs", "mine/attributes", ("/public/docs", "mine/attributes", "mine/.toolkit")),
-        (None, "/public/docs", "attributes", ("/public/docs", "attributes", "./.toolkit")),
+        (None, "/public/docs", "attributes", ("/public/docs", "attributes", ".toolkit")),
         (None, "/public/docs", "mine/tags/", ("/public/docs", "mine/tags", "mine/tags/.toolkit")),
         ("x", None, "elsewhere/tags", ("x/documents", "elsewhere/tags", "elsewhere/tags/.toolkit")),
     ],

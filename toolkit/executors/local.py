@@ -3,6 +3,7 @@
 import contextlib
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -59,13 +60,14 @@ class Local(Executor):
                     workers[-1].give(function, *waiting.popleft())
                 for worker in _ready(workers):
                     yield from worker.receive(self._report)
-                    if worker.task is not None and not worker.process.is_alive():
-                        workers.remove(worker)
-                        task, tries = worker.task, worker.tries
-                        if tries == 1:
-                            waiting.append((task, tries + 1))
-                        else:
-                            yield Result(task.name, failure=Failure(f"{task.name}: {worker.obituary()}"))
+                    if worker.process.is_alive():
+                        continue
+                    workers.remove(worker)
+                    task, tries = worker.task, worker.tries
+                    if task is not None and tries == 1:
+                        waiting.append((task, tries + 1))
+                    elif task is not None:
+                        yield Result(task.name, failure=Failure(f"{task.name}: {worker.obituary()}"))
         finally:
             _stop(workers)
 
@@ -95,7 +97,7 @@ class _Worker:
                     yield message
                 else:
                     report(*message)
-        except (EOFError, ConnectionResetError):
+        except (EOFError, OSError):  # it died, maybe in the middle of a message
             self.process.join(JOIN_SECONDS)
 
     def obituary(self) -> str:
@@ -144,7 +146,13 @@ def _work(connection: Connection) -> None:
             function, task = message
             result = attempt(function, task, reporter)
             reporter.flush()
-            connection.send(result)
+            try:
+                connection.send(result)
+            except (TypeError, AttributeError, pickle.PicklingError) as error:
+                failure = Failure(
+                    f"{task.name}: expected a result that can be sent, got {type(error).__name__}: {error}"
+                )
+                connection.send(Result(task.name, failure=failure))
     except (EOFError, OSError):
         pass
 

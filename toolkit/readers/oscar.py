@@ -4,7 +4,7 @@ Source: the OSCAR project's published schema; oscar-io 0.2 (v2) and 0.4 (v3) for
 """
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Raw
@@ -69,7 +69,7 @@ class Oscar(Reader):
 
     def read(self, source: Input) -> Iterator[Draft]:
         decoder = msgspec.json.Decoder(_Line)
-        checker = msgspec.json.Decoder(dict[str, Any])
+        checker = msgspec.json.Decoder(dict[str, str])
         with source.lines() as lines:
             for line in lines:
                 number = lines.number
