@@ -105,6 +105,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 1
+    except OSError as error:  # a full disk, a folder that may not be written: outside any one shard
+        if parsed.debug:
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        return 1
 
 
 def _run(parsed: argparse.Namespace) -> int:

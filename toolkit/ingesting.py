@@ -271,13 +271,10 @@ def ingest_input(work: Work, report: Report) -> Done:
     if record is not None:
         done = _still_done(work, record, found, settings)
         if done:
+            remove(record_path(work) + ".started")  # of an attempt that was killed just before its end
             report(done.documents, 0)
             return done
-    old = dict(record.shards) if record else {}
-    marker = record_path(work) + ".started"
-    if not exists(record_path(work)) and not exists(marker) and not work.overwrite:
-        _refuse_foreign(work)
-    write_file(marker, b"")
+    claims = _Claims(work, record)
     if record:
         remove(record_path(work))
     common = work.entry.settings()
@@ -286,9 +283,9 @@ def ingest_input(work: Work, report: Report) -> Done:
         source = Input(
             work.path, common.source, work.max_document_bytes, rejects if common.on_error == "skip" else None
         )
-        written = _Writer(work, source, report)
+        written = _Writer(work, source, claims, report)
         written.run()
-    for shard in old.keys() - written.shards.keys():
+    for shard in claims.shards - written.shards.keys():
         remove(work.dataset.shard_path(shard))
     made = InputRecord(
         input=work.path,
@@ -304,7 +301,7 @@ def ingest_input(work: Work, report: Report) -> Done:
     if stat(work.path) != found:
         raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=work.path)
     records.save(record_path(work), made)
-    remove(marker)
+    claims.release()
     return Done(shards=sorted(written.shards), skipped=False, documents=written.rows, counts=made.counts)
 
 
@@ -321,22 +318,60 @@ def _still_done(work: Work, record: InputRecord, found: Stat, settings: dict[str
         record.size != found.size or record.content != _stored_digest(work.path)
     ):
         return None
+    set_name = work.entry.reader().attribute_set()
     for shard, output in record.shards.items():
         now = stat(work.dataset.shard_path(shard))
         if now is None or now.size != output.size:
             return None
+        if set_name:
+            made = records.load_record(work.dataset, set_name, shard)
+            if made is None or not records.is_intact(work.dataset, set_name, shard, made):
+                return None
     return Done(shards=sorted(record.shards), skipped=True, documents=record.rows, counts=record.counts)
 
 
-def _refuse_foreign(work: Work) -> None:
-    for suffix in (".jsonl.gz", ".00000.jsonl.gz"):
-        path = work.dataset.shard_path(work.shard + suffix)
-        if exists(path):
-            raise DataError(
-                f"expected no shard here yet, got one that was not made from {work.path}; move it, choose another "
-                "`source:`, or --overwrite",
-                path=path,
-            )
+class _Claims:
+    """The shards that are this input's to write: those of its record, and of attempts that did not end.
+
+    They are kept beside the record until there is a new one, so that no attempt takes a file that is somebody else's,
+    and none leaves one behind.
+    """
+
+    def __init__(self, work: Work, record: InputRecord | None) -> None:
+        self._work = work
+        self._path = record_path(work) + ".started"
+        self.shards: set[str] = set(record.shards if record else ())
+        if exists(self._path):
+            with open(self._path, "rb") as stream:
+                self.shards |= set(msgspec.json.decode(stream.read() or b"[]"))
+        self._write()
+
+    def take(self, shard: str, set_name: str | None) -> None:
+        """Claims a shard, and its attributes in a set.
+
+        Raises:
+            DataError: if there is a file that is not this input's.
+        """
+        if shard in self.shards:
+            return
+        dataset = self._work.dataset
+        paths = [dataset.shard_path(shard), *([dataset.attribute_path(set_name, shard)] if set_name else [])]
+        for path in paths:
+            if exists(path) and not self._work.overwrite:
+                raise DataError(
+                    f"expected no file here yet, got one that was not made from {self._work.path}; move it, choose "
+                    "another `source:` (or `set:`), or --overwrite",
+                    path=path,
+                )
+        self.shards.add(shard)
+        self._write()
+
+    def release(self) -> None:
+        """The record says it now."""
+        remove(self._path)
+
+    def _write(self) -> None:
+        write_file(self._path, msgspec.json.encode(sorted(self.shards)))
 
 
 def _stored_digest(path: str) -> str:
@@ -350,11 +385,19 @@ def _stored_digest(path: str) -> str:
 _ENCODER = msgspec.json.Encoder()
 
 
+def _with_text(row: bytes | None, text: str) -> bytes | None:
+    """A row that already is a document, with another text."""
+    if row is None:
+        return None
+    return _ENCODER.encode(msgspec.json.decode(row, type=dict[str, msgspec.Raw]) | {"text": text})
+
+
 class _Writer:
     """Writes the drafts of an input to its shards, and their attributes beside them."""
 
-    def __init__(self, work: Work, source: Input, report: Report) -> None:
+    def __init__(self, work: Work, source: Input, claims: _Claims, report: Report) -> None:
         self.work = work
+        self.claims = claims
         self.source = source
         self.report = report
         self.rows = 0
@@ -374,10 +417,11 @@ class _Writer:
 
     def _write_shard(self, name: str, drafts: Iterator[Draft], size: int | None) -> None:
         dataset, set_name = self.work.dataset, self.reader.attribute_set()
+        self.claims.take(name, set_name)
         if set_name:
             records.forget(dataset, set_name, name)
         with ExitStack() as stack:
-            index = stack.enter_context(rowindex.RowIndexOutput(dataset, name))
+            index = stack.enter_context(rowindex.RowIndexOutput(dataset, name, replaced=True))
             output = stack.enter_context(RowOutput(dataset.shard_path(name)))
             attributes = stack.enter_context(RowOutput(dataset.attribute_path(set_name, name))) if set_name else None
             offset = 0
@@ -417,7 +461,7 @@ class _Writer:
                     counts["trim"] += 1
                     continue
                 if trimmed != draft.text:
-                    draft.text, draft.raw = trimmed, None
+                    draft.text, draft.raw = trimmed, _with_text(draft.raw, trimmed)
             counts["documents"] += 1
             yield draft
 

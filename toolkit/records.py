@@ -221,6 +221,7 @@ def check_lineage(dataset: Dataset, set_name: str, shard: str, documents: ShardS
             path=path,
         )
     for other, digest in record.reads.items():
+        check_lineage(dataset, other, shard, documents)
         if content_of(dataset, other, shard) != digest:
             raise StaleError(
                 f"expected attributes made from the set {other} as it is now, got those made from an earlier version; "
@@ -253,7 +254,10 @@ def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
     with Lines(path, MAX_ROW, digest=True) as lines:
         rows = Rows(lines, _DECODER, path)
         for row, _ in rows:
-            values = msgspec.json.decode(row.attributes)
+            try:
+                values = msgspec.json.decode(row.attributes)
+            except msgspec.DecodeError as error:
+                raise DataError(f"expected JSON values, got: {error}", path=path, line=rows.number, id=row.id) from None
             if values == []:  # Dolma's deduper writes [] for a document that it skipped
                 continue
             if not isinstance(values, dict):

@@ -20,7 +20,7 @@ import xxhash
 
 from toolkit.documents import DOCUMENT_DECODER, DocumentRow, Rows, to_document
 from toolkit.errors import DataError
-from toolkit.paths import Dataset, Stat, exists, join, remove, stat
+from toolkit.paths import Dataset, Stat, join, stat
 from toolkit.streams import Lines, Output, write_file
 
 if TYPE_CHECKING:
@@ -58,15 +58,21 @@ def row_hash(source: str, id: str) -> int:
 
 
 class RowIndexOutput:
-    """Writes the row index of a shard while its rows pass by; a context manager that leaves nothing on failure."""
+    """Writes the row index of a shard while its rows pass by; a context manager that leaves nothing on failure.
 
-    def __init__(self, dataset: Dataset, shard: str) -> None:
+    A shard that turns out to be the beginning of what was indexed before has been cut short: that is an error, unless
+    the shard is just being `replaced`.
+    """
+
+    def __init__(self, dataset: Dataset, shard: str, *, replaced: bool = False) -> None:
         self._path = join(dataset.bookkeeping, "rows", shard)
+        self._documents = dataset.shard_path(shard)
+        self._replaced = replaced
+        self._digest = xxhash.xxh3_128()
         self._rows: list[bytes] = []
         self.rows = self.chars = self.bytes = 0
 
     def __enter__(self) -> Self:
-        remove(self._path + ".json")
         self._output = Output(self._path + ".bin")
         self._output.__enter__()
         return self
@@ -80,14 +86,43 @@ class RowIndexOutput:
         self.bytes += size
         self._rows.append(_ROW.pack(row_hash(row.source, row.id), chars, size, offset))
         if len(self._rows) >= _HELD:
-            self._output.write(b"".join(self._rows))
-            self._rows = []
+            self._flush()
+
+    def _flush(self) -> None:
+        data = b"".join(self._rows)
+        self._output.write(data)
+        self._digest.update(data)
+        self._rows = []
+
+    def _check_not_cut_short(self) -> None:
+        old = _load(self._path + ".json")
+        binary = stat(self._path + ".bin")
+        if self._replaced or old is None or self.rows >= old.rows or not binary or binary.size != old.rows * _ROW.size:
+            return
+        beginning = xxhash.xxh3_128()
+        left = self.rows * _ROW.size
+        with open(self._path + ".bin", "rb") as stream:
+            while block := stream.read(min(left, _HELD * _ROW.size)):
+                beginning.update(block)
+                left -= len(block)
+        if beginning.digest() == self._digest.digest():
+            raise DataError(
+                f"expected {old.rows} documents as before, got only the first {self.rows}: the file was cut short; "
+                f"restore it, or delete {self._path}.json if that is how it should be",
+                path=self._documents,
+                line=self.rows + 1,
+            )
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, tb: "TracebackType | None"
     ) -> None:
-        if kind is None:
-            self._output.write(b"".join(self._rows))
+        try:
+            if kind is None:
+                self._flush()
+                self._check_not_cut_short()
+        except BaseException as failure:
+            self._output.__exit__(type(failure), failure, tb)
+            raise
         self._output.__exit__(kind, error, tb)
 
     def finish(self, found: Stat, content: str) -> ShardState:
@@ -102,18 +137,22 @@ class RowIndexOutput:
 def current(dataset: Dataset, shard: str) -> ShardState | None:
     """The state of a shard as indexed, if it has not changed since by the quick test."""
     path = join(dataset.bookkeeping, "rows", shard)
-    if not exists(path + ".json"):
-        return None
-    try:
-        with open(path + ".json", "rb") as stream:
-            state = msgspec.json.decode(stream.read(), type=ShardState)
-    except (msgspec.DecodeError, OSError):
+    state = _load(path + ".json")
+    if state is None:
         return None
     found = stat(dataset.shard_path(shard))
     binary = stat(path + ".bin")
     if found != Stat(state.size, state.stamp) or not binary or binary.size != state.rows * _ROW.size:
         return None
     return state
+
+
+def _load(path: str) -> ShardState | None:
+    try:
+        with open(path, "rb") as stream:
+            return msgspec.json.decode(stream.read(), type=ShardState)
+    except (msgspec.DecodeError, OSError):
+        return None
 
 
 def ensure(dataset: Dataset, shard: str, max_bytes: int) -> ShardState:

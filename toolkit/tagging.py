@@ -16,7 +16,7 @@ from toolkit import records, rowindex, schema
 from toolkit.alignment import AttributeRows
 from toolkit.config import ConfigStruct
 from toolkit.documents import DOCUMENT_DECODER, Document, Rows, to_document
-from toolkit.errors import ConfigError, DataError
+from toolkit.errors import ConfigError, DataError, StaleError
 from toolkit.paths import Dataset, exists, stat
 from toolkit.streams import Lines, RowOutput
 from toolkit.tag_plan import Plan, Step, build
@@ -69,10 +69,21 @@ def outdated(work: Work, state: rowindex.ShardState | None) -> list[str]:
             or record.settings != work.settings[set_name]
             or wanted & set(todo)
             or not records.is_intact(dataset, set_name, shard, record)
-            or any(records.content_of(dataset, other, shard) != record.reads.get(other) for other in wanted)
+            or any(_has_changed(dataset, other, shard, record, state) for other in wanted)
         ):
             todo.append(set_name)
     return todo
+
+
+def _has_changed(
+    dataset: Dataset, other: str, shard: str, record: records.ShardRecord, state: rowindex.ShardState
+) -> bool:
+    """Whether a set that was read is another now, or is itself made from something that has changed."""
+    try:
+        records.check_lineage(dataset, other, shard, state)
+    except StaleError:
+        return True
+    return records.content_of(dataset, other, shard) != record.reads.get(other)
 
 
 def tag_shard(work: Work, report: Report) -> Done:
@@ -93,7 +104,13 @@ def tag_shard(work: Work, report: Report) -> Done:
         return Done(shard=shard, written=[], documents=state.rows, seconds=time.perf_counter() - start)
     steps = [step for step in build(work.plan) if step.set in todo]
     external = sorted({r.set for step in steps for r in step.references} - set(todo))
-    reads = {name: records.content_of(dataset, name, shard) for name in external}
+    if external and state is None:
+        state = rowindex.build(dataset, shard, work.max_document_bytes)
+    reads = {}
+    for name in external:
+        assert state
+        records.check_lineage(dataset, name, shard, state)
+        reads[name] = records.content_of(dataset, name, shard)
     for name in todo:
         records.forget(dataset, name, shard)
     path = dataset.shard_path(shard)

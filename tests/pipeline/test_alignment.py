@@ -294,7 +294,7 @@ def test_documents_with_a_row_more_or_fewer_are_an_error(project_with_set: tuple
     rows = read_rows(path)
     for edited_rows in (rows[:-1], [*rows, rows[0] | {"id": "new"}], rows[1:], rows[::-1]):
         write_rows(path, edited_rows)
-        ran = mix_fails(project, project.attributes / set_name / SHARD)
+        ran = mix_fails(project, Path(SHARD))
         assert tree(project.out) == {}
         assert "expected" in ran.err
 

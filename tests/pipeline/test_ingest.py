@@ -333,6 +333,21 @@ def test_a_bad_oscar_line_is_an_error_or_skipped_with_its_attributes(project: Pr
     assert len(rejects(project, "oscar/en")) == 1
 
 
+def test_oscar_documents_of_empty_lines_come_out_as_they_went_in(project: Project) -> None:
+    counts = {"a\n": 2, "a\n\n": 3, "\n": 2, "\na": 2, "": 1, "\n\n\n": 4, "a\u2028b\x0cc\rd": 1}
+    found = [oscar_line(str(i), content, [EN] * n) for i, (content, n) in enumerate(counts.items())]
+    lines = [json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() for line in found]
+    project.ingest(oscar(write_rows(project.root / "en.jsonl", lines)))
+    output = {"format": "oscar", "path": str(project.out), "identification": "oscar.identification"}
+    project.config["mix"] = {
+        "attributes": ["oscar-0"],
+        "rules": [{"annotate": "tiny", "when": "len(line_language) > 0"}],
+        "output": output,
+    }
+    project.ok("run")
+    assert gzip.decompress((project.out / "en" / "en.jsonl.gz").read_bytes()).splitlines() == lines
+
+
 def test_oscar_lines_without_headers_get_ids(project: Project) -> None:
     line = oscar_line("1")
     line["warc_headers"] = {}

@@ -20,7 +20,9 @@ def run(context: Context) -> Outcome:
         return show_plan(context, {"ingest": {work.path: work.shard for work in works}})
     context.sweep(dataset.documents, dataset.attributes, dataset.bookkeeping)
     ingesting.prepare(entries, dataset, overwrite=options.overwrite)
-    results = context.run("ingest", ingesting.ingest_input, [Task(w.path, w, size_of(w.path)) for w in works], "inputs")
+    results = context.run(
+        "ingest", ingesting.ingest_input, [Task(f"{w.path} -> {w.shard}", w, size_of(w.path)) for w in works], "inputs"
+    )
     counts: Counter[str] = Counter()
     done = [result.value for result in results if result.value]
     for each in done:

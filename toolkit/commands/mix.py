@@ -52,9 +52,9 @@ def run(context: Context) -> Outcome:
     publish.check_output(output)
     _check_limit(output, shards, all_shards, context)
     foreign = mix_settings.foreign_sets(settings, dataset, {})
-    seen, failed = _look_at_foreign(context, foreign, shards)
-    if failed:
-        return _failed(output, failed)
+    seen, unreadable = _look_at_foreign(context, foreign, shards)
+    if unreadable and settings.on_failed_shard == "stop":
+        return _failed(output, list(unreadable.values()))
     sets = mix_settings.resolve_sets(settings, dataset, {}, seen)
     bindings = _prepare(settings, sets)
     works = [
@@ -67,29 +67,33 @@ def run(context: Context) -> Outcome:
             max_document_bytes=context.config.max_document_bytes,
         )
         for shard in shards
+        if shard not in unreadable
     ]
     if options.dry_run:
         return _dry_run(context, settings, works)
     context.sweep(output, dataset.bookkeeping)
     publish.finish_interrupted(output)
-    manifest = _published(works)
+    manifest = _published(works) if works and not unreadable else None
     if manifest:
         return _outcome(output, manifest, already=True)
     results = context.run("mix", stage.mix_shard, shard_tasks(dataset, works))
-    omitted: dict[str, str] = {}
+    omitted = dict(unreadable)
     if failed := failures(results):
         if settings.on_failed_shard == "stop":
             return _failed(output, failed)
-        omitted = {
-            work.shard: result.failure.message for work, result in zip(works, results, strict=True) if result.failure
-        }
-    digest = settings.stage_digest()
-    stages = {
-        work.shard: record
-        for work in works
-        if work.shard not in omitted and (record := stage.load_stage(output, digest, work.shard))
-    }
-    return _second_stage(context, settings, sets, stages, omitted, failed)
+        omitted |= {w.shard: r.failure.message for w, r in zip(works, results, strict=True) if r.failure}
+    stages = {}
+    for work in works:
+        if work.shard not in omitted:
+            record = stage.load_stage(output, settings.stage_digest(), work.shard)
+            if record is None:
+                return _failed(
+                    output, [f"{work.shard}: expected what was just made of it, it is gone; run the mix again"]
+                )
+            stages[work.shard] = record
+    if not stages:
+        return _failed(output, list(omitted.values()))
+    return _second_stage(context, settings, sets, stages, omitted)
 
 
 def _check_limit(output: str, shards: list[str], all_shards: list[str], context: Context) -> None:
@@ -109,7 +113,6 @@ def _second_stage(
     sets: list[JoinedSet],
     stages: dict[str, stage.StageRecord],
     omitted: dict[str, str],
-    failed: list[str],
 ) -> Outcome:
     output, writer = settings.output.path, settings.writer()
     parts = plan.plan_parts(stages, writer, settings.suffix, settings.output.part_size)
@@ -117,28 +120,31 @@ def _second_stage(
     works = [assemble.Work(settings=settings, digest=digest, part=part) for part in parts]
     results = context.run("write", assemble.assemble_part, [Task(w.part.path, w, w.part.size) for w in works], "parts")
     if broken := failures(results):
-        return _failed(output, [*failed, *broken])
+        return _failed(output, [*omitted.values(), *broken])
     made = [result.value for result in results if result.value]
     manifest = _manifest(settings, sets, stages, omitted, made, digest)
     publish.publish(output, manifest)
     outcome = _outcome(output, manifest)
-    outcome.failures, outcome.exit_code = failed, 1 if failed else 0
+    outcome.failures, outcome.exit_code = list(omitted.values()), 1 if omitted else 0
     return outcome
 
 
 def _look_at_foreign(
     context: Context, sets: list[str], shards: list[str]
-) -> tuple[dict[str, list[records.Seen]], list[str]]:
+) -> tuple[dict[str, list[records.Seen]], dict[str, str]]:
+    """What the files of other programs hold, by set; and for each shard that cannot be read, why."""
     if not sets:
-        return {}, []
+        return {}, {}
     tasks = [Task(f"{name}/{shard}", Look(context.dataset, name, shard)) for name in sets for shard in shards]
     results = context.run("look at foreign attributes", look, tasks, "files")
-    failed = failures(results)
     seen: dict[str, list[records.Seen]] = {name: [] for name in sets}
+    unreadable: dict[str, str] = {}
     for task, result in zip(tasks, results, strict=True):
         if result.value:
             seen[task.payload.set].append(result.value)
-    return seen, failed
+        elif result.failure:
+            unreadable.setdefault(task.payload.shard, result.failure.message)
+    return seen, unreadable
 
 
 class Look(msgspec.Struct, frozen=True):

@@ -35,7 +35,13 @@ def inputs_of(work: Work) -> tuple[rowindex.ShardState, dict[str, str]]:
         DataError: if a file is missing, damaged, not complete, or stale; rows that do not match are named by line.
     """
     dataset, shard = work.dataset, work.shard
-    state = rowindex.ensure(dataset, shard, work.max_document_bytes)
+    try:
+        state = rowindex.ensure(dataset, shard, work.max_document_bytes)
+    except DataError:
+        for joined in work.sets:  # they may know more: the id of a document that is missing
+            if exists(dataset.attribute_path(joined.set, shard)):
+                _find_fault(work, joined)
+        raise
     digests = {}
     for joined in work.sets:
         path = dataset.attribute_path(joined.set, shard)
@@ -70,17 +76,27 @@ def _find_fault(work: Work, joined: JoinedSet) -> None:
             pass
 
 
-def row_decoder(joined: JoinedSet, keys: set[str]) -> msgspec.json.Decoder[Any]:
-    """Decodes rows of a set: ``id``, ``source``, and ``attributes`` with the values of these keys of the mix."""
-    fields = {key.key: schema.to_python(key.declared) for key in joined.keys if key.name in keys}
-    defaults: dict[str, Any] = {
-        key.key: [] if key.declared.kind == "list" else None for key in joined.keys if key.default and key.name in keys
-    }
-    values: Any = schema.struct_of(fields, defaults)
-    if not joined.ours:
-        values = values | list  # Dolma's deduper writes [] for a document that it skipped
-    row = msgspec.defstruct("Row", [("attributes", values), ("id", str | None, None), ("source", str | None, None)])
-    return msgspec.json.Decoder(row)
+class RowDecoder:
+    """Decodes rows of a set: ``id``, ``source``, and ``attributes`` with the values of these keys of the mix.
+
+    Attributes:
+        decoder: of rows.
+        absent: the values where a row of another program has none at all (Dolma's deduper writes ``[]`` then).
+    """
+
+    def __init__(self, joined: JoinedSet, keys: set[str]) -> None:
+        used = [key for key in joined.keys if key.name in keys]
+        defaults: dict[str, Any] = {key.key: [] if key.declared.kind == "list" else None for key in used if key.default}
+        values: Any = schema.struct_of({key.key: schema.to_python(key.declared) for key in used}, defaults)
+        self.absent: Any = values() if not joined.ours and len(defaults) == len(used) else None
+        if self.absent is not None:
+            values = values | list
+        fields: list[Any] = [("attributes", values), ("id", str | None, None), ("source", str | None, None)]
+        self.decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(msgspec.defstruct("Row", fields))
+
+    def values(self, row: Any) -> Any:
+        """The values of a decoded row."""
+        return self.absent if row.attributes == [] else row.attributes
 
 
 Joint = tuple[Document, int, list[bytes], list[Any]]
@@ -96,31 +112,20 @@ def joint_rows(work: Work, stack: ExitStack) -> Iterator[Joint]:
     path = dataset.shard_path(shard)
     used = compile_rules(work.settings, work.sets).used if len(work.sets) == len(work.settings.attributes) else set()
     documents = Rows(stack.enter_context(Lines(path, work.max_document_bytes)), DOCUMENT_DECODER, path)
+    decoders = [RowDecoder(joined, used) for joined in work.sets]
     others = [
         stack.enter_context(
-            AttributeRows(
-                dataset.attribute_path(joined.set, shard), path, row_decoder(joined, used), any_source=not joined.ours
-            )
+            AttributeRows(dataset.attribute_path(joined.set, shard), path, each.decoder, any_source=not joined.ours)
         )
-        for joined in work.sets
+        for joined, each in zip(work.sets, decoders, strict=True)
     ]
     for row, line in documents:
         lines: list[bytes] = []
         values: list[Any] = []
-        for other in others:
+        for other, each in zip(others, decoders, strict=True):
             found, other_line = other.take(row.id, row.source, documents.number)
             lines.append(other_line)
-            values.append(_NO_SPANS if found.attributes == [] else found.attributes)
+            values.append(each.values(found))
         yield to_document(row, documents, line), documents.number, lines, values
     for other in others:
         other.finish(documents.number)
-
-
-class _NoSpans:
-    """What a row means in which Dolma's deduper wrote ``[]``."""
-
-    def __getattr__(self, name: str) -> list[Any]:
-        return []
-
-
-_NO_SPANS = _NoSpans()

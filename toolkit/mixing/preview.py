@@ -9,7 +9,7 @@ from toolkit.alignment import AttributeRows
 from toolkit.config import ConfigStruct
 from toolkit.errors import DataError
 from toolkit.mixing.effects import RuleCount, Totals, count
-from toolkit.mixing.join import Work, inputs_of, row_decoder
+from toolkit.mixing.join import RowDecoder, Work, inputs_of
 from toolkit.mixing.settings import compile_rules
 
 Report = Callable[[int, int], None]
@@ -67,13 +67,14 @@ def _rows(work: Work, used: set[str]) -> Iterator[tuple[list[Any], int, str]]:
     documents = dataset.shard_path(shard)
     needed = [i for i, joined in enumerate(work.sets) if any(key.name in used for key in joined.keys)]
     needed = needed or ([0] if work.sets else [])
+    decoders = {i: RowDecoder(work.sets[i], used) for i in needed}
     with ExitStack() as stack:
         sets = {
             i: stack.enter_context(
                 AttributeRows(
                     dataset.attribute_path(work.sets[i].set, shard),
                     documents,
-                    row_decoder(work.sets[i], used),
+                    decoders[i].decoder,
                     any_source=not work.sets[i].ours,
                 )
             )
@@ -88,7 +89,7 @@ def _rows(work: Work, used: set[str]) -> Iterator[tuple[list[Any], int, str]]:
                 document: Any = None
                 for i, rows in sets.items():
                     row = rows.take_indexed(expected, number)
-                    values[i] = row.attributes
+                    values[i] = decoders[i].values(row)
                     document = document or row
                 yield [*values, document], chars, documents
         for rows in sets.values():

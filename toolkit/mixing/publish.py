@@ -156,8 +156,8 @@ def _finish(output: str, journal: _Journal) -> None:
     for path in journal.obsolete:
         remove(join(output, path))
         remove_empty_folders(os.path.dirname(join(output, path)), output)
-    remove(journal_path(output))
     clear_work(output)
+    remove(journal_path(output))
 
 
 def clear_work(output: str) -> None:

@@ -83,6 +83,7 @@ def stage_path(output: str, digest: str, shard: str) -> str:
 
 
 def load_stage(output: str, digest: str, shard: str) -> StageRecord | None:
+    """The index of a shard that has been encoded."""
     return records.load(stage_path(output, digest, shard) + ".json", StageRecord)
 
 

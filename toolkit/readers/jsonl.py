@@ -51,11 +51,12 @@ class Jsonl(Reader):
         for name in ("id", "text", "source", "added", "created", "metadata"):
             key, value = self._find(row, getattr(self.fields, name))
             found[name] = value
-            if key is None:
-                continue
-            row.pop(key, None)
-            if key != name and name in row:
-                raise msgspec.ValidationError(f"Expected one field {name}, got both {key} and {name}: map `{name}` too")
+            if key is not None:
+                row.pop(key, None)
+        if taken := [name for name in found if name in row]:
+            raise msgspec.ValidationError(
+                f"Expected no unmapped key {taken[0]}, got one: map `{taken[0]}` to it, or away"
+            )
         if isinstance(found["id"], int) and not isinstance(found["id"], bool):
             found["id"] = str(found["id"])
         if found["text"] is None:

@@ -70,6 +70,7 @@ class Oscar(Reader):
     def read(self, source: Input) -> Iterator[Draft]:
         decoder = msgspec.json.Decoder(_Line)
         checker = msgspec.json.Decoder(dict[str, str])
+        predictions = msgspec.json.Decoder(list[Prediction | None])
         with source.lines() as lines:
             for line in lines:
                 number = lines.number
@@ -80,11 +81,13 @@ class Oscar(Reader):
                     msgspec.json.decode(encoded, type=OscarValue)
                     headers = msgspec.json.decode(row.warc_headers, type=_Identifier)
                     checker.decode(row.warc_headers)
+                    sentences = Raw(b"[" + b",".join(map(bytes, row.metadata.sentence_identifications)) + b"]")
+                    predictions.decode(sentences)
                 except (msgspec.DecodeError, UnicodeDecodeError) as error:
                     source.bad("not an OSCAR document", explain_bad_row(line, error), line, number)
                     continue
                 found, expected = len(row.metadata.sentence_identifications), content_lines(row.content)
-                if found != expected:
+                if found != expected and not (found == 1 and not row.content):
                     source.bad(
                         "sentence identifications",
                         f"expected one sentence identification for each of {expected} lines, got {found}",
@@ -103,9 +106,7 @@ class Oscar(Reader):
                     added=headers.date,
                     metadata={"warc_headers": row.warc_headers},
                     attributes={
-                        "line_language": Raw(
-                            b"[" + b",".join(map(bytes, row.metadata.sentence_identifications)) + b"]"
-                        ),
+                        "line_language": sentences,
                         "oscar": Raw(encoded),
                     },
                 )

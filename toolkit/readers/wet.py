@@ -91,34 +91,36 @@ def _sound_records(source: Input) -> Iterator[_Record]:
     A record is given when the next one has been found where it should be.
     """
     with source.stream() as stream:
-        tape = _Tape(stream, keep=source.skip)
+        tape = _Tape(stream)
         number = 0
         while True:
             held: _Record | None = None
-            bad: _Bad | None = None
             try:
                 for record in _records(tape, source):
                     if held:
+                        tape.check_end(held)
                         yield held
                         tape.forget(record.offset)
                     held = record
                     number += 1
-            except _Bad as error:
-                bad = error
-            if bad is None:
                 if held:
+                    tape.check_end(held)
                     yield held
                 return
-            if not source.skip:
-                raise DataError(f"record {number + 1}: {bad}", path=source.path) from None
+            except _Bad as error:
+                bad = error
             start = tape.restarted_at if bad.offset is None else bad.offset
-            if held:
-                end = tape.sound_end(held)
-                if bad.offset is not None or end is not None:
+            if held and bad.offset != held.offset:  # what is bad comes behind it, or it is its length that is wrong
+                try:
+                    end = tape.check_end(held)
                     yield held
-                if bad.offset is None:
-                    start = held.offset if end is None else end
-            source.bad("record", str(bad), tape.skip_to_next_record(start), number + 1)
+                    start = end if bad.offset is None else start
+                    number += 1
+                except _Bad as error:
+                    bad, start = error, held.offset
+            if not source.skip:
+                raise DataError(f"record {max(number, 1)}: {bad}", path=source.path) from None
+            source.bad("record", str(bad), tape.skip_to_next_record(start), max(number, 1))
             if tape.ended:
                 return
 
@@ -126,7 +128,6 @@ def _sound_records(source: Input) -> Iterator[_Record]:
 def _records(tape: "_Tape", source: Input) -> Iterator[_Record]:
     from fastwarc.warc import ArchiveIterator
 
-    base = tape.restarted_at
     try:
         for found in ArchiveIterator(tape, parse_http=False):
             headers: dict[str, str] = {}
@@ -136,7 +137,7 @@ def _records(tape: "_Tape", source: Input) -> Iterator[_Record]:
             type_, length, offset = (
                 headers.get("warc-type", ""),
                 headers.get("content-length", ""),
-                base + found.stream_pos,
+                found.stream_pos,
             )
             if not type_ or "\n" in type_ or not length.isdigit():
                 raise _Bad("expected a WARC record with WARC-Type and Content-Length, got one without", offset)
@@ -152,14 +153,13 @@ def _records(tape: "_Tape", source: Input) -> Iterator[_Record]:
 
 
 class _Tape:
-    """The input as fastwarc reads it; can keep what was read since the last good record, to start again there.
+    """The input as fastwarc reads it; keeps what was read since the last good record.
 
     Not an io class: fastwarc 2.0 panics on a stream whose ``seek`` raises; it asks only where it is.
     """
 
-    def __init__(self, stream: Decompressed, *, keep: bool) -> None:
+    def __init__(self, stream: Decompressed) -> None:
         self._stream = stream
-        self._keep = keep
         self._kept = bytearray()
         self._kept_from = 0
         self._replay = b""
@@ -185,8 +185,7 @@ class _Tape:
             return block
         block = self._stream.read(size)
         self._position += len(block)
-        if self._keep:
-            self._kept += block
+        self._kept += block
         return block
 
     def forget(self, offset: int) -> None:
@@ -195,11 +194,20 @@ class _Tape:
             del self._kept[: offset - self._kept_from]
             self._kept_from = offset
 
-    def sound_end(self, record: _Record) -> int | None:
-        """The offset behind a record, if the blank lines that end one are there; else its length was wrong."""
+    def check_end(self, record: _Record) -> int:
+        """The offset behind a record and the two line ends that end it.
+
+        Raises:
+            _Bad: if they are not where the record's length says.
+        """
         head = self._kept.find(b"\r\n\r\n", record.offset - self._kept_from)
         end = head + 4 + len(record.block)
-        return self._kept_from + end + 4 if self._kept[end : end + 4] == b"\r\n\r\n" else None
+        behind = bytes(self._kept[end : end + 4])
+        if behind != b"\r\n\r\n":
+            raise _Bad(
+                f"expected two line ends behind a block of {len(record.block)} bytes, got {behind!r}", record.offset
+            )
+        return self._kept_from + end + 4
 
     def skip_to_next_record(self, bad: int) -> bytes:
         """Goes on at the first line ``WARC/1.`` behind the one at the offset; what is skipped."""
@@ -210,6 +218,6 @@ class _Tape:
                 self.ended = True
                 return bytes(self._kept[start:])
             self._kept += block
-        self.restarted_at = self._kept_from + found + 1
+        self.restarted_at = self._position = self._kept_from + found + 1
         self._replay = bytes(self._kept[found + 1 :])
         return bytes(self._kept[start : found + 1])
