@@ -289,7 +289,7 @@ def test_a_row_that_is_not_a_document_is_an_error(
 
 
 def test_documents_with_a_row_more_or_fewer_are_an_error(project_with_set: tuple[Project, str]) -> None:
-    project, set_name = project_with_set
+    project, _ = project_with_set
     path = project.documents / SHARD
     rows = read_rows(path)
     for edited_rows in (rows[:-1], [*rows, rows[0] | {"id": "new"}], rows[1:], rows[::-1]):

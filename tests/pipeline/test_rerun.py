@@ -11,7 +11,6 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, document, read_rows, strays, tree, write_rows
-from toolkit.mixing import stage
 
 SHARD = "a.jsonl.gz"
 
@@ -470,17 +469,6 @@ def test_omitting_every_shard_does_not_empty_an_old_output(small: Project) -> No
         path.write_bytes(path.read_bytes()[:-9])
     assert small("mix").code == 1
     assert tree(small.out) == before
-
-
-def test_a_shard_whose_intermediate_is_gone_is_not_left_out(small: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lost(output: str, digest: str, shard: str) -> Any:
-        return None if shard == "b.jsonl.gz" else load_stage(output, digest, shard)
-
-    load_stage = stage.load_stage
-    with monkeypatch.context() as patch:
-        patch.setattr(stage, "load_stage", lost)
-        ran = small("mix")
-    assert len(small.output()) == 9 if ran.code == 0 else tree(small.out) == {}
 
 
 def test_run_stops_after_a_failed_stage(small: Project) -> None:

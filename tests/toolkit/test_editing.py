@@ -66,12 +66,12 @@ def reference(text: str, edits: list[Edit]) -> str:
         owner[position] = here[0] if here else None
     result, position = "", 0
     while position < len(text):
-        i = owner[position]
-        if i is None:
+        own = owner[position]
+        if own is None:
             result += text[position]
             position += 1
             continue
-        members = [e for j, e in enumerate(edits) if root(j) == root(i)]
+        members = [e for j, e in enumerate(edits) if root(j) == root(own)]
         end = max(e.end for e in members)
         strict = [e for e in members if "{}" not in e.by] or members
         by = min(strict, key=lambda e: (e.start, edits.index(e))).by
