@@ -242,6 +242,7 @@ def _effects(
             documents=sum(each[i].documents for each in found),
             chars=sum(each[i].chars for each in found),
             reached=sum(each[i].reached for each in found),
+            spans=sum(each[i].spans for each in found),
             only=sum(each[i] for each in only) if only is not None and rule.kind != "annotate" else None,
         )
         for i, rule in enumerate(settings.rules)

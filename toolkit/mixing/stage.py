@@ -180,12 +180,15 @@ class _Encoder:
         if self.rules.edits:
             edited, edits = self.rules.edit(document, *values, document)
             count_edits(self.effects, edits)
-            if edited:
-                document = document.with_text(edited.text)
-                wanted = self._values_after(edited, document, wanted, lines)
-            if not document.text:
+            if edited and not edited.text:
                 self.counts["documents empty after edits"] += 1
                 return None
+            if edited:
+                document = document.with_text(edited.text)
+                after = self._values_after(edited, document, wanted, lines)
+                if after is None:
+                    return None
+                wanted = after
         self.totals.kept += 1
         self.totals.kept_chars += len(document.text)
         annotations = self.rules.annotations(decision)
@@ -210,8 +213,8 @@ class _Encoder:
 
     def _values_after(
         self, edited: Edited, document: Document, values: dict[str, Any], lines: list[bytes]
-    ) -> dict[str, Any]:
-        """The writer's values for the edited document."""
+    ) -> dict[str, Any] | None:
+        """The writer's values for the edited document; None (counted) if it has none that the format can take."""
         after = {}
         for option, binding in self.work.bindings.items():
             if binding.after_edits == "by line":
@@ -222,7 +225,11 @@ class _Encoder:
                     for i, key in needed(binding, self.work.sets)
                 }
                 type_ = self.wanted[option].type
-                after[option] = recomputed(binding, self.work.sets, document, per_line, type_)
+                try:
+                    after[option] = recomputed(binding, self.work.sets, document, per_line, type_)
+                except msgspec.ValidationError:
+                    self.counts[f"documents without {option} after edits"] += 1
+                    return None
         return after
 
     def _merged(self, lines: list[bytes]) -> dict[str, msgspec.Raw]:

@@ -1,0 +1,152 @@
+"""Rules that edit text in a mix: what comes out, and that nothing beside the text is stale."""
+
+from typing import Any
+
+import pytest
+
+from tests.pipeline.conftest import Project, attributes, document, write_rows
+
+SHARD = "a.jsonl.gz"
+
+EN, FR = {"label": "en", "prob": 0.9}, {"label": "fr", "prob": 0.95}
+LINES = ["one english line", "une ligne", "another english line", ""]
+
+
+@pytest.fixture
+def labelled(project: Project) -> Project:
+    """An OSCAR file of two documents, ingested, its vote redone, cut to the lines of the document's language."""
+    lines = [
+        {
+            "content": "\n".join(LINES),
+            "warc_headers": {"warc-record-id": "1"},
+            "metadata": {"identification": EN, "annotation": None, "sentence_identifications": [EN, FR, EN, None]},
+        },
+        {
+            "content": "une ligne\r\nen français",
+            "warc_headers": {"warc-record-id": "2"},
+            "metadata": {"identification": FR, "annotation": None, "sentence_identifications": [FR, FR]},
+        },
+    ]
+    path = write_rows(project.root / "in.jsonl", lines)
+    project.config |= {
+        "ingest": [{"format": "oscar", "from": [str(path)], "source": "o"}],
+        "tag": {"language-0": {"tagger": "language", "lines": "oscar-0"}, "shape-0": "line_shape"},
+        "mix": {
+            "attributes": ["oscar-0", "language-0"],
+            "rules": [
+                {"drop": "language.label is None"},
+                {"cut": "lines", "when": "line_language is None or line_language.label != language.label"},
+            ],
+            "output": {"format": "oscar", "path": str(project.out)},
+        },
+    }
+    return project
+
+
+def test_lines_are_cut_with_their_identifications_and_the_vote_is_taken_anew(labelled: Project) -> None:
+    labelled.ok("run")
+    found = {row["warc_headers"]["warc-record-id"]: row for row in labelled.output()}
+    assert found["1"]["content"] == "one english line\nanother english line"
+    assert found["1"]["metadata"] == {
+        "identification": {"label": "en", "prob": 0.90000004},  # summed in float32
+        "annotation": None,
+        "sentence_identifications": [EN, EN],
+    }
+    assert found["2"]["content"] == "une ligne\nen français"
+    labelled.ok("validate")
+
+
+def test_a_dry_run_counts_the_lines_that_would_be_cut(labelled: Project) -> None:
+    labelled.ok("ingest")
+    labelled.ok("tag")
+    effects = labelled.ok("mix", "--dry-run", "--json").json["rules"]
+    assert [(effect["documents"], effect["spans"]) for effect in effects] == [(0, 0), (1, 2)]
+    effects = labelled.ok("mix", "--json").json["rules"]
+    assert [(effect["documents"], effect["spans"]) for effect in effects] == [(0, 0), (1, 2)]
+
+
+def test_what_would_be_stale_is_refused(labelled: Project) -> None:
+    labelled.config["mix"]["output"]["identification"] = "oscar.identification"
+    ran = labelled("run")
+    assert ran.code == 2
+    assert "cannot be computed anew" in ran.err
+    del labelled.config["mix"]["output"]["identification"]
+    labelled.config["mix"]["output"] |= {"format": "dolma", "attributes": True}
+    ran = labelled("run")
+    assert ran.code == 2
+    assert "attributes: false" in ran.err
+
+
+def test_a_value_for_each_line_is_asked_for(labelled: Project) -> None:
+    labelled.config["mix"]["rules"][1]["when"] = "line_shape.lines > 2"
+    labelled.config["mix"]["attributes"].append("shape-0")
+    labelled.ok("run")
+    assert [row["warc_headers"]["warc-record-id"] for row in labelled.output()] == ["2"]
+    labelled.config["mix"]["rules"][1]["when"] = "line.chars < 12"
+    labelled.ok("mix")
+    assert [row["content"] for row in labelled.output()] == ["one english line\nanother english line"]
+
+
+def spans(
+    project: Project, values: dict[str, Any], rules: list[dict[str, Any]], text: str = "mail a@b.c or d@e.f ü"
+) -> Any:
+    write_rows(project.documents / SHARD, [document("1", text, extra={"kept": [1]})])
+    write_rows(project.attributes / "pii" / SHARD, [attributes("1", values)])
+    project.config["mix"] = {
+        "attributes": ["pii"],
+        "rules": rules,
+        "output": {"format": "dolma", "path": str(project.out)},
+    }
+    return project("mix")
+
+
+EMAILS = {"emails": [[5, 10, 1.0], [14, 19, 0.4]], "flag": True}
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ({"replace": "emails", "by": "|||EMAIL|||"}, "mail |||EMAIL||| or |||EMAIL||| ü"),
+        ({"replace": "emails", "by": "<{tag}:{}>", "name": "pii"}, "mail <pii:a@b.c> or <pii:d@e.f> ü"),
+        ({"replace": "emails", "by": "X", "min_score": 0.5}, "mail X or d@e.f ü"),
+        ({"replace": "emails", "by": "X", "max_score": 1.0}, "mail a@b.c or X ü"),
+        ({"cut": "[s for s in emails if s.score < 0.5]"}, "mail a@b.c or  ü"),
+        ({"cut": "emails", "when": "not flag"}, "mail a@b.c or d@e.f ü"),
+    ],
+)
+def test_spans_are_replaced_or_cut(project: Project, rule: dict[str, Any], text: str) -> None:
+    ran = spans(project, EMAILS, [rule])
+    assert ran.code == 0, ran.err
+    (found,) = project.output()
+    assert found == document("1", text, extra={"kept": [1]})
+
+
+def test_a_span_out_of_range_names_the_document(project: Project) -> None:
+    ran = spans(project, {"emails": [[5, 100, 1.0]]}, [{"cut": "emails"}])
+    assert ran.code == 1
+    assert f"{SHARD}:1: rule 'emails'" in ran.err
+    assert "got [5, 100] (document '1')" in ran.err
+    assert project.output() == []
+
+
+def test_a_document_that_edits_leave_empty_is_counted(project: Project) -> None:
+    ran = spans(project, {"all": [[0, 3, 1.0]]}, [{"cut": "all"}], text="abc")
+    assert ran.code == 0
+    assert "documents empty after edits: 1" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ({"replace": "flag", "by": ""}, "expected spans"),
+        ({"replace": "emails"}, "expected `by: TEXT`"),
+        ({"replace": "emails", "by": "a\nb"}, "without line ends"),
+        ({"cut": "lines"}, "with `when: EXPRESSION`"),
+        ({"cut": "emails", "min_score": "x"}, "expected a number"),
+        ({"cut": "emails", "by": "x"}, "unknown option 'by'"),
+    ],
+)
+def test_edits_that_cannot_be_are_refused(project: Project, rule: dict[str, Any], message: str) -> None:
+    ran = spans(project, EMAILS, [rule])
+    assert ran.code == 2
+    assert message in ran.err
