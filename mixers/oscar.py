@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from toolkit import DataError, Document, Mixed, Prediction, Wanted, Writer, check_label
+from toolkit import DataError, Document, Mixed, Prediction, Wanted, Writer, check_label, explain_bad_row
 
 
 class _Metadata(msgspec.Struct):
@@ -86,7 +86,7 @@ class Oscar(Writer):
         try:
             found = _HEADERS.decode(document.raw_metadata)
         except msgspec.DecodeError as error:
-            raise DataError(f"expected texts in metadata.warc_headers, got: {explain(error)}") from None
+            raise DataError(f"metadata.warc_headers: {explain_bad_row(document.raw_metadata, error)}") from None
         headers = found.warc_headers if found else None
         if headers is None:
             headers = self._mapped(document)
@@ -109,7 +109,7 @@ class Oscar(Writer):
         try:
             found = _CHECKED.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            return explain(error)
+            return explain_bad_row(line, error)
         label = found.metadata.identification.label
         if label != label.lower() or not label:
             return f"expected a lower-case label, got {label!r} - at $.metadata.identification.label"
@@ -123,9 +123,3 @@ class Oscar(Writer):
         if got != expected and not (found.content == "" and got == 0):
             return f"expected one sentence identification for each of {expected} lines, got {got}"
         return None
-
-
-def explain(error: Exception) -> str:
-    """A decoder's error in the words of other messages."""
-    text = str(error)
-    return (text[0].lower() + text[1:]).replace("`", "")

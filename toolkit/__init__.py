@@ -3,7 +3,7 @@
 What plugins import is here; the command line is `toolkit.cli`.
 """
 
-from toolkit.documents import Document, Prediction, Span, split_lines
+from toolkit.documents import Document, Prediction, Span, explain_bad_row, split_lines
 from toolkit.errors import AlignmentError, ConfigError, DataError, MissingExtra, ToolkitError
 from toolkit.fasttext_model import load_fasttext
 from toolkit.models import Model
@@ -30,6 +30,7 @@ __all__ = [
     "Wanted",
     "Writer",
     "check_label",
+    "explain_bad_row",
     "load_fasttext",
     "shortest_float32",
     "split_lines",

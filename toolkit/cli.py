@@ -63,7 +63,9 @@ def _positive(text: str) -> int:
 def _add_work(command: argparse.ArgumentParser) -> None:
     command.add_argument("-c", "--config", required=True, metavar="FILE", help="configuration (YAML)")
     command.add_argument("arguments", nargs="*", metavar="KEY=VALUE", help="settings that override the file's")
-    command.add_argument("--dry-run", action="store_true", help="print the settings and the plan, write nothing")
+    command.add_argument(
+        "--dry-run", action="store_true", help="print the settings and the plan, or what rules would do; write no data"
+    )
     command.add_argument("--overwrite", action="store_true", help="replace what was made with other settings")
 
 

@@ -166,9 +166,9 @@ class Rows(Iterator[tuple[T, bytes]]):
             raise DataError(explain_bad_row(line, error), path=self.path, line=self.number, id=_id_of(line)) from None
 
 
-def explain_bad_row(line: bytes, error: Exception) -> str:
-    """What is wrong with a row, in the form ``expected …, got …``."""
-    if not line.strip():
+def explain_bad_row(line: bytes | msgspec.Raw, error: Exception) -> str:
+    """What is wrong with a row that could not be decoded, in the form ``expected …, got …``."""
+    if not bytes(line).strip():
         return "expected a JSON object, got a blank line"
     text = str(error)
     if text.startswith("Object missing required field"):

@@ -20,7 +20,7 @@ from toolkit import config, records, rowindex, schema
 from toolkit.config import ConfigStruct, Description, Source
 from toolkit.documents import DocumentRow, split_lines
 from toolkit.errors import ConfigError, DataError, did_you_mean
-from toolkit.paths import Dataset, Stat, exists, expand, join, remove, stat, strip_suffix
+from toolkit.paths import Dataset, Stat, exists, expand, join, list_files, remove, stat, strip_suffix
 from toolkit.reader import READERS, Draft, Input, Reader, Rejects
 from toolkit.streams import READ, RowOutput, Size, open_stored, write_file
 
@@ -228,6 +228,15 @@ def prepare(entries: Iterable[Entry], dataset: Dataset, *, overwrite: bool) -> N
 
 def _set_settings(entry: Entry) -> dict[str, Any]:
     return {"format": entry.settings().format, "version": "1"}
+
+
+def inputs_gone(works: Iterable[Work], dataset: Dataset) -> list[str]:
+    """Inputs that were ingested before and are not among these."""
+    known = {record_path(work) for work in works}
+    folder = join(dataset.bookkeeping, "ingest")
+    paths = [join(folder, path) for path in list_files(folder, hidden=True) if path.endswith(".json")]
+    found = [records.load(path, InputRecord) for path in paths if path not in known]
+    return sorted(record.input for record in found if record)
 
 
 def check_settings(works: Iterable[Work]) -> None:

@@ -101,25 +101,47 @@ def list_files(root: str, *, hidden: bool = False) -> Iterator[str]:
     return iter(sorted(found))
 
 
+def temporary_owner() -> str:
+    """What marks the temporary files of this process: machine, process id, and when it began (ids are used again)."""
+    return f"{_machine()}.{os.getpid()}-{_began(os.getpid()) or 0}"
+
+
 def remove_stale_temporaries(root: str) -> int:
     """Deletes temporary files left below the root by processes of this machine that are gone; how many."""
     count = 0
     for relative in list_files(root, hidden=True):
-        owner = re.match(r"^\..+\.([^.]+)\.(\d+)\.\d+\.tmp$", PurePosixPath(relative).name)
-        if owner and owner[1] == os.uname().nodename.replace(".", "-") and not _alive(int(owner[2])):
+        owner = re.match(r"^\..+\.([^.]+)\.(\d+)-(\d+)\.\d+\.tmp$", PurePosixPath(relative).name)
+        if owner and owner[1] == _machine() and not _is_running(int(owner[2]), int(owner[3])):
             remove(join(root, relative))
             count += 1
     return count
 
 
-def _alive(pid: int) -> bool:
+def _machine() -> str:
+    return os.uname().nodename.replace(".", "-")
+
+
+def _is_running(pid: int, began: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    return True
+    now = _began(pid)
+    return now is None or now == began
+
+
+def _began(pid: int) -> int | None:
+    """When a process began, in the kernel's ticks; 0 for one that has ended, None where that cannot be known."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:
+            state, *rest = stream.read().rpartition(")")[2].split()
+    except FileNotFoundError:
+        return 0 if os.path.isdir("/proc/self") else None
+    except OSError:
+        return None
+    return 0 if state in "ZX" else int(rest[18])
 
 
 # --- globs ------------------------------------------------------------------------------------------------------------

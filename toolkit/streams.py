@@ -22,7 +22,7 @@ from typing import IO, Any, Self, cast
 import xxhash
 
 from toolkit.errors import DataError, MissingExtra
-from toolkit.paths import Stat, stat
+from toolkit.paths import Stat, stat, temporary_owner
 
 BLOCK = 1 << 20
 """Uncompressed bytes after which a gzip member ends: small enough to jump into, large enough to compress well."""
@@ -300,11 +300,11 @@ _attempts_lock = threading.Lock()
 
 
 def temporary_name(path: str) -> str:
-    """A hidden name beside the path, unique to this attempt: ``.<name>.<host>.<pid>.<n>.tmp``."""
+    """A hidden name beside the path, unique to this attempt: ``.<name>.<machine>.<process>.<n>.tmp``."""
     folder, _, name = path.rpartition("/")
     with _attempts_lock:
         n = next(_attempts)
-    unique = f".{name}.{os.uname().nodename.replace('.', '-')}.{os.getpid()}.{n}.tmp"
+    unique = f".{name}.{temporary_owner()}.{n}.tmp"
     return f"{folder}/{unique}" if folder or path.startswith("/") else unique
 
 

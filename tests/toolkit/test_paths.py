@@ -189,7 +189,7 @@ def test_sets_are_the_visible_folders_of_the_attributes(tmp_path: Path) -> None:
 
 def test_only_temporaries_of_dead_processes_of_this_machine_are_deleted(tmp_path: Path) -> None:
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
-    stale = temporary_name("x/.toolkit/a.jsonl.gz").replace(f".{os.getpid()}.", f".{int(dead.stdout)}.")
+    stale = temporary_name("x/.toolkit/a.jsonl.gz").replace(f".{os.getpid()}-", f".{int(dead.stdout)}-")
     other_machine = stale.replace(os.uname().nodename.replace(".", "-"), "elsewhere")
     kept = [temporary_name("x/a.jsonl.gz"), other_machine, "x/.mine.tmp", "x/a.jsonl.gz", "x/.a.b.c.d.tmp"]
     make(tmp_path, stale, *kept)

@@ -31,6 +31,9 @@ def run(context: Context) -> Outcome:
     skipped = sum(each.skipped for each in done)
     rows = [["ingest", ""], *([name, f"{count:,}"] for name, count in sorted(counts.items()))]
     text = f"{len(done)} inputs ({skipped} were done before), {len(failed)} failed -> {dataset.documents}\n"
+    gone = [] if options.limit else ingesting.inputs_gone(works, dataset)
+    if gone:
+        text += f"{len(gone)} inputs of earlier runs are not among these; their documents stay: {gone[0]}, …\n"
     return Outcome(
         text=text + table(rows, right=[1]),
         data={
@@ -38,6 +41,7 @@ def run(context: Context) -> Outcome:
             "inputs": len(works),
             "skipped": skipped,
             "failed": failed,
+            "gone": gone,
             "counts": dict(sorted(counts.items())),
         },
         failures=failed,

@@ -71,6 +71,18 @@ def run(context: Context) -> Outcome:
     ]
     if options.dry_run:
         return _dry_run(context, settings, works)
+    with publish.locked(output):
+        return _mix(context, settings, sets, works, unreadable)
+
+
+def _mix(
+    context: Context,
+    settings: MixSettings,
+    sets: list[JoinedSet],
+    works: list[join.Work],
+    unreadable: dict[str, str],
+) -> Outcome:
+    dataset, output = context.dataset, settings.output.path
     context.sweep(output, dataset.bookkeeping)
     publish.finish_interrupted(output)
     manifest = _published(works) if works and not unreadable else None

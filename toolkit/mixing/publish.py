@@ -4,7 +4,10 @@
 what is to be done; a run that finds one finishes it first.
 """
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -158,6 +161,35 @@ def _finish(output: str, journal: _Journal) -> None:
         remove_empty_folders(os.path.dirname(join(output, path)), output)
     clear_work(output)
     remove(journal_path(output))
+
+
+@contextmanager
+def locked(output: str) -> Iterator[None]:
+    """While a run works on an output, no other does; the lock goes with the process, however that ends.
+
+    Raises:
+        ConfigError: if another run works on it.
+    """
+    path = join(work_folder(output), "lock")
+    os.makedirs(work_folder(output), exist_ok=True)
+    while True:
+        stream = open(path, "ab")  # noqa: SIM115  # closed below
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            stream.close()
+            raise ConfigError(f"{output}: expected no other run on this output, another one is working on it") from None
+        found = stat(path)
+        if found and os.fstat(stream.fileno()).st_ino == os.stat(path).st_ino:
+            break
+        stream.close()  # it was deleted by a run that has just ended
+    try:
+        yield
+    finally:
+        try:
+            remove(path)
+        finally:
+            stream.close()
 
 
 def clear_work(output: str) -> None:
