@@ -47,6 +47,10 @@ def parser() -> argparse.ArgumentParser:
             _add_look(command, name)
         else:
             _add_work(command)
+        if name == "mix":
+            command.add_argument(
+                "--explain", metavar="ID|N", help="why the rules keep or drop this document, or N documents a rule"
+            )
         command.add_argument("--limit", type=_positive, metavar="N", help="only the first N shards (or inputs)")
         command.add_argument("--json", action="store_true", help="results as JSON on standard output")
         command.add_argument("--quiet", action="store_true", help="no progress on standard error")

@@ -106,6 +106,34 @@ def compile_function(code: str, arguments: tuple[str, ...]) -> Callable[..., Any
     return eval(compile(tree, "<rule>", "eval"), {"__builtins__": _BUILTINS})  # type: ignore[no-any-return]  # noqa: S307
 
 
+def paths_in(text: str, names: Mapping[str, Name]) -> list[str]:
+    """The attributes, with their fields, that an expression mentions: ``language.prob``; each once, in order."""
+    found: dict[str, None] = {}
+
+    class Visitor(ast.NodeVisitor):
+        def visit_Attribute(self, node: ast.Attribute) -> None:
+            base = node.value
+            while isinstance(base, ast.Attribute):
+                base = base.value
+            if isinstance(base, ast.Name) and base.id in names:
+                found[ast.unparse(node)] = None
+            else:
+                self.generic_visit(node)
+
+        def visit_Name(self, node: ast.Name) -> None:
+            if node.id in names:
+                found[node.id] = None
+
+    Visitor().visit(ast.parse(text.strip(), mode="eval"))
+    return list(found)
+
+
+def everything_known(path: str) -> Facts:
+    """All parts of a path, as known not to be null: for looking at values whatever they are."""
+    parts = path.split(".")
+    return frozenset(".".join(parts[:i]) for i in range(1, len(parts)))
+
+
 def _get(values: Any, key: str, default: Any) -> Any:
     found = values.get(key) if isinstance(values, dict) else None
     if isinstance(values, msgspec.Struct):

@@ -7,6 +7,7 @@
       - {replace: emails, by: "|||EMAIL|||", min_score: 0.5}  # spans; {} is the original text, {tag} the rule's name
       - {cut: repeated}                                       # spans go
       - {cut: lines, when: line_language is None}             # lines go; here a list stands for its line's element
+      - {sample: 0.1, when: language.label == "en"}           # a tenth stays, the same on every machine
       - include: shared.yaml                                  # a list of rules, or a configuration with mix.rules
 
 Rules are evaluated in order, on the document's original values. Edits are applied together, after all decisions.
@@ -18,20 +19,32 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
+import xxhash
 
 from toolkit import config, editing
 from toolkit.config import ConfigStruct, Source
 from toolkit.documents import Document, Span
 from toolkit.editing import Edit, Edited
 from toolkit.errors import ConfigError, DataError, did_you_mean
-from toolkit.expressions import Expression, ExpressionError, Facts, Name, check, check_condition, compile_function
+from toolkit.expressions import (
+    Expression,
+    ExpressionError,
+    Facts,
+    Name,
+    check,
+    check_condition,
+    compile_function,
+    everything_known,
+    paths_in,
+)
 from toolkit.schema import ANY, INT, SPANS, Type
 
-Kind = Literal["drop", "keep", "annotate", "replace", "cut", "cut lines"]
+Kind = Literal["drop", "keep", "sample", "annotate", "replace", "cut", "cut lines"]
 
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "drop": ("name",),
     "keep": ("name",),
+    "sample": ("when", "seed", "name"),
     "annotate": ("name", "when"),
     "replace": ("by", "min_score", "max_score", "when", "name"),
     "cut": ("min_score", "max_score", "when", "name"),
@@ -51,7 +64,9 @@ class Rule(ConfigStruct):
         expression: when it does it; of an edit the spans, or the condition for lines.
         annotation: what an `annotate` rule adds to the document's annotations.
         by: what `replace` puts in the place of spans.
-        when: condition on documents, of edits of spans.
+        when: condition on documents, of edits of spans and of samples.
+        share: of the documents that a sample leaves.
+        seed: of a sample.
         min_score, max_score: of spans that are edited, the first included, the second not.
         place: file and line, for messages.
     """
@@ -62,6 +77,8 @@ class Rule(ConfigStruct):
     annotation: str = ""
     by: str = ""
     when: str = ""
+    share: float | None = None
+    seed: str = ""
     min_score: float | None = None
     max_score: float | None = None
     place: str = ""
@@ -114,7 +131,8 @@ def _read(source: Source, base: str, included: tuple[str, ...]) -> list[Rule]:
             if key not in (kind, *_OPTIONS[kind]):
                 hint = did_you_mean(key, _OPTIONS[kind]) or f"; known: {', '.join(_OPTIONS[kind]) or 'none'}"
                 raise place.error((key,), f"unknown option {key!r} of the rule {kind!r}{hint}")
-            number = key in ("min_score", "max_score")
+            number = key in ("min_score", "max_score", "sample")
+            option = str(option) if key == "seed" and isinstance(option, int) else option
             if not isinstance(option, int | float if number else str) or isinstance(option, bool):
                 wanted = "a number" if number else "a text; put an expression that YAML reads otherwise between quotes"
                 raise place.error((key,), f"expected {wanted}, got {option!r}")
@@ -136,9 +154,23 @@ def _rule(kind: str, value: dict[str, Any], place: Source) -> Rule:
         return Rule(kind="cut lines", name=name, expression=value["when"], place=where)
     if kind in ("replace", "cut"):
         return _span_rule("replace" if kind == "replace" else "cut", value, place)
+    if kind == "sample":
+        return _sample(value, place)
     negated = f"not ({value[kind]})" if kind == "keep" else value[kind]
     return Rule(
         kind="keep" if kind == "keep" else "drop", name=value.get("name", negated), expression=value[kind], place=where
+    )
+
+
+def _sample(value: dict[str, Any], place: Source) -> Rule:
+    share = value["sample"]
+    if not 0 <= share <= 1:
+        raise place.error(("sample",), f"expected a share between 0 and 1, got {share!r}")
+    when = value.get("when", "")
+    name = value.get("name", f"sample {share}" + (f" of {when}" if when else ""))
+    seed = str(value.get("seed", ""))
+    return Rule(
+        kind="sample", name=name, expression="", when=when, share=float(share), seed=seed, place=place.place(())
     )
 
 
@@ -231,6 +263,9 @@ class RuleSet:
                 self._edits_spans(i, rule)
 
     def _decides(self, i: int, rule: Rule) -> None:
+        if rule.kind == "sample":
+            self._samples(i, rule)
+            return
         found = self._checked(rule, check_condition, rule.expression)
         if rule.kind == "drop":
             self.known = found.if_false
@@ -238,6 +273,19 @@ class RuleSet:
             self.known = found.if_true
         code = f"not {found.code}" if rule.kind == "keep" else found.code
         self._functions[i] = compile_function(code, self._arguments)
+
+    def _samples(self, i: int, rule: Rule) -> None:
+        code = self._checked(rule, check_condition, rule.when).code if rule.when else "True"
+        condition = compile_function(code, self._arguments)
+        limit = (rule.share or 0.0) * 2**64
+
+        def falls_out(*values: Any) -> bool:
+            document = values[-1]
+            if document.source is None:
+                raise ValueError("expected rows with a source, which a sample is drawn by")
+            return bool(condition(*values)) and sample_hash(rule.seed, document.source, document.id) >= limit
+
+        self._functions[i] = falls_out
 
     def _edits_spans(self, i: int, rule: Rule) -> None:
         if rule.when:
@@ -301,7 +349,7 @@ class RuleSet:
         not.
         """
         for i in range((decision.dropped or 0) + 1, len(self.rules)):
-            if self.rules[i].kind in ("drop", "keep"):
+            if self.rules[i].kind in ("drop", "keep", "sample"):
                 try:
                     if self._holds(i, values):
                         return False
@@ -312,6 +360,29 @@ class RuleSet:
     def annotations(self, decision: Decision) -> list[str]:
         """What the `annotate` rules add, each once, in their order."""
         return list(dict.fromkeys(self.rules[i].annotation for i in decision.annotated))
+
+    def watched(self, i: int, *values: Any) -> dict[str, Any]:
+        """The values that a rule sees in a document, by the text of the expression that has them."""
+        rule = self.rules[i]
+        found: dict[str, Any] = {}
+        for text in (rule.expression, rule.when):
+            for path in paths_in(text, self._names) if text else ():
+                try:
+                    code = check(path, self._names, everything_known(path)).code
+                    found[path] = compile_function(code, self._arguments)(*values)
+                except (ExpressionError, KeyError, IndexError, AttributeError, TypeError):
+                    continue
+        return found
+
+    def verdict(self, i: int, *values: Any) -> str:
+        """What a rule says of a document that has come to it."""
+        rule = self.rules[i]
+        if rule.kind == "cut lines" or (rule.edits and rule.when and not self._holds(i, values)):
+            return "edits lines, where it holds" if rule.kind == "cut lines" else "edits nothing"
+        if rule.edits:
+            return f"edits {len(self.spans(i, *values))} spans"
+        verb = "annotate" if rule.kind == "annotate" else "drop"
+        return f"{verb}s it" if self._holds(i, values) else f"does not {verb} it"
 
     def spans(self, i: int, *values: Any) -> list[Span]:
         """The spans of a document that a rule edits."""
@@ -402,6 +473,11 @@ class _UnknownLine:
 
 
 _UNKNOWN_LINE = _UnknownLine()
+
+
+def sample_hash(seed: str, source: str, id: str) -> int:
+    """xxh3-64 of seed, source and id, joined by NUL bytes; a document stays in a sample of p below p x 2^64."""
+    return xxhash.xxh3_64_intdigest(f"{seed}\0{source}\0{id}".encode())
 
 
 def is_per_line(type_: Type) -> bool:

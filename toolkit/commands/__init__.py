@@ -32,6 +32,7 @@ class Options:
         first: at most so many rows of a file.
         count: how many documents to show.
         id: of the document to show.
+        explain: id of the document to explain, or how many for each rule.
     """
 
     config: str | None = None
@@ -46,6 +47,7 @@ class Options:
     first: int | None = None
     count: int = 3
     id: str | None = None
+    explain: str | None = None
 
 
 @dataclass

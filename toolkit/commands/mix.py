@@ -11,7 +11,7 @@ from toolkit import __version__, records, rowindex
 from toolkit.commands import Context, Outcome, failures, shard_tasks, show_plan, table
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.executors import Task
-from toolkit.mixing import assemble, binding, effects, join, plan, preview, publish, stage
+from toolkit.mixing import assemble, binding, effects, explain, join, plan, preview, publish, stage
 from toolkit.mixing import settings as mix_settings
 from toolkit.mixing.effects import RuleCount, RuleEffect, Totals, share
 from toolkit.mixing.publish import LabelTotals, Manifest
@@ -69,6 +69,8 @@ def run(context: Context) -> Outcome:
         for shard in shards
         if shard not in unreadable
     ]
+    if options.explain is not None:
+        return _explain(context, works, options.explain)
     if options.dry_run:
         return _dry_run(context, settings, works)
     with publish.locked(output):
@@ -274,6 +276,27 @@ def _dry_run(context: Context, settings: MixSettings, works: list[join.Work]) ->
     return Outcome(
         text=text + table(effects.report(totals, shown), right=range(2, 8)),
         data={"totals": msgspec.to_builtins(totals), "rules": msgspec.to_builtins(shown), "failed": failed},
+        failures=failed,
+        exit_code=1 if failed else 0,
+    )
+
+
+def _explain(context: Context, works: list[join.Work], wanted: str) -> Outcome:
+    """The document of an id, or (a number) so many samples for each rule."""
+    samples = int(wanted) if wanted.isdecimal() else 0
+    targets = [explain.Target(work, None if samples else wanted, samples) for work in works]
+    tasks = [Task(work.shard, target) for work, target in zip(works, targets, strict=True)]
+    results = context.run("explain", explain.explain_shard, tasks)
+    failed = failures(results)
+    found = [each for result in results for each in result.value or []]
+    if samples:
+        rules = works[0].settings.rules if works else []
+        found = [each for i in range(len(rules)) for each in [f for f in found if f.deciding == i][:samples]]
+    elif not found and not failed:
+        raise ConfigError(f"expected a document with the id {wanted!r}, got none in {len(works)} shards")
+    return Outcome(
+        text="\n\n".join(explain.show(each) for each in found),
+        data={"documents": msgspec.to_builtins(found), "failed": failed},
         failures=failed,
         exit_code=1 if failed else 0,
     )

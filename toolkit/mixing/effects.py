@@ -86,7 +86,7 @@ def report(totals: Totals, effects: list[RuleEffect]) -> list[list[str]]:
     return rows
 
 
-VERBS = {"drop": "drops", "keep": "drops", "annotate": "annotates"}
+VERBS = {"drop": "drops", "keep": "drops", "sample": "drops", "annotate": "annotates"}
 
 
 def share(part: int, whole: int) -> str:

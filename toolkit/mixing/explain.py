@@ -1,0 +1,118 @@
+"""Why a mix keeps or drops a document: its values, and each rule in turn."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import msgspec
+
+from toolkit.config import ConfigStruct
+from toolkit.documents import Document
+from toolkit.mixing.join import Work, inputs_of, joint_rows
+from toolkit.mixing.settings import compile_rules
+from toolkit.rules import RuleSet
+
+Report = Callable[[int, int], None]
+
+VALUE_CHARS = 200
+
+
+class Target(ConfigStruct):
+    """What to explain in a shard: the documents with an id, or so many that each rule drops, edits or annotates."""
+
+    work: Work
+    id: str | None = None
+    samples: int = 0
+
+
+class RuleStep(ConfigStruct):
+    """A rule as it meets a document.
+
+    Attributes:
+        rule: its name.
+        verdict: in words.
+        values: what it sees, as JSON texts.
+    """
+
+    rule: str
+    verdict: str
+    values: dict[str, str]
+
+
+class Explanation(ConfigStruct):
+    """One document.
+
+    Attributes:
+        place: ``shard:row``.
+        dropped: name of the rule that drops it, None if it stays.
+        deciding: index of the rule that it is a sample for.
+    """
+
+    place: str
+    id: str
+    source: str
+    chars: int
+    dropped: str | None
+    deciding: int
+    steps: list[RuleStep]
+
+
+def explain_shard(target: Target, report: Report) -> list[Explanation]:
+    """The explanations that a shard has to give.
+
+    Raises:
+        DataError: as a mix of it would.
+    """
+    work = target.work
+    inputs_of(work)
+    rules = compile_rules(work.settings, work.sets)
+    found: list[Explanation] = []
+    left = [target.samples] * len(rules.rules)
+    with ExitStack() as stack:
+        for document, number, _, values in joint_rows(work, stack):
+            report(1, 0)
+            if target.id is not None:
+                if document.id == target.id:
+                    found.append(_explain(work, rules, document, number, [*values, document], -1))
+                continue
+            decision = rules.decide(*values, document)
+            for i in decision.annotated if decision.dropped is None else [decision.dropped]:
+                if left[i]:
+                    left[i] -= 1
+                    found.append(_explain(work, rules, document, number, [*values, document], i))
+            if not any(left):
+                break
+    return found
+
+
+def _explain(
+    work: Work, rules: RuleSet, document: Document, number: int, values: list[Any], deciding: int
+) -> Explanation:
+    decision = rules.decide(*values)
+    steps = []
+    for i, rule in enumerate(rules.rules):
+        reached = decision.dropped is None or i <= decision.dropped
+        verdict = rules.verdict(i, *values) if reached else "is not reached"
+        steps.append(RuleStep(rule.name, verdict, {k: _short(v) for k, v in rules.watched(i, *values).items()}))
+    dropped = None if decision.dropped is None else rules.rules[decision.dropped].name
+    place = f"{work.dataset.shard_path(work.shard)}:{number}"
+    return Explanation(place, document.id, document.source, len(document.text), dropped, deciding, steps)
+
+
+def _short(value: Any) -> str:
+    text = msgspec.json.encode(value).decode() if not isinstance(value, Document) else "…"
+    return text if len(text) <= VALUE_CHARS else text[:VALUE_CHARS] + "…"
+
+
+def show(explanation: Explanation) -> str:
+    """An explanation for people."""
+    fate = "stays" if explanation.dropped is None else f"dropped by {explanation.dropped!r}"
+    lines = [
+        explanation.place,
+        f"  id {explanation.id}, source {explanation.source}, {explanation.chars:,} characters: {fate}",
+    ]
+    width = max((len(step.rule) for step in explanation.steps), default=0)
+    for step in explanation.steps:
+        values = ", ".join(f"{name} = {value}" for name, value in step.values.items())
+        lines.append(f"    {step.rule.ljust(width)}  {step.verdict}" + (f"  ({values})" if values else ""))
+    return "\n".join(lines)
