@@ -1,10 +1,14 @@
 """Samples, and why documents are kept or dropped."""
 
+from collections import Counter
+from operator import itemgetter
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from tests.pipeline.conftest import Project, attributes, document, write_rows
+from tests.pipeline.conftest import Project, attributes, document, read_rows, write_rows
 from toolkit.rules import sample_hash
 
 SHARD = "a.jsonl.gz"
@@ -76,3 +80,62 @@ def test_an_unknown_document_cannot_be_explained(numbered: Project) -> None:
     ran = numbered("mix", "--explain", "nobody")
     assert ran.code == 2
     assert "expected a document with the id 'nobody'" in ran.err
+
+
+CONDITIONS = ["n is None", "n is not None and n % 3 == 0", "n is not None and n > 40", 'label.best == "en"', "1 > 2"]
+RULES = st.one_of(
+    st.builds(lambda c: {"drop": c}, st.sampled_from(CONDITIONS)),
+    st.builds(lambda c: {"keep": c}, st.sampled_from(CONDITIONS)),
+    st.builds(lambda share, seed: {"sample": share, "seed": seed}, st.sampled_from([0.2, 0.9]), st.integers(0, 3)),
+    st.builds(lambda c: {"annotate": "a", "when": c}, st.sampled_from(CONDITIONS)),
+)
+
+
+@given(st.lists(RULES, max_size=4), st.sampled_from([300, 3000, 10**9]))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_output_and_rejected_are_the_input_nothing_else_and_nothing_twice(
+    numbered: Project, rules: list[dict[str, Any]], part_size: int
+) -> None:
+    rows = [document(str(i), f"text {i}") for i in range(60)]
+    write_rows(numbered.documents / SHARD, rows)
+    values = ({"n": None if i % 4 == 3 else i, "label": {"best": "en" if i % 2 else "de"}} for i in range(60))
+    write_rows(numbered.attributes / "exp" / SHARD, (attributes(str(i), v) for i, v in enumerate(values)))
+    rejected = numbered.root / "rejected"
+    numbered.config["mix"] = {
+        "attributes": ["exp"],
+        "rules": [rule | {"name": str(i)} for i, rule in enumerate(rules)],
+        "rejected": str(rejected),
+        "output": {"format": "dolma", "path": str(numbered.out), "part_size": part_size},
+    }
+    result = numbered.ok("mix", "--json").json
+    output = numbered.output()
+    dropped = [row for path in sorted(rejected.rglob("*.jsonl.gz")) for row in read_rows(path)]
+    by_rule = Counter(row["rejected"]["rule"] for row in dropped)
+    effects = {each["name"]: each["documents"] for each in result["rules"] if each["kind"] != "annotate"}
+    assert by_rule == {name: n for name, n in effects.items() if n}
+    found = [{k: v for k, v in row.items() if k not in ("rejected", "metadata")} for row in output + dropped]
+    key = itemgetter("id")
+    assert sorted(found, key=key) == sorted(({k: v for k, v in r.items() if k != "metadata"} for r in rows), key=key)
+    assert result["totals"]["kept"] == len(output)
+
+
+def test_a_folder_for_rejected_documents_that_has_other_files_is_refused(numbered: Project) -> None:
+    rejected = numbered.root / "rejected"
+    write_rows(rejected / "documents" / "mine.jsonl.gz", [document("x", "t")])
+    numbered.config["mix"] |= {"rejected": str(rejected), "rules": [{"drop": "n is None"}]}
+    ran = numbered("mix")
+    assert ran.code == 2
+    assert "mine.jsonl.gz: expected an empty folder for dropped documents" in ran.err
+
+
+def test_rejected_documents_say_what_the_rule_saw_and_go_with_their_rule(numbered: Project) -> None:
+    rejected = numbered.root / "rejected"
+    numbered.config["mix"] |= {"rejected": str(rejected), "rules": [{"drop": "n is None", "name": "absent"}]}
+    numbered.ok("mix")
+    (path,) = rejected.rglob("*.jsonl.gz")
+    first = read_rows(path)[0]
+    assert first == document("3", "text 3") | {"rejected": {"rule": "absent", "values": {"n": None}}}
+    numbered.config["mix"]["rules"] = []
+    numbered.ok("mix")
+    assert not list(rejected.rglob("*.gz")), "nothing is dropped any more"
+    numbered.ok("validate")

@@ -45,11 +45,14 @@ def run(context: Context) -> Outcome:
     settings = mix_settings.read_section(context.section("mix"), context.folder)
     output = settings.output.path
     for root in (dataset.documents, dataset.attributes):
-        if f"{os.path.abspath(output)}/".startswith(f"{os.path.abspath(root)}/"):
-            raise ConfigError(f"{settings.place}: expected a path outside {root}, got {output}")
+        for path in (output, settings.rejected or output):
+            if f"{os.path.abspath(path)}/".startswith(f"{os.path.abspath(root)}/"):
+                raise ConfigError(f"{settings.place}: expected a path outside {root}, got {path}")
     all_shards = dataset.shards()
     shards = context.limited(all_shards)
     publish.check_output(output)
+    if settings.rejected is not None:
+        publish.check_rejected(output, settings.rejected)
     _check_limit(output, shards, all_shards, context)
     foreign = mix_settings.foreign_sets(settings, dataset, {})
     seen, unreadable = _look_at_foreign(context, foreign, shards)
@@ -128,8 +131,8 @@ def _second_stage(
     stages: dict[str, stage.StageRecord],
     omitted: dict[str, str],
 ) -> Outcome:
-    output, writer = settings.output.path, settings.writer()
-    parts = plan.plan_parts(stages, writer, settings.suffix, settings.output.part_size)
+    output = settings.output.path
+    parts = plan.plan_parts(stages, settings)
     digest = plan.plan_digest(stages, settings.stage_digest(), settings.output.part_size, list(omitted))
     works = [assemble.Work(settings=settings, digest=digest, part=part) for part in parts]
     results = context.run("write", assemble.assemble_part, [Task(w.part.path, w, w.part.size) for w in works], "parts")
@@ -226,9 +229,10 @@ def _manifest(
         totals=_sum([s.totals for s in stages.values()]),
         rules=_effects(settings, [s.rules for s in stages.values()]),
         counts=dict(sorted(counts.items())),
+        rejected=labels.pop(mix_settings.REJECTED, None),
         labels=labels,
         parts=parts,
-        files=publish.checksum_files(parts, settings.writer()),
+        files=publish.checksum_files(parts, settings),
     )
 
 
@@ -335,6 +339,9 @@ def report(output: str, manifest: Manifest, *, already: bool = False) -> str:
     if len(ranked) > LABELS_SHOWN:
         rows.append(_label_row(f"{len(ranked) - LABELS_SHOWN} more", [t for _, t in ranked[LABELS_SHOWN:]]))
     lines += ["", table(rows, right=range(1, 5))]
+    if manifest.rejected:
+        found = manifest.rejected
+        lines.append(f"rejected: {found.documents:,} documents, {found.content_size:,} bytes, {found.parts} parts")
     for shard, why in manifest.omitted.items():
         lines.append(f"omitted: {shard}: {why}")
     return "\n".join(lines)

@@ -49,8 +49,8 @@ class PartRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def staged_path(output: str, digest: str, path: str) -> str:
-    """Where a part lies before it is published."""
-    return join(work_folder(output), "parts", digest, path)
+    """Where a part lies before it is published; also one that goes to a folder beside the output."""
+    return join(work_folder(output), "parts", digest, path.replace("../", "_up/"))
 
 
 def assemble_part(work: Work, report: Report) -> PartRecord:

@@ -6,8 +6,9 @@ import msgspec
 import xxhash
 
 from toolkit.config import ConfigStruct
+from toolkit.mixing.settings import MixSettings
 from toolkit.mixing.stage import Member, StageRecord
-from toolkit.writer import Writer, part_name
+from toolkit.writer import part_name
 
 TINY = 256 << 10
 """Members with fewer uncompressed bytes are joined with their like and compressed anew."""
@@ -40,16 +41,14 @@ class PartPlan(ConfigStruct):
     documents: int
 
 
-def plan_parts(stages: Mapping[str, StageRecord], writer: Writer, suffix: str, part_size: int) -> list[PartPlan]:
+def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings) -> list[PartPlan]:
     """The parts of all labels, sorted by label and number.
 
-    A part is closed before a member that would take it over `part_size`.
+    A part is closed before a member that would take it over the part size.
 
     Args:
         stages: by shard.
-        writer: names the outputs.
-        suffix: of the parts.
-        part_size: uncompressed bytes.
+        settings: of the mix, which name the parts.
     """
     labels = sorted({label for stage in stages.values() for label in stage.members})
     parts: list[PartPlan] = []
@@ -58,7 +57,7 @@ def plan_parts(stages: Mapping[str, StageRecord], writer: Writer, suffix: str, p
         size = 0
         for shard in sorted(stages):
             for member in stages[shard].members.get(label, ()):
-                if not groups or size + member.size > part_size:
+                if not groups or size + member.size > settings.output.part_size:
                     groups.append([])
                     size = 0
                 groups[-1].append((shard, member))
@@ -67,7 +66,7 @@ def plan_parts(stages: Mapping[str, StageRecord], writer: Writer, suffix: str, p
             parts.append(
                 PartPlan(
                     label=label,
-                    path=part_name(writer.stem(label), suffix, number, len(groups)),
+                    path=part_name(settings.stem(label), settings.suffix(label), number, len(groups)),
                     pieces=_pieces(group),
                     size=sum(member.size for _, member in group),
                     documents=sum(member.documents for _, member in group),

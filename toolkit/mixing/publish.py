@@ -4,6 +4,7 @@
 what is to be done; a run that finds one finishes it first.
 """
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -16,10 +17,9 @@ from toolkit import records
 from toolkit.errors import ConfigError
 from toolkit.mixing.assemble import PartRecord, staged_path
 from toolkit.mixing.effects import RuleEffect, Totals
-from toolkit.mixing.settings import work_folder
+from toolkit.mixing.settings import MixSettings, work_folder
 from toolkit.paths import exists, join, list_files, remove, remove_empty_folders, remove_tree, stat
-from toolkit.streams import sync_folder, write_file
-from toolkit.writer import Writer
+from toolkit.streams import READ, Output, sync_folder, write_file
 
 
 class LabelTotals(msgspec.Struct, kw_only=True):
@@ -54,6 +54,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         rules: effect of each, in order.
         counts: what the writer left out, by name.
         labels: totals by label.
+        rejected: totals of the dropped documents, if they are kept.
         parts: files, sorted.
         files: checksum files by path, with their content.
     """
@@ -69,6 +70,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     rules: list[RuleEffect]
     counts: dict[str, int]
     labels: dict[str, LabelTotals]
+    rejected: LabelTotals | None = None
     parts: list[PartRecord]
     files: dict[str, str]
 
@@ -109,11 +111,26 @@ def is_published(output: str, digest: str) -> Manifest | None:
     return manifest if all(exists(join(output, path)) for path in manifest.files) else None
 
 
-def checksum_files(parts: list[PartRecord], writer: Writer) -> dict[str, str]:
+def check_rejected(output: str, folder: str) -> None:
+    """Raises ConfigError if the folder for dropped documents has files that no mix of this output published."""
+    old = load_manifest(output)
+    ours = (
+        {os.path.normpath(join(output, path)) for path in [*(p.path for p in old.parts), *old.files]} if old else set()
+    )
+    for relative in list_files(folder):
+        path = join(folder, relative)
+        if os.path.normpath(path) not in ours and not exists(journal_path(output)):
+            raise ConfigError(
+                f"{path}: expected an empty folder for dropped documents, or that of an earlier mix; "
+                "choose another `rejected:`, or move what is there"
+            )
+
+
+def checksum_files(parts: list[PartRecord], settings: MixSettings) -> dict[str, str]:
     """Checksum files by path: ``<hex><two spaces><name>``, sorted by name, names relative to the file's folder."""
     lines: dict[str, list[tuple[str, str]]] = {}
     for part in parts:
-        path = writer.checksums(part.label)
+        path = settings.checksums(part.label)
         name = os.path.relpath(part.path, os.path.dirname(path) or ".")
         lines.setdefault(path, []).append((name, part.sha256))
     return {
@@ -151,7 +168,7 @@ def _finish(output: str, journal: _Journal) -> None:
         staged, final = staged_path(output, manifest.digest, part.path), join(output, part.path)
         if exists(staged):
             os.makedirs(os.path.dirname(final), exist_ok=True)
-            os.replace(staged, final)
+            _move(staged, final)
             sync_folder(os.path.dirname(final))
     for path, text in manifest.files.items():
         write_file(join(output, path), text.encode())
@@ -161,6 +178,18 @@ def _finish(output: str, journal: _Journal) -> None:
         remove_empty_folders(os.path.dirname(join(output, path)), output)
     clear_work(output)
     remove(journal_path(output))
+
+
+def _move(staged: str, final: str) -> None:
+    try:
+        os.replace(staged, final)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        with open(staged, "rb") as stream, Output(final) as out:  # a folder on another file system
+            while block := stream.read(READ):
+                out.write(block)
+        remove(staged)
 
 
 @contextmanager

@@ -22,6 +22,10 @@ assert SUFFIXES.keys() == COMPRESSORS.keys()
 MEMBER = 1 << 20  # uncompressed bytes after which a member of an intermediate ends
 
 
+REJECTED = ""
+"""The label of dropped documents; no writer can give it."""
+
+
 class JoinedOption(ConfigStruct):
     """A set among ``attributes:``, with other names for some of its keys."""
 
@@ -58,6 +62,7 @@ class MixSettings(ConfigStruct):
         rules: in order.
         output: what all formats share.
         options: of the format.
+        rejected: folder for the documents that are dropped, None if they are not kept.
         place: of the output in the file, for messages.
     """
 
@@ -66,15 +71,28 @@ class MixSettings(ConfigStruct):
     output: OutputSettings
     options: dict[str, Any]
     on_failed_shard: Literal["stop", "omit"] = "stop"
+    rejected: str | None = None
     place: str = ""
 
     def writer(self) -> Writer:
         class_ = find_writer(self.output.format, "mix.output.format")
         return config.convert(Source(self.options), class_, f"format {self.output.format}")
 
-    @property
-    def suffix(self) -> str:
-        return self.writer().SUFFIX + SUFFIXES[self.output.compression]
+    def suffix(self, label: str) -> str:
+        """Of the parts of a label."""
+        return (".jsonl" if label == REJECTED else self.writer().SUFFIX) + SUFFIXES[self.output.compression]
+
+    def stem(self, label: str) -> str:
+        """Path of a label's parts below the output folder, without suffix and number."""
+        if label == REJECTED and self.rejected is not None:
+            return os.path.join(os.path.relpath(self.rejected, self.output.path), "documents", "rejected")
+        return self.writer().stem(label)
+
+    def checksums(self, label: str) -> str:
+        """Path of a label's checksum file below the output folder."""
+        if label == REJECTED and self.rejected is not None:
+            return os.path.join(os.path.relpath(self.rejected, self.output.path), "rejected_sha256.txt")
+        return self.writer().checksums(label)
 
     @property
     def member_size(self) -> int:
@@ -91,13 +109,14 @@ class MixSettings(ConfigStruct):
             "options": msgspec.to_builtins(self.writer()),
             "compression": self.output.compression,
             "member_size": self.member_size,
+            "rejected": self.rejected is not None,
         }
 
     def stage_digest(self) -> str:
         return xxhash.xxh3_128_hexdigest(msgspec.json.encode(self.stage_settings()))
 
 
-_KEYS = ("attributes", "rules", "output", "on_failed_shard")
+_KEYS = ("attributes", "rules", "output", "on_failed_shard", "rejected")
 
 
 def read_section(section: Source, base: str = "") -> MixSettings:
@@ -122,6 +141,9 @@ def read_section(section: Source, base: str = "") -> MixSettings:
     omit = value.get("on_failed_shard", "stop")
     if omit not in ("stop", "omit"):
         raise section.error(("on_failed_shard",), f"expected stop or omit, got {omit!r}")
+    rejected = value.get("rejected")
+    if not isinstance(rejected, str | None):
+        raise section.error(("rejected",), f"expected a path, got {rejected!r}")
     listed = value.get("attributes", [])
     if not isinstance(listed, list):
         raise section.error(("attributes",), "expected a list of attribute sets")
@@ -155,6 +177,7 @@ def read_section(section: Source, base: str = "") -> MixSettings:
         output=output,
         options=options.value,
         on_failed_shard=omit,
+        rejected=rejected,
         place=place.where(()),
     )
 

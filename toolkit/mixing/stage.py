@@ -16,7 +16,7 @@ from toolkit.errors import DataError
 from toolkit.mixing.binding import needed, recomputed
 from toolkit.mixing.effects import RuleCount, Totals, count, count_edits
 from toolkit.mixing.join import Work, inputs_of, joint_rows
-from toolkit.mixing.settings import MixSettings, compile_rules, work_folder
+from toolkit.mixing.settings import REJECTED, MixSettings, compile_rules, work_folder
 from toolkit.paths import join, remove, stat
 from toolkit.streams import COMPRESSORS, Output
 from toolkit.writer import Mixed, check_label
@@ -157,43 +157,55 @@ class _Encoder:
         self.totals.rows += 1
         self.totals.chars += len(document.text)
         try:
-            pieces = self._pieces(document, lines, values)
+            pieces, why = self._pieces(document, lines, values)
+            if why is not None and self.work.settings.rejected is not None:
+                pieces = [(REJECTED, self._rejected(document, why, values))]
         except DataError as error:
             if error.path:
                 raise
             path = self.work.dataset.shard_path(self.work.shard)
             raise DataError(error.message, path=path, line=number, id=document.id) from None
-        if pieces is None:
-            return
-        if not pieces:
-            self.counts["documents without output"] += 1
         for label, data in pieces:
             out.add(label, data)
 
-    def _pieces(self, document: Document, lines: list[bytes], values: list[Any]) -> list[tuple[str, bytes]] | None:
-        """What the writer makes of a document, None if it is dropped."""
+    def _pieces(
+        self, document: Document, lines: list[bytes], values: list[Any]
+    ) -> tuple[list[tuple[str, bytes]], int | str | None]:
+        """What the writer makes of a document, and why it makes nothing: the rule that drops it, or a name."""
         decision = self.rules.decide(*values, document)
         count(self.effects, decision, len(document.text))
         if decision.dropped is not None:
-            return None
+            return [], decision.dropped
         wanted = self._values(lines)
         if self.rules.edits:
             edited, edits = self.rules.edit(document, *values, document)
             count_edits(self.effects, edits)
             if edited and not edited.text:
-                self.counts["documents empty after edits"] += 1
-                return None
+                return self._nothing("documents empty after edits")
             if edited:
                 document = document.with_text(edited.text)
                 after = self._values_after(edited, document, wanted, lines)
-                if after is None:
-                    return None
+                if isinstance(after, str):
+                    return self._nothing(after)
                 wanted = after
-        self.totals.kept += 1
-        self.totals.kept_chars += len(document.text)
         annotations = self.rules.annotations(decision)
         mixed = Mixed(wanted, annotations, self._merged(lines) if self.takes_all else None, self.counts)
-        return [_checked(*piece) for piece in self.writer.encode(document, mixed)]
+        pieces = [_checked(*piece) for piece in self.writer.encode(document, mixed)]
+        self.totals.kept += 1
+        self.totals.kept_chars += len(document.text)
+        return (pieces, None) if pieces else self._nothing("documents without output")
+
+    def _nothing(self, why: str) -> tuple[list[tuple[str, bytes]], str]:
+        self.counts[why] += 1
+        return [], why
+
+    def _rejected(self, document: Document, why: int | str, values: list[Any]) -> bytes:
+        """The document as it was, with the rule that dropped it and the values that it saw."""
+        rule = why if isinstance(why, str) else self.rules.rules[why].name
+        seen = {} if isinstance(why, str) else self.rules.watched(why, *values, document)
+        fields = msgspec.json.decode(document.row, type=dict[str, msgspec.Raw])
+        reason = msgspec.Raw(msgspec.json.encode({"rule": rule, "values": seen}))
+        return msgspec.json.encode(fields | {"rejected": reason}) + b"\n"
 
     def _values(self, lines: list[bytes]) -> dict[str, Any]:
         rows = {}
@@ -213,8 +225,8 @@ class _Encoder:
 
     def _values_after(
         self, edited: Edited, document: Document, values: dict[str, Any], lines: list[bytes]
-    ) -> dict[str, Any] | None:
-        """The writer's values for the edited document; None (counted) if it has none that the format can take."""
+    ) -> dict[str, Any] | str:
+        """The writer's values for the edited document; a text if it has none that the format can take."""
         after = {}
         for option, binding in self.work.bindings.items():
             if binding.after_edits == "by line":
@@ -228,8 +240,7 @@ class _Encoder:
                 try:
                     after[option] = recomputed(binding, self.work.sets, document, per_line, type_)
                 except msgspec.ValidationError:
-                    self.counts[f"documents without {option} after edits"] += 1
-                    return None
+                    return f"documents without {option} after edits"
         return after
 
     def _merged(self, lines: list[bytes]) -> dict[str, msgspec.Raw]:
