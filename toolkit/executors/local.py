@@ -17,6 +17,8 @@ from toolkit.executors import Executor, Failure, P, R, Report, Result, Task, att
 
 REPORT_SECONDS = 0.2
 JOIN_SECONDS = 5
+STOP_TRIES = 3
+STOP_SECONDS = 1.0
 
 
 def available_cores() -> int:
@@ -119,16 +121,22 @@ def _ready(workers: list[_Worker]) -> list[_Worker]:
 
 
 def _stop(workers: list[_Worker]) -> None:
-    busy = [worker for worker in workers if worker.task is not None]
+    """Ends all workers: the idle by a word, the busy by SIGTERM, so that they delete their temporary files.
+
+    Asked more than once, because Python drops an exception that a signal raises inside a finalizer.
+    """
     for worker in workers:
-        if worker in busy:
-            worker.process.terminate()
-        else:
+        if worker.task is None:
             with contextlib.suppress(OSError):
                 worker.connection.send(None)
-    deadline = time.monotonic() + JOIN_SECONDS
+    for _ in range(STOP_TRIES):
+        running = [worker.process for worker in workers if worker.process.is_alive()]
+        for process in running:
+            process.terminate()
+        deadline = time.monotonic() + STOP_SECONDS
+        for process in running:
+            process.join(max(0.0, deadline - time.monotonic()))
     for worker in workers:
-        worker.process.join(max(0.0, deadline - time.monotonic()))
         if worker.process.is_alive():
             worker.process.kill()
             worker.process.join()
