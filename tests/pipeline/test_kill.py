@@ -136,7 +136,7 @@ def test_an_interrupt_ends_a_run_quickly_and_leaves_no_temporary_file(
         process.wait(share * expected[1])
     begin = time.monotonic()
     end(process, signal.SIGINT)
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 8
     log = (tmp_path / "log").read_text()
     assert process.returncode == 130, log
     assert "interrupted" in log
