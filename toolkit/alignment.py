@@ -65,13 +65,24 @@ class AttributeRows:
             AlignmentError: if there is none, or it describes another document.
             DataError: if it is no row of attributes.
         """
-        row, line = next(self._rows, (None, b""))
+        try:
+            row, line = next(self._rows, (None, b""))
+        except DataError as error:
+            raise DataError(error.message, path=self.path, line=error.line, id=error.id or id) from None
         if row is None or row.id != id or (row.source != source and not (self._any_source and row.source is None)):
             got = "the end of the file" if row is None else f"those of {row.id!r} from {row.source!r}"
             raise AlignmentError(
                 f"expected the attributes of {self._documents}:{number}, got {got}", path=self.path, line=number, id=id
             )
         return row, line
+
+    def next_id(self) -> str | None:
+        """The id of the next row, for messages about documents that cannot be read; None if that cannot be told."""
+        try:
+            row, _ = next(self._rows, (None, b""))
+        except DataError:
+            return None
+        return row.id if row else None
 
     def take_indexed(self, expected: int, number: int) -> Any:
         """As `take`, the document being known by its hash in the row index; rows without source are taken on trust."""

@@ -9,7 +9,7 @@ import msgspec
 from toolkit import records, rowindex, schema
 from toolkit.alignment import AttributeRows, missing_file
 from toolkit.config import ConfigStruct
-from toolkit.documents import DOCUMENT_DECODER, Document, Rows, to_document
+from toolkit.documents import DOCUMENT_DECODER, Document, DocumentRow, Rows, to_document
 from toolkit.errors import DataError
 from toolkit.mixing.binding import Binding
 from toolkit.mixing.settings import JoinedSet, MixSettings, compile_rules
@@ -72,7 +72,7 @@ def _find_fault(work: Work, joined: JoinedSet) -> None:
         max_document_bytes=work.max_document_bytes,
     )
     with ExitStack() as stack:
-        for _ in joint_rows(one, stack):
+        for _ in joint_rows(one, stack, {key.name for key in joined.keys}):
             pass
 
 
@@ -102,15 +102,20 @@ class RowDecoder:
 Joint = tuple[Document, int, list[bytes], list[Any]]
 
 
-def joint_rows(work: Work, stack: ExitStack) -> Iterator[Joint]:
-    """The documents of a shard with, for each set, its line and its values for the rules.
+def joint_rows(work: Work, stack: ExitStack, keys: set[str] | None = None) -> Iterator[Joint]:
+    """The documents of a shard with, for each set, its line and its values.
+
+    Args:
+        work: the shard and the sets.
+        stack: closes the files.
+        keys: of the mix, whose values are decoded; by default those that the rules use.
 
     Raises:
         AlignmentError: if a set's rows are not those of the documents.
     """
     dataset, shard = work.dataset, work.shard
     path = dataset.shard_path(shard)
-    used = compile_rules(work.settings, work.sets).used if len(work.sets) == len(work.settings.attributes) else set()
+    used = compile_rules(work.settings, work.sets).used if keys is None else keys
     documents = Rows(stack.enter_context(Lines(path, work.max_document_bytes)), DOCUMENT_DECODER, path)
     decoders = [RowDecoder(joined, used) for joined in work.sets]
     others = [
@@ -119,7 +124,7 @@ def joint_rows(work: Work, stack: ExitStack) -> Iterator[Joint]:
         )
         for joined, each in zip(work.sets, decoders, strict=True)
     ]
-    for row, line in documents:
+    for row, line in _named(documents, others):
         lines: list[bytes] = []
         values: list[Any] = []
         for other, each in zip(others, decoders, strict=True):
@@ -129,3 +134,12 @@ def joint_rows(work: Work, stack: ExitStack) -> Iterator[Joint]:
         yield to_document(row, documents, line), documents.number, lines, values
     for other in others:
         other.finish(documents.number)
+
+
+def _named(documents: Rows[DocumentRow], others: list[AttributeRows]) -> Iterator[tuple[DocumentRow, bytes]]:
+    """The rows of documents; if one cannot be read, the attributes beside it tell its id."""
+    try:
+        yield from documents
+    except DataError as error:
+        id = error.id or next((other.next_id() for other in others), None)
+        raise DataError(error.message, path=error.path, line=error.line, id=id) from None
