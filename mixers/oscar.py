@@ -61,16 +61,23 @@ class Oscar(Writer):
         str, msgspec.Meta(description="the attribute with label and prob, or null, of each line")
     ] = "line_language"
 
+    annotation: Annotated[
+        str | None,
+        msgspec.Meta(description="an attribute with a list of annotations (`oscar.annotation`); those of rules follow"),
+    ] = None
     warc_headers: Annotated[
         dict[str, str],
         msgspec.Meta(description="for documents without: header name -> field of the document (`metadata.url`)"),
     ] = {}
 
     def wants(self) -> dict[str, Wanted]:
-        return {
+        wanted = {
             "identification": Wanted(self.identification, Prediction, not_null=("label",)),
             "sentence_identifications": Wanted(self.sentence_identifications, list[Prediction | None]),
         }
+        if self.annotation is not None:
+            wanted["annotation"] = Wanted(self.annotation, list[str] | None)
+        return wanted
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
         identification: Prediction = mixed.values["identification"]
@@ -91,7 +98,8 @@ class Oscar(Writer):
         if headers is None:
             headers = self._mapped(document)
             mixed.counts["documents without warc_headers"] += 1
-        metadata = _Metadata(identification, mixed.annotations or None, sentences)
+        annotations = list(dict.fromkeys((*(mixed.values.get("annotation") or ()), *mixed.annotations)))
+        metadata = _Metadata(identification, annotations or None, sentences)
         return [(label, _ENCODER.encode(_Line("\n".join(lines), headers, metadata)) + b"\n")]
 
     def _mapped(self, document: Document) -> dict[str, str]:

@@ -68,7 +68,10 @@ class AttributeRows:
         try:
             row, line = next(self._rows, (None, b""))
         except DataError as error:
-            raise DataError(error.message, path=self.path, line=error.line, id=error.id or id) from None
+            message = error.message
+            if not self._any_source and not self.can_go_on(error):
+                message += "; delete the file, and `toolkit tag` makes it again"
+            raise DataError(message, path=self.path, line=error.line, id=error.id or id) from None
         if row is None or row.id != id or (row.source != source and not (self._any_source and row.source is None)):
             got = "the end of the file" if row is None else f"those of {row.id!r} from {row.source!r}"
             raise AlignmentError(

@@ -87,7 +87,11 @@ def _add_look(command: argparse.ArgumentParser, name: str) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line; the exit status."""
     top = parser()
-    parsed = top.parse_args(arguments)
+    parsed, behind = top.parse_known_args(arguments)  # KEY=VALUE may also stand behind options
+    if unknown := [argument for argument in behind if argument.startswith("-")]:
+        top.error(f"unrecognized arguments: {' '.join(unknown)}")
+    if behind:
+        parsed.arguments = [*parsed.arguments, *behind]
     if parsed.version:
         from toolkit import __version__
 

@@ -53,9 +53,13 @@ class Source:
                 return f"{self.name}:{self.lines[path[:end]]}"
         return self.name
 
+    def keys(self, path: Path) -> str:
+        """The keys of a part, from the top of the file."""
+        return show(path)
+
     def where(self, path: Path) -> str:
         """``file:line: keys`` of a part, for messages."""
-        return ": ".join(part for part in (self.place(path), show(path)) if part)
+        return ": ".join(part for part in (self.place(path), self.keys(path)) if part)
 
     def error(self, path: Path, message: str) -> ConfigError:
         """An error at a part of the configuration."""
@@ -76,9 +80,13 @@ class _Part(Source):
     parent: Source | None = None
     prefix: Path = ()
 
-    def where(self, path: Path) -> str:
+    def keys(self, path: Path) -> str:
         assert self.parent
-        return self.parent.where(self.prefix + path)
+        return self.parent.keys(self.prefix + path)
+
+    def place(self, path: Path) -> str:
+        assert self.parent
+        return self.parent.place(self.prefix + path)
 
 
 def show(path: Path) -> str:
@@ -273,7 +281,12 @@ def convert(source: Source, type_: type[T], what: str = "") -> T:
     except msgspec.ValidationError as error:
         text, _, place = str(error).partition(" - at ")
         path = _parse_place(place.strip("`"))
-        raise source.error(path, _explain(text, path, source, type_, what)) from None
+        message = _explain(text, path, source, type_, what)
+        if m := re.match(r"Object contains unknown field `(.+)`", text):
+            raise ConfigError(
+                f"{': '.join(p for p in (source.place((*path, m[1])), source.keys(path)) if p)}: {message}"
+            ) from None
+        raise source.error(path, message) from None
 
 
 def _dec_hook(type_: type[Any], value: Any) -> Any:
@@ -301,7 +314,12 @@ def _explain(text: str, path: Path, source: Source, type_: Any, what: str) -> st
         listed = f"; known: {', '.join(sorted(known))}" if known else "; there are none"
         return f"unknown option {m[1]!r}{about}{did_you_mean(m[1], known) or listed}"
     if m := re.match(r"Object missing required field `(.+)`", text):
-        return f"expected the option {m[1]!r}, which is missing"
+        inside = source.value
+        for key in path:
+            inside = inside[key]
+        unknown = [str(key) for key in inside if key not in _fields_at(type_, path)] if isinstance(inside, dict) else []
+        meant = next((f"; was {key!r} meant for it?" for key in unknown if did_you_mean(key, [m[1]])), "")
+        return f"expected the option {m[1]!r}, which is missing{meant}"
     value: Any = source.value
     try:
         for key in path:

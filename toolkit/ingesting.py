@@ -22,7 +22,7 @@ from toolkit.documents import DocumentRow, split_lines
 from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.paths import Dataset, Stat, exists, expand, join, list_files, remove, stat, strip_suffix
 from toolkit.reader import READERS, Draft, Input, Reader, Rejects
-from toolkit.streams import READ, RowOutput, Size, open_stored, write_file
+from toolkit.streams import READ, RowOutput, Size, open_stored
 
 COMPRESSIONS = (".gz", ".zst", ".zstd")
 """Taken off an input's name before its format's suffix."""
@@ -68,10 +68,11 @@ class Common(ConfigStruct):
 
 
 class Entry(ConfigStruct):
-    """An entry of ``ingest:`` as data that can be sent to a worker."""
+    """An entry of ``ingest:`` as data that can be sent to a worker, and its place in the file, for messages."""
 
     common: dict[str, Any]
     options: dict[str, Any]
+    place: str = ""
 
     def settings(self) -> Common:
         return config.convert(Source(self.common), Common)
@@ -161,7 +162,7 @@ def read_section(section: Source) -> list[Entry]:
         reader = config.convert(options, class_, f"format {settings.format}")
         if settings.trim and reader.attribute_set():
             raise place.error(("trim",), "expected no trim: the attributes that the format carries are one per line")
-        entries.append(Entry(common=common.value, options=options.value))
+        entries.append(Entry(common=common.value, options=options.value, place=place.where(("from",))))
     return entries
 
 
@@ -176,7 +177,11 @@ def plan(entries: Iterable[Entry], dataset: Dataset, max_document_bytes: int, *,
         common, reader = entry.settings(), entry.reader()
         patterns = [common.from_] if isinstance(common.from_, str) else common.from_
         for pattern in patterns:
-            for path, relative in expand(pattern):
+            try:
+                found = expand(pattern)
+            except ConfigError as error:
+                raise ConfigError(f"{entry.place}: {error}" if entry.place else str(error)) from None
+            for path, relative in found:
                 stem = strip_suffix(relative, COMPRESSIONS)
                 stem = strip_suffix(stem, reader.SUFFIXES)
                 shard = join(common.source or "", stem)
@@ -316,7 +321,7 @@ def ingest_input(work: Work, report: Report) -> Done:
 
 def _settings(entry: Entry) -> dict[str, Any]:
     common = config.plain(entry.settings())
-    del common["from"]
+    del common["from"], common["on_error"]  # what is good is the same under both
     return {**common, **msgspec.to_builtins(entry.reader())}
 
 
@@ -326,6 +331,9 @@ def _still_done(work: Work, record: InputRecord, found: Stat, settings: dict[str
     if Stat(record.size, record.stamp) != found and (
         record.size != found.size or record.content != _stored_digest(work.path)
     ):
+        return None
+    rejected = any(name.startswith("rejected.") for name in record.counts)
+    if rejected and work.entry.settings().on_error == "error":
         return None
     set_name = work.entry.reader().attribute_set()
     for shard, output in record.shards.items():
@@ -339,6 +347,20 @@ def _still_done(work: Work, record: InputRecord, found: Stat, settings: dict[str
     return Done(shards=sorted(record.shards), skipped=True, documents=record.rows, counts=record.counts)
 
 
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """An input whose ingest was begun and has not ended well: the shards that it may have written."""
+
+    input: str
+    shards: list[str]
+
+
+def unfinished(dataset: Dataset) -> list[str]:
+    """Inputs whose ingest failed or was interrupted, and has not been done since."""
+    folder = join(dataset.bookkeeping, "ingest")
+    paths = [join(folder, path) for path in list_files(folder, hidden=True) if path.endswith(".started")]
+    return sorted(attempt.input for path in paths if (attempt := records.load(path, Attempt)))
+
+
 class _Claims:
     """The shards that are this input's to write: those of its record, and of attempts that did not end.
 
@@ -350,9 +372,8 @@ class _Claims:
         self._work = work
         self._path = record_path(work) + ".started"
         self.shards: set[str] = set(record.shards if record else ())
-        if exists(self._path):
-            with open(self._path, "rb") as stream:
-                self.shards |= set(msgspec.json.decode(stream.read() or b"[]"))
+        if old := records.load(self._path, Attempt):
+            self.shards |= set(old.shards)
         self._write()
 
     def take(self, shard: str, set_name: str | None) -> None:
@@ -380,7 +401,7 @@ class _Claims:
         remove(self._path)
 
     def _write(self) -> None:
-        write_file(self._path, msgspec.json.encode(sorted(self.shards)))
+        records.save(self._path, Attempt(input=self._work.path, shards=sorted(self.shards)))
 
 
 def _stored_digest(path: str) -> str:

@@ -1,5 +1,6 @@
 """Where things are: listing, globbing, and the places of a dataset."""
 
+import functools
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -162,6 +163,7 @@ def fixed_part(pattern: str) -> str:
     return "/".join(fixed) or ("/" if pattern.startswith("/") else "")
 
 
+@functools.lru_cache(maxsize=256)
 def glob_regex(pattern: str) -> re.Pattern[str]:
     """A glob as a regular expression over whole paths.
 
@@ -273,18 +275,22 @@ class Dataset:
             return []
         return sorted(n for n in names if not n.startswith(".") and os.path.isdir(join(self.attributes, n)))
 
+    def admits(self, shard: str) -> bool:
+        """Whether the globs let a path below the documents root be a shard."""
+        if self.include and not any(glob_regex(pattern).match(shard) for pattern in self.include):
+            return False
+        return not any(glob_regex(pattern).match(shard) for pattern in self.exclude)
+
     def shards(self) -> list[str]:
         """Relative paths of all shards, sorted.
 
         Raises:
             ConfigError: if there are no documents.
-            DataError: if a file below the root is not a shard and no glob excludes it.
+            DataError: if a file below the root is no shard and no glob excludes it.
         """
-        include = [glob_regex(pattern) for pattern in self.include]
-        exclude = [glob_regex(pattern) for pattern in self.exclude]
         found: list[str] = []
         for relative in list_files(self.documents):
-            if (include and not any(r.match(relative) for r in include)) or any(r.match(relative) for r in exclude):
+            if not self.admits(relative):
                 continue
             if not relative.endswith(SHARD_SUFFIXES):
                 raise DataError(

@@ -64,6 +64,8 @@ class Kind(Generic[T]):
                 raise UnknownPlugin(f"{reference}: expected a class {class_name} in {module_name}, got none{hint}")
             return self._checked(found, reference)
         names = self.names()
+        if reference.endswith(".py"):
+            raise UnknownPlugin(f"{reference}: expected a class of the file too: {reference}:CLASS")
         if reference not in names:
             hint = did_you_mean(reference, names) or f"; there are: {', '.join(names)}"
             raise UnknownPlugin(f"no {self.word} is called {reference!r}{hint}")

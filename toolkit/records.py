@@ -5,6 +5,7 @@
 ``.toolkit/sets/<set>/seen/<shard>.json``    a `Seen`: what we found in a file that another program wrote
 """
 
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -167,6 +168,33 @@ def recorded_shards(dataset: Dataset, set_name: str) -> list[str]:
     """The shards of which a set has a completion record, sorted."""
     folder = join(set_folder(dataset, set_name), "shards")
     return [path.removesuffix(".json") for path in list_files(folder, hidden=True) if path.endswith(".json")]
+
+
+class _Ingested(msgspec.Struct):
+    input: str
+    shards: dict[str, Any]
+
+
+def missing_shards(dataset: Dataset, shards: Iterable[str]) -> list[str]:
+    """Shards that were ingested and whose documents are gone; a message for each.
+
+    Args:
+        dataset: whose records are read.
+        shards: that there are.
+    """
+    there = set(shards)
+    missing = []
+    folder = join(dataset.bookkeeping, "ingest")
+    for relative in list_files(folder, hidden=True):
+        path = join(folder, relative)
+        found = load(path, _Ingested) if relative.endswith(".json") else None
+        for shard in found.shards if found else ():
+            if found and shard not in there and dataset.admits(shard):
+                missing.append(
+                    f"{dataset.shard_path(shard)}: expected the documents of {found.input}, got no such file; run "
+                    f"`toolkit ingest`, or delete {path} if they are to go"
+                )
+    return sorted(missing)
 
 
 def is_intact(dataset: Dataset, set_name: str, shard: str, record: ShardRecord) -> bool:

@@ -240,7 +240,7 @@ def union(a: Type, b: Type) -> Type:
             values = union(values, t)
         return Type("map", values)
     if {a.kind, b.kind} == {"list", "span"}:
-        return list_of(FLOAT if (a.item or b.item) in (INT, FLOAT, NEVER) else ANY)
+        return list_of(union(a.item or b.item or ANY, FLOAT))
     return ANY
 
 

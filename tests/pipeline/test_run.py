@@ -73,7 +73,7 @@ def test_a_second_run_does_nothing_and_says_so(pipeline: Project) -> None:
     assert {path: time for path, time in _times(pipeline.root).items() if path != "config.yaml"} == {
         path: time for path, time in times.items() if path != "config.yaml"
     }
-    assert "2 were done before" in ran.out
+    assert "2 done (2 before)" in ran.out
     assert "nothing has changed" in ran.out
     found = pipeline.ok("run", "--json").json
     assert found["ingest"]["skipped"] == 2

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from toolkit import config
+from toolkit import config, ingesting, records
 from toolkit.config import Config, Source
-from toolkit.errors import ConfigError, did_you_mean
+from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.executors import Executor, P, R, Report, Result, Task
 from toolkit.executors.local import InProcess, Local, available_cores
 from toolkit.paths import Dataset, open_dataset, remove_stale_temporaries, size_of
@@ -129,6 +129,21 @@ class Context:
         if kind == "in_process" or processes == 1:
             return InProcess(report)
         return Local(processes, report)
+
+    def whole(self, shards: list[str]) -> str:
+        """Checks that no shard that is known is gone; what is to be said of inputs that were not ingested.
+
+        Raises:
+            DataError: naming the shards that are gone.
+        """
+        if missing := records.missing_shards(self.dataset, shards):
+            raise DataError("\n".join(missing))
+        if not (unfinished := ingesting.unfinished(self.dataset)):
+            return ""
+        return (
+            f"\n{len(unfinished)} inputs are not in this: their ingest failed or was interrupted "
+            f"({', '.join(unfinished[:3])}{', …' if len(unfinished) > 3 else ''}); run `toolkit ingest`"
+        )
 
     def limited(self, shards: list[str]) -> list[str]:
         return shards[: self.options.limit] if self.options.limit else shards

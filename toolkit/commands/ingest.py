@@ -30,7 +30,7 @@ def run(context: Context) -> Outcome:
     failed = failures(results)
     skipped = sum(each.skipped for each in done)
     rows = [["ingest", ""], *([name, f"{count:,}"] for name, count in sorted(counts.items()))]
-    text = f"{len(done)} inputs ({skipped} were done before), {len(failed)} failed -> {dataset.documents}\n"
+    text = f"{len(works)} inputs: {len(done)} done ({skipped} before), {len(failed)} failed -> {dataset.documents}\n"
     gone = [] if options.limit else ingesting.inputs_gone(works, dataset)
     if gone:
         text += f"{len(gone)} inputs of earlier runs are not among these; their documents stay: {gone[0]}, …\n"

@@ -31,6 +31,7 @@ def check(context: Context, planned: Mapping[str, records.SetSchema]) -> None:
         ConfigError: for whatever is wrong.
     """
     settings = mix_settings.read_section(context.section("mix"), context.folder)
+    _check_paths(context, settings)
     if not mix_settings.foreign_sets(settings, context.dataset, planned):  # their types are known when they are read
         _prepare(settings, mix_settings.resolve_sets(settings, context.dataset, planned, {}))
 
@@ -44,11 +45,9 @@ def run(context: Context) -> Outcome:
     dataset, options = context.dataset, context.options
     settings = mix_settings.read_section(context.section("mix"), context.folder)
     output = settings.output.path
-    for root in (dataset.documents, dataset.attributes):
-        for path in (output, settings.rejected or output):
-            if f"{os.path.abspath(path)}/".startswith(f"{os.path.abspath(root)}/"):
-                raise ConfigError(f"{settings.place}: expected a path outside {root}, got {path}")
+    _check_paths(context, settings)
     all_shards = dataset.shards()
+    unfinished = context.whole(all_shards)
     shards = context.limited(all_shards)
     publish.check_output(output)
     if settings.rejected is not None:
@@ -77,7 +76,9 @@ def run(context: Context) -> Outcome:
     if options.dry_run:
         return _dry_run(context, settings, works)
     with publish.locked(output):
-        return _mix(context, settings, sets, works, unreadable)
+        outcome = _mix(context, settings, sets, works, unreadable)
+    outcome.text += unfinished
+    return outcome
 
 
 def _mix(
@@ -111,6 +112,16 @@ def _mix(
     if not stages:
         return _failed(output, list(omitted.values()))
     return _second_stage(context, settings, sets, stages, omitted)
+
+
+def _check_paths(context: Context, settings: MixSettings) -> None:
+    """No output among what is read, nor around it."""
+    dataset = context.dataset
+    for root in (dataset.documents, dataset.attributes, dataset.bookkeeping):
+        for path in filter(None, (settings.output.path, settings.rejected)):
+            inner, outer = f"{os.path.abspath(path)}/", f"{os.path.abspath(root)}/"
+            if inner.startswith(outer) or outer.startswith(inner):
+                raise ConfigError(f"{settings.place}: expected a path apart from {root}, got {path}")
 
 
 def _check_limit(output: str, shards: list[str], all_shards: list[str], context: Context) -> None:
@@ -261,7 +272,9 @@ def _effects(
             chars=sum(each[i].chars for each in found),
             reached=sum(each[i].reached for each in found),
             spans=sum(each[i].spans for each in found),
-            only=sum(each[i] for each in only) if only is not None and rule.kind != "annotate" else None,
+            only=sum(each[i] for each in only)
+            if only is not None and not rule.edits and rule.kind != "annotate"
+            else None,
         )
         for i, rule in enumerate(settings.rules)
     ]

@@ -10,7 +10,9 @@ def run(context: Context) -> Outcome:
     plan = tag_plan.read_section(context.section("tag"))
     schemas = tag_plan.prepare(plan, dataset, overwrite=options.overwrite, write=not options.dry_run)
     settings = tagging.settings_of(schemas)
-    shards = context.limited(dataset.shards())
+    all_shards = dataset.shards()
+    unfinished = context.whole(all_shards)
+    shards = context.limited(all_shards)
     works = [
         tagging.Work(
             dataset=dataset,
@@ -39,7 +41,7 @@ def run(context: Context) -> Outcome:
     documents = sum(each.documents for each in done)
     text = f"{len(done)} shards, {documents:,} documents, {len(failed)} failed -> {dataset.attributes}\n"
     return Outcome(
-        text=text + table(rows, right=[2, 3]),
+        text=text + table(rows, right=[2, 3]) + unfinished,
         data={
             "attributes": dataset.attributes,
             "shards": len(works),

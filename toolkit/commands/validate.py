@@ -2,7 +2,7 @@
 
 import os
 
-from toolkit import records, rowindex, tag_plan, validating
+from toolkit import ingesting, records, rowindex, tag_plan, validating
 from toolkit.commands import Context, Outcome
 from toolkit.commands import mix as mix_command
 from toolkit.errors import ConfigError, ToolkitError
@@ -105,6 +105,9 @@ def _check_dataset(context: Context, dataset: Dataset, checked: list[str]) -> li
         findings += _run(context, set_name, works)
     if first is None:
         findings += validating.check_ingested(dataset)
+        findings += [
+            f"{path}: expected to be ingested, it failed or was interrupted" for path in ingesting.unfinished(dataset)
+        ]
         repeated = validating.Findings()
         for finding in validating.duplicates(dataset, shards):
             repeated.add(finding)

@@ -67,6 +67,7 @@ def report(totals: Totals, effects: list[RuleEffect]) -> list[list[str]]:
     with_only = any(effect.only is not None for effect in effects)
     rows = [["rule", "", "documents", "of all", "of reached", "characters", "of all"]]
     for effect in effects:
+        known = not (with_only and effect.kind == "cut lines")  # a dry run reads no text
         rows.append(
             [
                 effect.name,
@@ -74,8 +75,8 @@ def report(totals: Totals, effects: list[RuleEffect]) -> list[list[str]]:
                 f"{effect.documents:,}",
                 share(effect.documents, totals.rows),
                 share(effect.documents, effect.reached),
-                f"{effect.chars:,}",
-                share(effect.chars, totals.chars),
+                f"{effect.chars:,}" if known else "?",
+                share(effect.chars, totals.chars) if known else "?",
             ]
         )
     kept, chars = share(totals.kept, totals.rows), share(totals.kept_chars, totals.chars)

@@ -1,0 +1,87 @@
+"""What is not there is said: shards that are gone, inputs that failed; and what is there stays usable."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.conftest import Project, read_rows, write_rows
+
+
+@pytest.fixture
+def two(project: Project) -> Project:
+    """Two inputs, ingested and tagged, and a mix of them."""
+    for name in ("a", "b"):
+        write_rows(project.root / "in" / f"{name}.jsonl", [{"id": name, "text": "some text"}])
+    project.config |= {
+        "ingest": [{"format": "jsonl", "from": [f"{project.root}/in/*"], "source": "j"}],
+        "tag": {"shape-0": "line_shape"},
+        "mix": {"attributes": ["shape-0"], "output": {"format": "dolma", "path": str(project.out)}},
+    }
+    project.ok("run")
+    return project
+
+
+def test_a_shard_that_was_ingested_and_is_gone_stops_tag_and_mix(two: Project) -> None:
+    before = two.output()
+    shard = two.documents / "j" / "b.jsonl.gz"
+    shard.unlink()
+    for command in ("tag", "mix"):
+        ran = two(command)
+        assert ran.code == 1
+        assert f"{shard}: expected the documents of {two.root}/in/b.jsonl" in ran.err
+    assert two.output() == before
+    assert two("validate").code == 1
+    two.ok("run")
+    assert two.output() == before
+
+
+def test_inputs_that_failed_are_named_by_all_that_goes_on_without_them(two: Project) -> None:
+    path = two.root / "in" / "c.jsonl"
+    path.write_text("{\n")
+    assert two("ingest").code == 1
+    for command in ("tag", "mix"):
+        assert f"1 inputs are not in this: their ingest failed or was interrupted ({path})" in two.ok(command).out
+    ran = two("validate")
+    assert ran.code == 1
+    assert f"{path}: expected to be ingested" in ran.out
+    path.unlink()
+    write_rows(path, [{"id": "c", "text": "t"}])
+    two.ok("run")
+    assert "are not in this" not in two.ok("mix").out
+
+
+def test_what_was_ingested_without_fault_need_not_be_again_to_skip_the_faults_of_others(two: Project) -> None:
+    path = two.root / "in" / "c.jsonl"
+    path.write_text('{"id": "c", "text": "t"}\n{\n')
+    two.config["ingest"][0]["on_error"] = "skip"
+    result = two.ok("ingest", "--json").json
+    assert (result["inputs"], result["skipped"]) == (3, 2)
+    assert [row["id"] for row in read_rows(two.documents / "j" / "c.jsonl.gz")] == ["c"]
+    two.config["ingest"][0]["on_error"] = "error"
+    ran = two("ingest")
+    assert ran.code == 1
+    assert f"{path}:2" in ran.err
+
+
+def test_an_input_that_is_gone_is_mentioned_and_its_documents_stay(two: Project) -> None:
+    (two.root / "in" / "b.jsonl").unlink()
+    ran = two.ok("ingest")
+    assert "1 inputs of earlier runs are not among these; their documents stay" in ran.out
+    assert sorted(row["id"] for row in two.output()) == ["a", "b"]
+
+
+def test_settings_may_stand_behind_options(two: Project) -> None:
+    ran = two.run("mix", "-c", two.yaml, "--limit", "1", f"mix.output.path={two.root}/other", "--quiet", "processes=1")
+    assert ran.code == 0, ran.err
+    assert Path(two.root, "other", "documents", "documents.jsonl.gz").exists()
+    assert two.run("mix", "-c", two.yaml, "--nonsense").code == 2
+
+
+@pytest.mark.parametrize("place", ["", "documents/x", "attributes", ".toolkit/x", ".."])
+def test_an_output_among_what_is_read_is_refused_before_anything_is_done(two: Project, place: str) -> None:
+    two.config["mix"]["output"]["path"] = str((two.data / place).resolve())
+    two.config["ingest"][0]["source"] = "new"
+    ran = two("run")
+    assert ran.code == 2
+    assert "expected a path apart from" in ran.err
+    assert not (two.documents / "new").exists()
