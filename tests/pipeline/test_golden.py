@@ -37,6 +37,19 @@ def test_released_documents_come_out_byte_by_byte(golden: tuple[Project, list[by
     project.ok("validate")
 
 
+def test_a_release_can_pass_through_with_its_own_values(golden: tuple[Project, list[bytes]]) -> None:
+    project, released = golden
+    del project.config["tag"]
+    output = {"identification": "oscar.identification", "annotation": "oscar.annotation"}
+    project.config["mix"] = {
+        "attributes": ["oscar-0"],
+        "output": {"format": "oscar", "path": str(project.out)} | output,
+    }
+    project.ok("run")
+    written = [line for path in project.out.rglob("*.jsonl.gz") for line in read_bytes(path).splitlines()]
+    assert sorted(written) == sorted(released)
+
+
 def test_documents_of_a_language_keep_their_order(golden: tuple[Project, list[bytes]]) -> None:
     project, released = golden
     project.config["mix"]["output"]["part_size"] = 20_000
