@@ -13,7 +13,7 @@ from toolkit.config import ConfigStruct
 from toolkit.documents import Document
 from toolkit.editing import Edited, along
 from toolkit.errors import DataError
-from toolkit.mixing.binding import needed, recomputed
+from toolkit.mixing.binding import Binding, needed, recomputed
 from toolkit.mixing.effects import RuleCount, Totals, count, count_edits
 from toolkit.mixing.join import Work, inputs_of, joint_rows
 from toolkit.mixing.settings import REJECTED, MixSettings, compile_rules, work_folder
@@ -137,19 +137,15 @@ class _Encoder:
         self.totals = Totals()
         self.effects = [RuleCount() for _ in self.rules.rules]
         self.wanted = self.writer.wants()
-        self.decoders = {i: self._value_decoder(i) for i in {b.set for b in work.bindings.values()}}
+        self.decoders = {option: self._value_decoder(option, b) for option, b in work.bindings.items()}
         self.merger = msgspec.json.Decoder(_Merged)
 
-    def _value_decoder(self, index: int) -> msgspec.json.Decoder[Any]:
-        fields: dict[str, Any] = {}
-        for option, binding in self.work.bindings.items():
-            if binding.set == index:
-                kept = self.wanted[option].type
-                for name in reversed(binding.path):
-                    kept = schema.struct_of({name: kept})
-                fields[binding.key] = kept
-        optional = {key.key: None for key in self.work.sets[index].keys if key.default and key.key in fields}
-        values = schema.struct_of(fields, optional)
+    def _value_decoder(self, option: str, binding: Binding) -> msgspec.json.Decoder[Any]:
+        value = self.wanted[option].type
+        for name in reversed(binding.path):
+            value = schema.struct_of({name: value})
+        absent = any(key.key == binding.key and key.default for key in self.work.sets[binding.set].keys)
+        values = schema.struct_of({binding.key: value}, {binding.key: None} if absent else {})
         return msgspec.json.Decoder(msgspec.defstruct("Values", [("attributes", values)]))
 
     def encode(self, document: Document, number: int, lines: list[bytes], values: list[Any], out: "_Members") -> None:
@@ -208,17 +204,14 @@ class _Encoder:
         return msgspec.json.encode(fields | {"rejected": reason}) + b"\n"
 
     def _values(self, lines: list[bytes]) -> dict[str, Any]:
-        rows = {}
-        for i, decoder in self.decoders.items():
-            try:
-                rows[i] = decoder.decode(lines[i]).attributes
-            except msgspec.DecodeError as error:
-                name = self.work.sets[i].set
-                raise DataError(f"expected values of {name} that the format can take, got: {error}") from None
         values = {}
         for option, binding in self.work.bindings.items():
-            value = getattr(rows[binding.set], schema.field_name(binding.key))
-            for name in binding.path:
+            try:
+                value = self.decoders[option].decode(lines[binding.set]).attributes
+            except msgspec.DecodeError as error:
+                name = self.work.sets[binding.set].set
+                raise DataError(f"expected values of {name} that the format can take, got: {error}") from None
+            for name in (binding.key, *binding.path):
                 value = getattr(value, schema.field_name(name))
             values[option] = value
         return values
