@@ -179,6 +179,17 @@ def explain_bad_row(line: bytes | msgspec.Raw, error: Exception) -> str:
     return f"expected a JSON object in UTF-8, got a line that is not: {text}"
 
 
+def fault_of(line: bytes, error: Exception) -> str:
+    """A short name for what is wrong with a row that could not be decoded, to count under."""
+    if not line.strip():
+        return "blank line"
+    if isinstance(error, UnicodeDecodeError):
+        return "invalid UTF-8"
+    if not isinstance(error, msgspec.ValidationError):
+        return "invalid JSON"
+    return "missing field" if "missing required field" in str(error) or "without it" in str(error) else "wrong type"
+
+
 def _id_of(line: bytes) -> str | None:
     class OnlyId(msgspec.Struct):
         id: str

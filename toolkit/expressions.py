@@ -9,6 +9,7 @@ checker knows where a test has been made, also by the rules before.
 """
 
 import ast
+import keyword
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,6 +27,12 @@ _NOTHING: Facts = frozenset()
 _NUMBERS = ("int", "float")
 _FUNCTIONS = ("len", "any", "all", "min", "max", "sum", "abs", "get")
 _SPAN_FIELDS = {"start": 0, "end": 1, "score": 2}
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can be the name of an attribute in expressions: an identifier that means nothing else there."""
+    reserved = (*_FUNCTIONS, "document", "line")
+    return text.isidentifier() and not keyword.iskeyword(text) and text not in reserved
 
 
 class ExpressionError(Exception):

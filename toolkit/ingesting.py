@@ -354,6 +354,16 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     shards: list[str]
 
 
+def forget_attempts(works: Iterable[Work], dataset: Dataset) -> None:
+    """Forgets failed attempts at inputs that are not wanted any more, where they have left no shard."""
+    known = {record_path(work) + ".started" for work in works}
+    folder = join(dataset.bookkeeping, "ingest")
+    for path in (join(folder, path) for path in list_files(folder, hidden=True) if path.endswith(".started")):
+        attempt = records.load(path, Attempt)
+        if path not in known and attempt and not any(exists(dataset.shard_path(shard)) for shard in attempt.shards):
+            remove(path)
+
+
 def unfinished(dataset: Dataset) -> list[str]:
     """Inputs whose ingest failed or was interrupted, and has not been done since."""
     folder = join(dataset.bookkeeping, "ingest")

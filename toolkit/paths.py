@@ -55,6 +55,22 @@ def join(*parts: str) -> str:
     return "/".join(part.rstrip("/") if i < len(parts) - 1 else part for i, part in enumerate(parts) if part)
 
 
+def check_writable(folder: str, where: str) -> None:
+    """Raises ConfigError if a folder cannot be made, or written in: before work is done in vain.
+
+    Args:
+        folder: that will be written in; it need not exist.
+        where: in the configuration, for the message.
+    """
+    existing = os.path.abspath(folder)
+    while not os.path.lexists(existing):
+        existing = os.path.dirname(existing)
+    if not os.path.isdir(existing):
+        raise ConfigError(f"{where}: expected a folder, got the file {existing}")
+    if not os.access(existing, os.W_OK | os.X_OK) or existing.startswith("/proc"):
+        raise ConfigError(f"{where}: expected a folder that may be written in, got {existing}")
+
+
 def remove(path: str) -> None:
     """Deletes a file, or a folder that is empty; nothing if it is not there."""
     try:

@@ -21,7 +21,7 @@ import xxhash
 from toolkit.documents import DOCUMENT_DECODER, DocumentRow, Rows, to_document
 from toolkit.errors import DataError
 from toolkit.paths import Dataset, Stat, join, stat
-from toolkit.streams import Lines, Output, write_file
+from toolkit.streams import Lines, Output, open_stored, write_file
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -41,6 +41,7 @@ class ShardState(msgspec.Struct, frozen=True, kw_only=True):
         rows: documents.
         chars: code points of all texts.
         bytes: UTF-8 bytes of all texts.
+        head: xxh3-64 (hex) of the first bytes as stored.
     """
 
     version: int = 1
@@ -50,6 +51,12 @@ class ShardState(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
     chars: int
     bytes: int
+    head: str
+
+
+def _head(path: str) -> str:
+    with open_stored(path) as stream:
+        return xxhash.xxh3_64_hexdigest(stream.read(4096))
 
 
 def row_hash(source: str, id: str) -> int:
@@ -60,8 +67,9 @@ def row_hash(source: str, id: str) -> int:
 class RowIndexOutput:
     """Writes the row index of a shard while its rows pass by; a context manager that leaves nothing on failure.
 
-    A shard that turns out to be the beginning of what was indexed before has been cut short: that is an error, unless
-    the shard is just being `replaced`.
+    A compressed shard that turns out to be the beginning of what was indexed before, from its first stored byte, has
+    been cut short (between two members, where no decompressor notices): that is an error, unless the shard is just
+    being `replaced`. Any other change is a change.
     """
 
     def __init__(self, dataset: Dataset, shard: str, *, replaced: bool = False) -> None:
@@ -99,6 +107,8 @@ class RowIndexOutput:
         binary = stat(self._path + ".bin")
         if self._replaced or old is None or self.rows >= old.rows or not binary or binary.size != old.rows * _ROW.size:
             return
+        if not self._documents.endswith((".gz", ".zst")) or _head(self._documents) != old.head:
+            return
         beginning = xxhash.xxh3_128()
         left = self.rows * _ROW.size
         with open(self._path + ".bin", "rb") as stream:
@@ -128,7 +138,13 @@ class RowIndexOutput:
     def finish(self, found: Stat, content: str) -> ShardState:
         """Declares the index complete, after the ``with`` block."""
         state = ShardState(
-            size=found.size, stamp=found.stamp, content=content, rows=self.rows, chars=self.chars, bytes=self.bytes
+            size=found.size,
+            stamp=found.stamp,
+            content=content,
+            rows=self.rows,
+            chars=self.chars,
+            bytes=self.bytes,
+            head=_head(self._documents),
         )
         write_file(self._path + ".json", msgspec.json.encode(state))
         return state

@@ -12,6 +12,7 @@ import xxhash
 from toolkit import config, records, schema, tagger
 from toolkit.config import ConfigStruct, Source
 from toolkit.errors import ConfigError, did_you_mean
+from toolkit.expressions import is_name
 from toolkit.paths import Dataset, list_files
 from toolkit.plugins import default_name
 from toolkit.tagger import TAGGERS, Reference, Tagger
@@ -97,6 +98,8 @@ def _read_entry(place: Source) -> Entry:
         reference, key = taken["tagger"], taken["as"]
     if not isinstance(reference, str) or not isinstance(key, str | None):
         raise place.error((), "expected a tagger's name, or {tagger: NAME, as: ALIAS, option: …}")
+    if key is not None and not is_name(key):
+        raise place.error(("as",), f"expected a name that rules can use, of letters, digits and _, got {key!r}")
     try:
         class_ = TAGGERS.find(reference)
     except ConfigError as error:

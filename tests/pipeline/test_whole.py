@@ -85,3 +85,55 @@ def test_an_output_among_what_is_read_is_refused_before_anything_is_done(two: Pr
     assert ran.code == 2
     assert "expected a path apart from" in ran.err
     assert not (two.documents / "new").exists()
+
+
+def test_a_shard_that_is_replaced_by_its_beginning_is_redone_where_it_is_no_damage(two: Project) -> None:
+    rows = [{"id": str(i), "text": "x", "source": "s"} for i in range(4)]
+    write_rows(two.documents / "plain.jsonl", rows)
+    two.ok("tag")
+    write_rows(two.documents / "plain.jsonl", rows[:2])
+    two.ok("tag")
+    assert len(two.values("shape-0", "plain.jsonl")) == 2
+
+
+def test_what_a_failed_mix_left_goes_when_the_old_output_is_right_again(two: Project) -> None:
+    path = two.attributes / "shape-0" / "j" / "b.jsonl.gz"
+    data = path.read_bytes()
+    path.unlink()
+    assert two("mix").code == 1
+    path.write_bytes(data)
+    assert "was there already" in two.ok("mix").out
+    assert not list((two.out / ".toolkit").glob("stage/*"))
+
+
+def test_bad_lines_are_counted_by_what_is_wrong(two: Project) -> None:
+    path = two.root / "in" / "c.jsonl"
+    path.write_bytes(b'{\n\n{"id": "1"}\n{"text": 3}\n{"text": "\xff"}\n{"text": "good"}\n')
+    two.config["ingest"][0]["on_error"] = "skip"
+    counts = two.ok("ingest", "--json").json["counts"]
+    faults = ("blank line", "invalid JSON", "invalid UTF-8", "missing field", "wrong type")
+    assert {name: n for name, n in counts.items() if name.startswith("rejected")} == {
+        f"rejected.{fault}": 1 for fault in faults
+    }
+
+
+@pytest.mark.parametrize("name", ["a b", "a.b", "if", "len", "document", "1x", ""])
+def test_names_that_rules_cannot_use_are_refused(two: Project, name: str) -> None:
+    two.config["tag"] = {"new-0": {"tagger": "noise", "as": name}}
+    ran = two("tag")
+    assert ran.code == 2
+    assert "expected a name that rules can use" in ran.err
+    two.config["mix"]["attributes"] = [{"set": "shape-0", "as": {"line_shape": name}}]
+    ran = two("mix")
+    assert ran.code == 2
+    assert "expected names that rules can use" in ran.err
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_anything_is_done(two: Project) -> None:
+    (two.root / "file").write_text("")
+    two.config["mix"]["output"]["path"] = str(two.root / "file" / "x")
+    two.config["ingest"][0]["source"] = "new"
+    ran = two("run")
+    assert ran.code == 2
+    assert "expected a folder, got the file" in ran.err
+    assert not (two.documents / "new").exists()

@@ -31,6 +31,8 @@ def run(context: Context) -> Outcome:
     skipped = sum(each.skipped for each in done)
     rows = [["ingest", ""], *([name, f"{count:,}"] for name, count in sorted(counts.items()))]
     text = f"{len(works)} inputs: {len(done)} done ({skipped} before), {len(failed)} failed -> {dataset.documents}\n"
+    if not options.limit:
+        ingesting.forget_attempts(works, dataset)
     gone = [] if options.limit else ingesting.inputs_gone(works, dataset)
     if gone:
         text += f"{len(gone)} inputs of earlier runs are not among these; their documents stay: {gone[0]}, …\n"

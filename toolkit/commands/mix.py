@@ -16,6 +16,7 @@ from toolkit.mixing import settings as mix_settings
 from toolkit.mixing.effects import RuleCount, RuleEffect, Totals, share
 from toolkit.mixing.publish import LabelTotals, Manifest
 from toolkit.mixing.settings import JoinedSet, MixSettings
+from toolkit.paths import check_writable
 
 LABELS_SHOWN = 20
 
@@ -93,6 +94,7 @@ def _mix(
     publish.finish_interrupted(output)
     manifest = _published(works) if works and not unreadable else None
     if manifest:
+        publish.clear_work(output)  # of a mix that failed since
         return _outcome(output, manifest, already=True)
     results = context.run("mix", stage.mix_shard, shard_tasks(dataset, works))
     omitted = dict(unreadable)
@@ -117,6 +119,8 @@ def _mix(
 def _check_paths(context: Context, settings: MixSettings) -> None:
     """No output among what is read, nor around it."""
     dataset = context.dataset
+    for path in filter(None, (settings.output.path, settings.rejected)):
+        check_writable(path, settings.place)
     for root in (dataset.documents, dataset.attributes, dataset.bookkeeping):
         for path in filter(None, (settings.output.path, settings.rejected)):
             inner, outer = f"{os.path.abspath(path)}/", f"{os.path.abspath(root)}/"

@@ -5,6 +5,7 @@ from types import ModuleType
 from toolkit import ingesting, records, tag_plan
 from toolkit.commands import Context, Outcome, ingest, mix, tag
 from toolkit.errors import ConfigError
+from toolkit.paths import check_writable
 
 SECTIONS: dict[str, ModuleType] = {"ingest": ingest, "tag": tag, "mix": mix}
 
@@ -21,6 +22,9 @@ def run(context: Context) -> Outcome:
         planned |= tag_plan.set_schemas(tag_plan.read_section(context.section("tag")), context.dataset, planned)
     if context.has("mix"):
         mix.check(context, planned)
+    dataset = context.dataset
+    for root in (dataset.bookkeeping, *([dataset.documents] if context.has("ingest") else [])):
+        check_writable(root, context.options.config or "")
     outcome = Outcome()
     for name in present:
         if context.options.dry_run and name != present[0]:

@@ -10,7 +10,7 @@ import xxhash
 from toolkit import config, records, rules, schema
 from toolkit.config import ConfigStruct, Description, Source
 from toolkit.errors import ConfigError, did_you_mean
-from toolkit.expressions import Name
+from toolkit.expressions import Name, is_name
 from toolkit.paths import Dataset
 from toolkit.streams import COMPRESSORS, Size
 from toolkit.writer import Writer, find_writer
@@ -151,6 +151,8 @@ def read_section(section: Source, base: str = "") -> MixSettings:
     for i, entry in enumerate(listed):
         place = section.at("attributes", i)
         found = JoinedOption(entry) if isinstance(entry, str) else config.convert(place, JoinedOption)
+        if wrong := [name for name in found.as_.values() if not is_name(name)]:
+            raise place.error(("as",), f"expected names that rules can use, of letters, digits and _, got {wrong[0]!r}")
         joined.append(Joined(set=found.set, as_=found.as_, place=place.where(())))
     output_keys = tuple(f.encode_name for f in msgspec.structs.fields(OutputSettings))
     place = section.at("output")

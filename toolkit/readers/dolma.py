@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from toolkit.documents import explain_bad_row
+from toolkit.documents import explain_bad_row, fault_of
 from toolkit.reader import Draft, Input, Reader, check_document
 
 
@@ -26,7 +26,7 @@ class Dolma(Reader):
                         row = _with_source(line, source.source)
                     found = check_document(row)
                 except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                    source.bad("not a document", explain_bad_row(line, error), line, lines.number)
+                    source.bad(fault_of(line, error), explain_bad_row(line, error), line, lines.number)
                     continue
                 yield Draft(text=found.text, number=lines.number, id=found.id, source=found.source, raw=row)
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import msgspec
 
 from toolkit.config import ConfigStruct
-from toolkit.documents import explain_bad_row
+from toolkit.documents import explain_bad_row, fault_of
 from toolkit.reader import Draft, Input, Reader
 
 Names = str | list[str]
@@ -42,7 +42,7 @@ class Jsonl(Reader):
                     row = decoder.decode(line)
                     draft = self._draft(row, lines.number)
                 except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                    source.bad("not a document", explain_bad_row(line, error), line, lines.number)
+                    source.bad(fault_of(line, error), explain_bad_row(line, error), line, lines.number)
                     continue
                 yield draft
 

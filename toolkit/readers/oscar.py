@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from toolkit import schema
-from toolkit.documents import Prediction, explain_bad_row
+from toolkit.documents import Prediction, explain_bad_row, fault_of
 from toolkit.reader import Draft, Input, Reader
 
 
@@ -84,7 +84,7 @@ class Oscar(Reader):
                     sentences = Raw(b"[" + b",".join(map(bytes, row.metadata.sentence_identifications)) + b"]")
                     predictions.decode(sentences)
                 except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                    source.bad("not an OSCAR document", explain_bad_row(line, error), line, number)
+                    source.bad(fault_of(line, error), explain_bad_row(line, error), line, number)
                     continue
                 found, expected = len(row.metadata.sentence_identifications), content_lines(row.content)
                 if found != expected and not (found == 1 and not row.content):

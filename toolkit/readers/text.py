@@ -37,7 +37,7 @@ class Text(Reader):
             for line in lines:
                 if self.documents == "blank_line" and not line.strip():
                     if held:
-                        yield b"\n".join(held)
+                        yield b"\n".join(held).removesuffix(b"\r")
                     held, size = [], 0
                     continue
                 held.append(line)
@@ -50,4 +50,4 @@ class Text(Reader):
                         line=lines.number,
                     )
         if held:
-            yield b"\n".join(held)
+            yield b"\n".join(held).removesuffix(b"\r")
