@@ -156,13 +156,17 @@ class Decompressed(io.RawIOBase):
     def __init__(self, path: str) -> None:
         super().__init__()
         self.path = path
-        self._stored = open_stored(path)
+        self._streams: list[Any] = []  # closed in this order; also when the object could not be made
+        stored = open_stored(path)
+        self._streams.append(stored)
+        buffered = io.BufferedReader(cast("io.RawIOBase", stored), READ)
+        self._streams.insert(0, buffered)
         try:
-            self._buffered = io.BufferedReader(cast("io.RawIOBase", self._stored), READ)
-            self._stream = open_decompressed(path, self._buffered)
+            self._stream = open_decompressed(path, buffered)
         except BaseException:
-            self._stored.close()
+            self.close()
             raise
+        self._streams.insert(0, self._stream)
 
     def readable(self) -> bool:
         return True
@@ -177,9 +181,9 @@ class Decompressed(io.RawIOBase):
             raise
 
     def close(self) -> None:
-        if not self.closed:
-            for stream in (self._stream, self._buffered, self._stored):
-                stream.close()
+        for stream in self._streams:
+            stream.close()
+        self._streams = []
         super().close()
 
 
