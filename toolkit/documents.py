@@ -190,12 +190,13 @@ def fault_of(line: bytes, error: Exception) -> str:
     return "missing field" if "missing required field" in str(error) or "without it" in str(error) else "wrong type"
 
 
-def _id_of(line: bytes) -> str | None:
-    class OnlyId(msgspec.Struct):
-        id: str
+class _OnlyId(msgspec.Struct):
+    id: str
 
+
+def _id_of(line: bytes) -> str | None:
     try:
-        return msgspec.json.decode(line, type=OnlyId).id
+        return msgspec.json.decode(line, type=_OnlyId).id
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
 

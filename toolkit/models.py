@@ -57,9 +57,7 @@ def resolve(model: str) -> str:
 
 def digest(model: str) -> str:
     """sha256 (hex) of a model's file."""
-    path = resolve(model)
-    found = stat(path)
-    return _sha256(path, found.stamp if found else "")
+    return digest_of_file(resolve(model))
 
 
 @functools.lru_cache(maxsize=64)
@@ -84,6 +82,7 @@ def _verified(path: str, name: str) -> str:
 
 
 def digest_of_file(path: str) -> str:
+    """sha256 (hex) of a file, computed once for each of its versions."""
     found = stat(path)
     return _sha256(path, found.stamp if found else "")
 

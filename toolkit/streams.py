@@ -291,12 +291,6 @@ def content_digest(path: str) -> str:
     return digest.hexdigest()
 
 
-def read_bytes(path: str) -> bytes:
-    """A whole small file, decompressed by its suffix."""
-    with Decompressed(path) as stream:
-        return stream.read()
-
-
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 _attempts = itertools.count()
