@@ -6,7 +6,7 @@ stays a word), and a key given twice is an error.
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeVar, get_args
 
@@ -349,13 +349,29 @@ def _struct_in(type_: Any) -> type[msgspec.Struct] | None:
     return next((found for inner in get_args(type_) if (found := _struct_in(inner))), None)
 
 
-def split(source: Source, keys: Mapping[str, Any]) -> tuple[dict[str, Any], Source]:
-    """Takes some keys out of a mapping: their values (or the given defaults), and the source of the rest."""
+def divide(source: Source, keys: Collection[str]) -> tuple[Source, Source]:
+    """The parts of a mapping with these keys, and with the others; both know their place in the file."""
     if not isinstance(source.value, dict):
         raise source.error((), f"expected a mapping, got {source.value!r}")
-    rest = source.at()
+    inside, rest = source.at(), source.at()
+    inside.value = {key: value for key, value in source.value.items() if key in keys}
     rest.value = {key: value for key, value in source.value.items() if key not in keys}
-    return {key: source.value.get(key, default) for key, default in keys.items()}, rest
+    return inside, rest
+
+
+def split(source: Source, keys: Mapping[str, Any]) -> tuple[dict[str, Any], Source]:
+    """Takes some keys out of a mapping: their values (or the given defaults), and the source of the rest."""
+    inside, rest = divide(source, keys)
+    return {**keys, **inside.value}, rest
+
+
+def refuse_unknown(source: Source, class_: type[msgspec.Struct], others: Collection[str], what: str) -> None:
+    """Raises ConfigError for a key that is neither an option of the class nor among the others."""
+    known = sorted({*(f.encode_name for f in msgspec.structs.fields(class_)), *others})
+    for key in source.value:
+        if key not in known:
+            hint = did_you_mean(key, known) or f"; known: {', '.join(known)}"
+            raise source.error((key,), f"unknown option {key!r} of {what}{hint}")
 
 
 # --- the whole file ---------------------------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ import xxhash
 from toolkit import config, records, rowindex, schema
 from toolkit.config import ConfigStruct, Description, Source
 from toolkit.documents import DocumentRow, split_lines
-from toolkit.errors import ConfigError, DataError, did_you_mean
-from toolkit.paths import Dataset, Stat, exists, expand, join, list_files, remove, stat, strip_suffix
+from toolkit.errors import ConfigError, DataError
+from toolkit.paths import Dataset, Stat, exists, expand, join, remove, stat, strip_suffix
 from toolkit.reader import READERS, Draft, Input, Reader, Rejects
 from toolkit.streams import READ, RowOutput, Size, open_stored
 
@@ -144,21 +144,13 @@ def read_section(section: Source) -> list[Entry]:
         place = section.at(i)
         if not isinstance(place.value, dict):
             raise place.error((), f"expected {{format: …, from: […]}}, got {place.value!r}")
-        common = place.at()
-        common.value = {key: value for key, value in place.value.items() if key in _COMMON_KEYS}
-        options = place.at()
-        options.value = {key: value for key, value in place.value.items() if key not in _COMMON_KEYS}
+        common, options = config.divide(place, _COMMON_KEYS)
         settings = config.convert(common, Common)
         try:
             class_ = READERS.find(settings.format)
         except ConfigError as error:
             raise place.error(("format",), str(error)) from None
-        known = [f.encode_name for f in msgspec.structs.fields(class_)]
-        for key in options.value:
-            if key not in known:
-                everything = sorted({*known, *_COMMON_KEYS})
-                hint = did_you_mean(key, everything) or f"; known: {', '.join(everything)}"
-                raise place.error((key,), f"unknown option {key!r} of format {settings.format}{hint}")
+        config.refuse_unknown(place, class_, _COMMON_KEYS, f"format {settings.format}")
         reader = config.convert(options, class_, f"format {settings.format}")
         if settings.trim and reader.attribute_set():
             raise place.error(("trim",), "expected no trim: the attributes that the format carries are one per line")
@@ -238,9 +230,7 @@ def _set_settings(entry: Entry) -> dict[str, Any]:
 def inputs_gone(works: Iterable[Work], dataset: Dataset) -> list[str]:
     """Inputs that were ingested before and are not among these."""
     known = {record_path(work) for work in works}
-    folder = join(dataset.bookkeeping, "ingest")
-    paths = [join(folder, path) for path in list_files(folder, hidden=True) if path.endswith(".json")]
-    found = [records.load(path, InputRecord) for path in paths if path not in known]
+    found = [records.load(path, InputRecord) for path in records.ingest_files(dataset, ".json") if path not in known]
     return sorted(record.input for record in found if record)
 
 
@@ -357,8 +347,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 def forget_attempts(works: Iterable[Work], dataset: Dataset) -> None:
     """Forgets failed attempts at inputs that are not wanted any more, where they have left no shard."""
     known = {record_path(work) + ".started" for work in works}
-    folder = join(dataset.bookkeeping, "ingest")
-    for path in (join(folder, path) for path in list_files(folder, hidden=True) if path.endswith(".started")):
+    for path in records.ingest_files(dataset, ".started"):
         attempt = records.load(path, Attempt)
         if path not in known and attempt and not any(exists(dataset.shard_path(shard)) for shard in attempt.shards):
             remove(path)
@@ -366,9 +355,8 @@ def forget_attempts(works: Iterable[Work], dataset: Dataset) -> None:
 
 def unfinished(dataset: Dataset) -> list[str]:
     """Inputs whose ingest failed or was interrupted, and has not been done since."""
-    folder = join(dataset.bookkeeping, "ingest")
-    paths = [join(folder, path) for path in list_files(folder, hidden=True) if path.endswith(".started")]
-    return sorted(attempt.input for path in paths if (attempt := records.load(path, Attempt)))
+    attempts = [records.load(path, Attempt) for path in records.ingest_files(dataset, ".started")]
+    return sorted(attempt.input for attempt in attempts if attempt)
 
 
 class _Claims:

@@ -170,6 +170,12 @@ def recorded_shards(dataset: Dataset, set_name: str) -> list[str]:
     return [path.removesuffix(".json") for path in list_files(folder, hidden=True) if path.endswith(".json")]
 
 
+def ingest_files(dataset: Dataset, suffix: str) -> list[str]:
+    """Paths of what ingest noted of its inputs: ``.json`` records, ``.started`` attempts that did not end; sorted."""
+    folder = join(dataset.bookkeeping, "ingest")
+    return [join(folder, path) for path in list_files(folder, hidden=True) if path.endswith(suffix)]
+
+
 class _Ingested(msgspec.Struct):
     input: str
     shards: dict[str, Any]
@@ -184,10 +190,8 @@ def missing_shards(dataset: Dataset, shards: Iterable[str]) -> list[str]:
     """
     there = set(shards)
     missing = []
-    folder = join(dataset.bookkeeping, "ingest")
-    for relative in list_files(folder, hidden=True):
-        path = join(folder, relative)
-        found = load(path, _Ingested) if relative.endswith(".json") else None
+    for path in ingest_files(dataset, ".json"):
+        found = load(path, _Ingested)
         for shard in found.shards if found else ():
             if found and shard not in there and dataset.admits(shard):
                 missing.append(

@@ -13,6 +13,7 @@
 Rules are evaluated in order, on the document's original values. Edits are applied together, after all decisions.
 """
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -253,6 +254,7 @@ class RuleSet:
         self._functions: dict[int, Callable[..., Any]] = {}
         self._spans: dict[int, Callable[..., Any]] = {}
         self._lists: dict[int, Callable[..., Any]] = {}
+        self._paths: dict[int, dict[str, Callable[..., Any]]] = {}
         for i, rule in enumerate(self.rules):
             if not rule.edits:
                 self._decides(i, rule)
@@ -363,16 +365,22 @@ class RuleSet:
 
     def watched(self, i: int, *values: Any) -> dict[str, Any]:
         """The values that a rule sees in a document, by the text of the expression that has them."""
-        rule = self.rules[i]
+        if i not in self._paths:
+            self._paths[i] = self._compiled_paths(self.rules[i])
         found: dict[str, Any] = {}
+        for path, function in self._paths[i].items():
+            with contextlib.suppress(KeyError, IndexError, AttributeError, TypeError):
+                found[path] = function(*values)
+        return found
+
+    def _compiled_paths(self, rule: Rule) -> dict[str, Callable[..., Any]]:
+        compiled: dict[str, Callable[..., Any]] = {}
         for text in (rule.expression, rule.when):
             for path in paths_in(text, self._names) if text else ():
-                try:
+                with contextlib.suppress(ExpressionError):
                     code = check(path, self._names, everything_known(path)).code
-                    found[path] = compile_function(code, self._arguments)(*values)
-                except (ExpressionError, KeyError, IndexError, AttributeError, TypeError):
-                    continue
-        return found
+                    compiled[path] = compile_function(code, self._arguments)
+        return compiled
 
     def verdict(self, i: int, *values: Any) -> str:
         """What a rule says of a document that has come to it."""

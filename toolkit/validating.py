@@ -177,9 +177,8 @@ def extra_files(dataset: Dataset, set_name: str, shards: Iterable[str]) -> list[
 def check_ingested(dataset: Dataset) -> list[str]:
     """Findings about shards that are not what ingest made, or are gone."""
     findings = []
-    folder = join(dataset.bookkeeping, "ingest")
-    for relative in list_files(folder, hidden=True):
-        record = records.load(join(folder, relative), InputRecord) if relative.endswith(".json") else None
+    for noted in records.ingest_files(dataset, ".json"):
+        record = records.load(noted, InputRecord)
         for shard, output in record.shards.items() if record else ():
             path = dataset.shard_path(shard)
             found, state = stat(path), rowindex.current(dataset, shard)

@@ -103,9 +103,10 @@ def _mix(
             return _failed(output, failed)
         omitted |= {w.shard: r.failure.message for w, r in zip(works, results, strict=True) if r.failure}
     stages = {}
+    digest = settings.stage_digest()
     for work in works:
         if work.shard not in omitted:
-            record = stage.load_stage(output, settings.stage_digest(), work.shard)
+            record = stage.load_stage(output, digest, work.shard)
             if record is None:
                 return _failed(
                     output, [f"{work.shard}: expected what was just made of it, it is gone; run the mix again"]

@@ -158,19 +158,13 @@ def read_section(section: Source, base: str = "") -> MixSettings:
     place = section.at("output")
     if not isinstance(place.value, dict):
         raise place.error((), "expected {format: …, path: …}")
-    common, options = place.at(), place.at()
-    common.value = {key: v for key, v in place.value.items() if key in output_keys}
-    options.value = {key: v for key, v in place.value.items() if key not in output_keys}
+    common, options = config.divide(place, output_keys)
     output = config.convert(common, OutputSettings)
     try:
         class_ = find_writer(output.format, "format")
     except ConfigError as error:
         raise place.error((), str(error)) from None
-    known = [f.encode_name for f in msgspec.structs.fields(class_)]
-    for key in options.value:
-        if key not in known:
-            hint = did_you_mean(key, (*known, *output_keys)) or f"; known: {', '.join((*output_keys, *known))}"
-            raise place.error((key,), f"unknown option {key!r} of format {output.format}{hint}")
+    config.refuse_unknown(place, class_, output_keys, f"format {output.format}")
     config.convert(options, class_, f"format {output.format}")
     found_rules = rules.read_rules(section.at("rules"), base) if value.get("rules") else []
     return MixSettings(
