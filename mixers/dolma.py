@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from toolkit import Document, Mixed, Prediction, Wanted, Writer, check_label
+from toolkit import Document, Mixed, Prediction, Wanted, Writer, check_label, merge_fields
 
 
 class Dolma(Writer):
@@ -18,6 +18,8 @@ class Dolma(Writer):
     Annotations become ``metadata.annotation``, where there are any.
     """
 
+    FIELDS = True
+
     attributes: Annotated[
         bool, msgspec.Meta(description="merge the attributes into the documents; those already there are kept")
     ] = False
@@ -25,6 +27,9 @@ class Dolma(Writer):
         str | None, msgspec.Meta(description="an attribute with a label, for an output a label (`language`)")
     ] = None
     name: Annotated[str, msgspec.Meta(description="of the one output, without `by`")] = "documents"
+
+    def label(self) -> str | None:
+        return f"{self.by}.label" if self.by else repr(self.name)
 
     def wants(self) -> dict[str, Wanted]:
         return {"by": Wanted(self.by, Prediction, not_null=("label",))} if self.by else {}
@@ -35,20 +40,18 @@ class Dolma(Writer):
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
         label = check_label(mixed.values["by"].label if self.by else self.name)
         line = document.row
-        if self.attributes or mixed.annotations:
+        added = dict(mixed.fields) | ({"annotation": mixed.annotations} if mixed.annotations else {})
+        if self.attributes or added:
             fields = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
             if self.attributes:
-                old = msgspec.json.decode(fields.get("attributes", b"{}"), type=dict[str, msgspec.Raw] | None) or {}
-                fields["attributes"] = msgspec.Raw(msgspec.json.encode(old | (mixed.attributes or {})))
-            if mixed.annotations:
-                metadata = msgspec.json.decode(fields.get("metadata", b"{}"), type=dict[str, msgspec.Raw] | None) or {}
-                metadata["annotation"] = msgspec.Raw(msgspec.json.encode(mixed.annotations))
-                fields["metadata"] = msgspec.Raw(msgspec.json.encode(metadata))
+                fields["attributes"] = merge_fields(fields.get("attributes"), mixed.attributes or {})
+            if added:
+                fields["metadata"] = merge_fields(fields.get("metadata"), added)
             line = msgspec.json.encode(fields)
         return [(label, line + b"\n")]
 
     def stem(self, label: str) -> str:
-        return f"documents/{label}/{label}" if self.by else f"documents/{label}"
+        return f"documents/{super().stem(label)}" if self.by else f"documents/{label}"
 
     def checksums(self, label: str) -> str:
         return f"{label}_sha256.txt"

@@ -1,50 +1,76 @@
-"""OSCAR schema v2, as OSCAR 22.01 has it: one JSON object a document, in a folder a language.
+"""OSCAR as released from 22.01 on: one JSON object a document, in a folder a language.
 
 Source: the OSCAR project's schema v2 and ungoliant 1.1, which wrote 22.01; key order, lower-case labels and compact
-JSON are those of the released files. The published JSON schema spells labels ``Af``, ``Multi``; no file does.
+JSON are those of the released files. The published JSON schema spells labels ``Af``, ``Multi``; no file does. 23.01:
+oscar-io 0.4 (``v3/types/document.rs``) and the documentation's "Layout"; labels: ungoliant 2.0, ``tag_convert.rs``.
 
-    {"content": …, "warc_headers": {…}, "metadata": {
-        "identification": {"label": "en", "prob": 0.9}, "annotation": ["short_sentences"] | null,
-        "sentence_identifications": [{"label": "en", "prob": 0.9}, null, …]}}
+    22.01  {"content": …, "warc_headers": {…}, "metadata": {
+               "identification": {"label": "en", "prob": 0.9}, "annotation": ["short_sentences"] | null,
+               "sentence_identifications": [{"label": "en", "prob": 0.9}, null, …]}}
+    23.01  {"content": …, "warc_headers": {…}, "metadata": {
+               "identification": {"label": "en", "prob": 0.9}, "harmful_pp": 4063.1814 | null,
+               "tlsh": "tlsh:T125…" | null, "quality_warnings": ["short_sentences"] | null,
+               "categories": ["blog"] | null, "sentence_identifications": [{"label": "en", "prob": 0.9}, null, …]}}
 """
 
-from collections.abc import Iterable
-from typing import Annotated, Any
+from collections.abc import Collection, Iterable
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from toolkit import DataError, Document, Mixed, Prediction, Wanted, Writer, check_label, explain_bad_row
+from toolkit import DataError, Document, Mixed, Prediction, Wanted, Writer, check_label, explain_bad_row, merge_fields
 
 
-class _Metadata(msgspec.Struct):
+class _Metadata2201(msgspec.Struct, forbid_unknown_fields=True):
     identification: Prediction
     annotation: list[str] | None
     sentence_identifications: list[Prediction | None]
 
 
-class _Line(msgspec.Struct):
+class _Metadata2301(msgspec.Struct, forbid_unknown_fields=True):
+    identification: Prediction
+    harmful_pp: float | None
+    tlsh: str | None
+    quality_warnings: list[str] | None
+    categories: list[str] | None
+    sentence_identifications: list[Prediction | None]
+
+
+_Metadata = TypeVar("_Metadata", _Metadata2201, _Metadata2301)
+
+
+class _Line(msgspec.Struct, Generic[_Metadata], forbid_unknown_fields=True):
     content: str
     warc_headers: dict[str, str]
     metadata: _Metadata
-
-
-class _CheckedMetadata(_Metadata, forbid_unknown_fields=True):
-    pass
-
-
-class _CheckedLine(msgspec.Struct, forbid_unknown_fields=True):
-    content: str
-    warc_headers: dict[str, str]
-    metadata: _CheckedMetadata
 
 
 class _Headers(msgspec.Struct):
     warc_headers: dict[str, str] | None = None
 
 
+class _Keys(msgspec.Struct):
+    metadata: dict[str, msgspec.Raw]
+
+
 _ENCODER = msgspec.json.Encoder()
 _HEADERS = msgspec.json.Decoder(_Headers | None)
-_CHECKED = msgspec.json.Decoder(_CheckedLine)
+_KEYS = msgspec.json.Decoder(_Keys)
+_CHECKED: dict[str, msgspec.json.Decoder[Any]] = {
+    "22.01": msgspec.json.Decoder(_Line[_Metadata2201]),
+    "23.01": msgspec.json.Decoder(_Line[_Metadata2301]),
+}
+
+_TYPES: dict[str, Any] = {
+    "annotation": list[str] | None,
+    "harmful_pp": float | None,
+    "tlsh": str | None,
+    "categories": list[str] | None,
+}
+_ONLY_2301 = ("harmful_pp", "tlsh", "categories")
+
+_RENAMED_2301 = {"als": "gsw", "eml": "x-eml"}
+"""lid.176 says ``als``, which is Albanian, for Swiss German; and ``eml``, which is no language code any more."""
 
 
 class Oscar(Writer):
@@ -52,8 +78,16 @@ class Oscar(Writer):
 
     ``warc_headers`` are those of the metadata. Documents without are counted; they get ``{}``, or what the option
     `warc_headers` maps: values that are no texts are written as JSON, fields that are not there are left out.
+
+    With `schema` 23.01 the annotations are ``quality_warnings``; ``harmful_pp``, ``tlsh`` and ``categories`` are null
+    unless the options name attributes for them. What `set` rules give stands behind them, in ``metadata``.
     """
 
+    FIELDS = True
+
+    schema: Annotated[
+        Literal["22.01", "23.01"], msgspec.Meta(description="the release (in quotes) whose fields are written")
+    ] = "22.01"
     identification: Annotated[str, msgspec.Meta(description="the attribute with label and prob of the document")] = (
         "language"
     )
@@ -65,19 +99,39 @@ class Oscar(Writer):
         str | None,
         msgspec.Meta(description="an attribute with a list of annotations (`oscar.annotation`); those of rules follow"),
     ] = None
+    harmful_pp: Annotated[
+        str | None, msgspec.Meta(description="for 23.01: an attribute with a number (`oscar.harmful_pp`)")
+    ] = None
+    tlsh: Annotated[str | None, msgspec.Meta(description="for 23.01: an attribute with a text (`oscar.tlsh`)")] = None
+    categories: Annotated[
+        str | None, msgspec.Meta(description="for 23.01: an attribute with a list of texts (`oscar.categories`)")
+    ] = None
+    labels: Annotated[
+        dict[str, str] | None,
+        msgspec.Meta(
+            description="label -> what is written for it; default: for 23.01 `{als: gsw, eml: x-eml}`, as released"
+        ),
+    ] = None
     warc_headers: Annotated[
         dict[str, str],
         msgspec.Meta(description="for documents without: header name -> field of the document (`metadata.url`)"),
     ] = {}
+
+    def __post_init__(self) -> None:
+        for option in _ONLY_2301:
+            if self.schema != "23.01" and getattr(self, option) is not None:
+                raise ValueError(f"expected schema 23.01 with the option {option}, got schema {self.schema}")
+
+    def label(self) -> str | None:
+        return f"{self.identification}.label"
 
     def wants(self) -> dict[str, Wanted]:
         wanted = {
             "identification": Wanted(self.identification, Prediction, not_null=("label",)),
             "sentence_identifications": Wanted(self.sentence_identifications, list[Prediction | None]),
         }
-        if self.annotation is not None:
-            wanted["annotation"] = Wanted(self.annotation, list[str] | None)
-        return wanted
+        optional = {option: getattr(self, option) for option in _TYPES}
+        return wanted | {option: Wanted(path, _TYPES[option]) for option, path in optional.items() if path is not None}
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
         identification: Prediction = mixed.values["identification"]
@@ -87,6 +141,9 @@ class Oscar(Writer):
             raise DataError(
                 f"expected one sentence identification for each of {len(lines)} lines, got {len(sentences)}"
             )
+        if renamed := self._renamed():
+            identification = _rename(identification, renamed)
+            sentences = [each and _rename(each, renamed) for each in sentences]
         label = check_label(identification.label)
         if label != label.lower():
             raise DataError(f"expected a lower-case label, as OSCAR's schema has them, got {label!r}")
@@ -98,9 +155,33 @@ class Oscar(Writer):
         if headers is None:
             headers = self._mapped(document)
             mixed.counts["documents without warc_headers"] += 1
-        annotations = list(dict.fromkeys((*(mixed.values.get("annotation") or ()), *mixed.annotations)))
-        metadata = _Metadata(identification, annotations or None, sentences)
+        metadata: Any = self._metadata(identification, sentences, mixed)
+        if mixed.fields:
+            if taken := [name for name in mixed.fields if name in type(metadata).__struct_fields__]:
+                raise DataError(f"expected fields beside those of the schema, got {taken[0]!r} of a `set` rule")
+            metadata = merge_fields(msgspec.Raw(_ENCODER.encode(metadata)), mixed.fields)
         return [(label, _ENCODER.encode(_Line("\n".join(lines), headers, metadata)) + b"\n")]
+
+    def _renamed(self) -> dict[str, str]:
+        if self.labels is not None:
+            return self.labels
+        return _RENAMED_2301 if self.schema == "23.01" else {}
+
+    def _metadata(
+        self, identification: Prediction, sentences: list[Prediction | None], mixed: Mixed
+    ) -> _Metadata2201 | _Metadata2301:
+        values = mixed.values
+        annotations = list(dict.fromkeys((*(values.get("annotation") or ()), *mixed.annotations))) or None
+        if self.schema == "22.01":
+            return _Metadata2201(identification, annotations, sentences)
+        return _Metadata2301(
+            identification,
+            harmful_pp=values.get("harmful_pp"),
+            tlsh=values.get("tlsh"),
+            quality_warnings=annotations,
+            categories=values.get("categories") or None,
+            sentence_identifications=sentences,
+        )
 
     def _mapped(self, document: Document) -> dict[str, str]:
         fields: dict[str, Any] = msgspec.json.decode(document.row) if self.warc_headers else {}
@@ -113,10 +194,14 @@ class Oscar(Writer):
                 headers[name] = value if isinstance(value, str) else _ENCODER.encode(value).decode()
         return headers
 
-    def check(self, line: bytes) -> str | None:
+    def check(self, line: bytes, fields: Collection[str] = ()) -> str | None:
+        line = _without(line, fields) if fields else line
         try:
-            found = _CHECKED.decode(line)
+            found = _CHECKED[self.schema].decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            # a release has no record of its schema: its lines are checked with the default options
+            if self.schema == "22.01" and _is_2301(line):
+                return Oscar(schema="23.01").check(line)
             return explain_bad_row(line, error)
         label = found.metadata.identification.label
         if label != label.lower() or not label:
@@ -131,3 +216,27 @@ class Oscar(Writer):
         if got != expected and not (found.content == "" and got == 0):
             return f"expected one sentence identification for each of {expected} lines, got {got}"
         return None
+
+
+def _rename(found: Prediction, labels: dict[str, str]) -> Prediction:
+    return Prediction(labels[found.label], found.prob) if found.label in labels else found
+
+
+def _without(line: bytes, fields: Collection[str]) -> bytes:
+    """The line without these fields of its metadata; as it is, if it is not of that form."""
+    try:
+        keys = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+        metadata = msgspec.json.decode(keys["metadata"], type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
+        return line
+    kept = {name: value for name, value in metadata.items() if name not in fields}
+    return msgspec.json.encode({**keys, "metadata": kept})
+
+
+def _is_2301(line: bytes) -> bool:
+    """Whether the keys of a line are those of 23.01, whatever else is wrong with it."""
+    try:
+        keys = _KEYS.decode(line).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return "quality_warnings" in keys and "annotation" not in keys

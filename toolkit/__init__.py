@@ -9,7 +9,7 @@ from toolkit.fasttext_model import load_fasttext
 from toolkit.models import Model
 from toolkit.numbers import shortest_float32
 from toolkit.tagger import Attribute, Example, Tagger
-from toolkit.writer import Mixed, Wanted, Writer, check_label
+from toolkit.writer import Mixed, Wanted, Writer, check_label, merge_fields
 
 __version__ = "0.1.0"
 
@@ -32,6 +32,7 @@ __all__ = [
     "check_label",
     "explain_bad_row",
     "load_fasttext",
+    "merge_fields",
     "shortest_float32",
     "split_lines",
 ]

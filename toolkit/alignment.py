@@ -1,5 +1,6 @@
 """Reading attributes beside their documents: row n of one describes row n of the other, or it is an error."""
 
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Any, Self
 
@@ -87,23 +88,48 @@ class AttributeRows:
             return None
         return row.id if row else None
 
-    def take_indexed(self, expected: int, number: int) -> Any:
-        """As `take`, the document being known by its hash in the row index; rows without source are taken on trust."""
-        row, _ = next(self._rows, (None, b""))
-        if row is None or (row.source is not None and row_hash(row.source, row.id) != expected):
-            got = "the end of the file" if row is None else f"those of {row.id!r} from {row.source!r}"
-            raise AlignmentError(
-                f"expected the attributes of {self._documents}:{number}, got {got}", path=self.path, line=number
-            )
-        return row
+    def indexed(self, hashes: Iterable[int]) -> Iterator[Any]:
+        """All rows, for documents that are known by their hashes in the row index; those without source on trust.
+
+        Raises:
+            AlignmentError: if a row describes another document, or there are fewer or more rows than hashes.
+            DataError: if a row is none of attributes.
+        """
+        number = 0
+        rows = self._decoded()
+        for expected in hashes:
+            number += 1
+            row = next(rows, None)
+            if row is None or (row.source is not None and row_hash(row.source, row.id) != expected):
+                got = "the end of the file" if row is None else f"those of {row.id!r} from {row.source!r}"
+                raise AlignmentError(
+                    f"expected the attributes of {self._documents}:{number}, got {got}", path=self.path, line=number
+                )
+            yield row
+        if (extra := next(rows, None)) is not None:
+            raise self._too_many(number, extra.id)
+
+    def _decoded(self) -> Iterator[Any]:
+        """The rows, decoded many at a time."""
+        decode = self._decoder.decode
+        for block in self._lines.blocks():
+            try:
+                yield from list(map(decode, block))
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                self._lines.give_back(block)
+                self._rows.number = self._lines.number
+                yield from (row for row, _ in self._rows)  # which names the bad one
 
     def finish(self, rows: int) -> None:
         """Raises AlignmentError if there are more rows than documents."""
         row, _ = next(self._rows, (None, b""))
         if row is not None:
-            raise AlignmentError(
-                f"expected the end of the file after {rows} rows, as many as {self._documents} has, got another",
-                path=self.path,
-                line=self._rows.number,
-                id=row.id,
-            )
+            raise self._too_many(rows, row.id)
+
+    def _too_many(self, rows: int, id: str | None) -> AlignmentError:
+        return AlignmentError(
+            f"expected the end of the file after {rows} rows, as many as {self._documents} has, got another",
+            path=self.path,
+            line=rows + 1,
+            id=id,
+        )

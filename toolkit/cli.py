@@ -51,6 +51,12 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument(
                 "--explain", metavar="ID|N", help="why the rules keep or drop this document, or N documents a rule"
             )
+            command.add_argument(
+                "--compare", metavar="FILE", help="what would change with the mix of another configuration"
+            )
+            command.add_argument(
+                "-n", dest="count", type=_positive, default=3, metavar="N", help="documents shown for each change (3)"
+            )
         command.add_argument("--limit", type=_positive, metavar="N", help="only the first N shards (or inputs)")
         command.add_argument("--json", action="store_true", help="results as JSON on standard output")
         command.add_argument("--quiet", action="store_true", help="no progress on standard error")

@@ -1,6 +1,6 @@
 """Documents, as the stages read them, and the one definition of a line."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
@@ -69,6 +69,9 @@ class Document:
         row: the line of the documents file (empty for a document that is not from one).
     """
 
+    _join: Callable[[], dict[str, Any]] | None = None
+    _joined: dict[str, Any] | None = None
+
     def __init__(
         self,
         text: str,
@@ -118,6 +121,24 @@ class Document:
         if isinstance(self._metadata, msgspec.Raw):
             return self._metadata
         return msgspec.Raw(msgspec.json.encode(self._metadata))
+
+    @property
+    def chars(self) -> int:
+        """Code points of the text."""
+        return len(self.text)
+
+    @property
+    def joined(self) -> dict[str, Any]:
+        """All fields of the row, with the attributes of a mix under ``attributes`` (see `join`)."""
+        if self._joined is None:
+            fields = msgspec.json.decode(self.row)
+            fields["attributes"] = (fields.get("attributes") or {}) | (self._join() if self._join else {})
+            self._joined = fields
+        return self._joined
+
+    def join(self, attributes: Callable[[], dict[str, Any]]) -> None:
+        """Tells where the attributes of `joined` come from; the engine calls it."""
+        self._join = attributes
 
     def with_text(self, text: str) -> "Document":
         """The same document with another text, in its row too."""

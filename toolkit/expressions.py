@@ -11,7 +11,7 @@ checker knows where a test has been made, also by the rules before.
 import ast
 import keyword
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -107,10 +107,40 @@ def check_condition(text: str, names: Mapping[str, Name], known: Facts = _NOTHIN
     return found
 
 
-def compile_function(code: str, arguments: tuple[str, ...]) -> Callable[..., Any]:
-    """The function of these arguments that a checked expression's code is the body of."""
+def compile_function(
+    code: str, arguments: tuple[str, ...], constants: Mapping[str, Any] | None = None
+) -> Callable[..., Any]:
+    """The function of these arguments that a checked expression's code is the body of.
+
+    Args:
+        code: of a checked expression.
+        arguments: the variables that it refers to.
+        constants: other names that it refers to; they are looked up when it runs.
+    """
     tree = ast.parse(f"lambda {', '.join(arguments)}: ({code})", mode="eval")
-    return eval(compile(tree, "<rule>", "eval"), {"__builtins__": _BUILTINS})  # type: ignore[no-any-return]  # noqa: S307
+    return eval(compile(tree, "<rule>", "eval"), _globals(constants))  # type: ignore[no-any-return]  # noqa: S307
+
+
+def compile_chain(
+    conditions: Iterable[tuple[str, int, bool]], arguments: tuple[str, ...], constants: Mapping[str, Any]
+) -> Callable[..., int | tuple[int, ...]]:
+    """One function for conditions in order: the number of the first that holds and ends it, else of those that hold.
+
+    Args:
+        conditions: code of a checked expression that is true or false, a number, and whether it ends the chain.
+        arguments: as of `compile_function`.
+        constants: likewise.
+    """
+    lines = [f"def chain({', '.join(arguments)}):", "    found = ()"]
+    for code, number, ends in conditions:
+        lines.append(f"    if {code}: {f'return {number}' if ends else f'found += ({number},)'}")
+    names = _globals(constants)
+    exec(compile("\n".join([*lines, "    return found"]), "<rules>", "exec"), names)  # noqa: S102
+    return names["chain"]  # type: ignore[no-any-return]
+
+
+def _globals(constants: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {**(constants or {}), "__builtins__": _BUILTINS}
 
 
 def paths_in(text: str, names: Mapping[str, Name]) -> list[str]:
@@ -155,7 +185,18 @@ def _field(values: Any, key: str) -> Any:
     return values[key]
 
 
-_BUILTINS = {f.__name__: f for f in (len, any, all, min, max, sum, abs)} | {"get": _get, "field": _field}
+def _truth(value: Any) -> bool:
+    """A condition whose type could not be checked."""
+    if value is not True and value is not False:
+        raise TypeError(f"expected true or false, got {value!r}")
+    return value
+
+
+_BUILTINS = {f.__name__: f for f in (len, any, all, min, max, sum, abs)} | {
+    "get": _get,
+    "field": _field,
+    "truth": _truth,
+}
 
 
 class _Checker:
@@ -288,6 +329,10 @@ class _Checker:
             self._fail(node, "expected + - * / // or %")
         left, left_code = self.value(node.left, known, local)
         right, right_code = self.value(node.right, known, local)
+        if sign == "+" and STR in (left, right):
+            self._expect(node.left, left, ("str",))
+            self._expect(node.right, right, ("str",))
+            return STR, f"({left_code} + {right_code})"
         self._expect(node.left, left, _NUMBERS)
         self._expect(node.right, right, _NUMBERS)
         type_ = ANY if ANY in (left, right) else INT if left == right == INT and sign != "/" else FLOAT

@@ -241,6 +241,17 @@ class Lines(Iterator[bytes]):
             return next(self)
         raise StopIteration
 
+    def blocks(self) -> Iterator[list[bytes]]:
+        """All lines, many at a time."""
+        for block in self._blocks:
+            self.number += len(block)
+            yield block
+
+    def give_back(self, block: list[bytes]) -> None:
+        """Takes back the last block given, so that its lines are given one by one."""
+        self.number -= len(block)
+        self._pending = iter(block)
+
     def _split(self) -> Iterator[list[bytes]]:
         rest: list[bytes] = []
         held = 0

@@ -57,6 +57,7 @@ class Work(ConfigStruct):
         path: relative to the dataset's root of that kind, or (output) the file.
         set: of attributes.
         format: of an output, with its options.
+        fields: that its rules have added to the metadata.
         first: at most so many rows; then nothing is said about what comes after them.
     """
 
@@ -67,6 +68,7 @@ class Work(ConfigStruct):
     set: str = ""
     format: str = ""
     options: dict[str, Any] = {}
+    fields: list[str] = []
     first: int | None = None
 
 
@@ -240,7 +242,7 @@ def _check_output(work: Work, findings: Findings, report: Report) -> None:
         return
     with Lines(work.path, work.max_document_bytes * 2) as lines:
         for line in lines:
-            if (wrong := writer.check(line)) is not None:
+            if (wrong := writer.check(line, work.fields)) is not None:
                 findings.add(DataError(wrong, path=work.path, line=lines.number))
             report(1, len(line))
             if work.first is not None and lines.number >= work.first:

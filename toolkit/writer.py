@@ -6,7 +6,7 @@ bytes; the engine groups them by label, compresses, cuts into parts, and writes.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -45,12 +45,15 @@ class Mixed:
         annotations: what `annotate` rules have added, in the order of the rules.
         attributes: all attributes of the mix as JSON texts by key, if the writer `takes_all`; else None.
         counts: add here what the format leaves out, or has no place for; the end of the mix shows it.
+        fields: what `set` rules, and the option `provenance`, add to the metadata: JSON texts, in mappings where they
+            are nested (see `merge_fields`); for a writer with `FIELDS`.
     """
 
     values: Mapping[str, Any]
     annotations: list[str]
     attributes: dict[str, msgspec.Raw] | None = None
     counts: Counter[str] = field(default_factory=Counter)
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Writer(msgspec.Struct, dict=True, **FROZEN):
@@ -62,9 +65,19 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
     SUFFIX: ClassVar[str] = ".jsonl"
     """Of parts, before that of the compression."""
 
+    FIELDS: ClassVar[bool] = False
+    """Whether it has a place for the fields of `Mixed.fields`."""
+
     def wants(self) -> dict[str, Wanted]:
         """The attributes that it takes, by option name."""
         return {}
+
+    def label(self) -> str | None:
+        """Where a document's label comes from: the path of an attribute, or a text in quotes, as expressions have it.
+
+        None if only `encode` knows. Rules call it ``label``; a dry run counts by it.
+        """
+        return None
 
     def takes_all(self) -> bool:
         """Whether it takes the JSON texts of all attributes."""
@@ -78,19 +91,37 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         raise NotImplementedError(type(self).__name__)
 
     def stem(self, label: str) -> str:
-        """Path of a label's output below the output folder, without suffix and part number."""
-        return f"{label}/{label}"
+        """Path of a label's output below the output folder, without suffix and part number.
+
+        Labels that `route` rules give may have ``/`` in them: folders.
+        """
+        return f"{label}/{label.rpartition('/')[2]}"
 
     def checksums(self, label: str) -> str:
         """Path of a label's checksum file below the output folder."""
         return f"{self.stem(label)}_sha256.txt"
 
-    def check(self, line: bytes) -> str | None:
-        """What is wrong with a line of output, ``expected …, got …``; None if nothing."""
+    def check(self, line: bytes, fields: Collection[str] = ()) -> str | None:
+        """What is wrong with a line of output, ``expected …, got …``; None if nothing.
+
+        Args:
+            line: with its schema's fields.
+            fields: of the metadata that `set` rules, or `provenance`, have added.
+        """
         return None
 
 
 WRITERS: Kind[Writer] = Kind("output format", "mixers", "toolkit.writers", Writer)
+
+
+def merge_fields(old: msgspec.Raw | None, new: Mapping[str, Any]) -> msgspec.Raw:
+    """The JSON text of an object (or null, or none) with other values for some keys; mappings go into one another."""
+    found = msgspec.json.decode(old or b"{}", type=dict[str, msgspec.Raw] | None) or {}
+    for key, value in new.items():
+        inside = found.get(key)
+        nests = isinstance(value, Mapping) and inside is not None and bytes(inside).startswith(b"{")
+        found[key] = merge_fields(inside, value) if nests else msgspec.Raw(msgspec.json.encode(value))
+    return msgspec.Raw(msgspec.json.encode(found))
 
 
 def part_name(stem: str, suffix: str, number: int, parts: int) -> str:

@@ -17,7 +17,10 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     *((name, {}) for name in NAMES),
     ("dolma", {"by": "language"}),
     ("dolma", {"attributes": True}),
+    ("oscar", {"schema": "23.01"}),
     ("text", {"unit": "line"}),
+    ("text", {"unit": "block"}),
+    ("text", {"layout": "folders"}),
 ]
 TEXTS = {
     "empty": "",

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent.parent
 LAYERS = [
     "errors documents schema",
     "paths streams numbers config plugins models fasttext_model writer tagger reader alignment rowindex records",
-    "tag_plan tagging ingesting expressions rules editing mixing readers validating",
+    "tag_plan tagging ingesting expressions selectors rules editing mixing readers validating",
     "executors progress",
     "commands",
     "cli",

@@ -83,7 +83,7 @@ def test_edits_are_rules_too() -> None:
             "- {drop: n > 1,\n   nmae: x}",
             "c.yaml:2: [0].nmae: unknown option 'nmae' of the rule 'drop'; did you mean 'name'?",
         ),
-        ("- {drop: n > 1, when: n > 2}", "unknown option 'when' of the rule 'drop'"),
+        ("- {drop: n > 1, by: a}", "unknown option 'by' of the rule 'drop'"),
         ("- {include: x.yaml, name: x}", "unknown option 'name' of the rule 'include'"),
         ("- annotate: x", "c.yaml:1: [0]: expected `when: EXPRESSION` beside annotate"),
         (

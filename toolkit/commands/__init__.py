@@ -33,6 +33,7 @@ class Options:
         count: how many documents to show.
         id: of the document to show.
         explain: id of the document to explain, or how many for each rule.
+        compare: another configuration, of which the differences are to be shown.
     """
 
     config: str | None = None
@@ -48,6 +49,7 @@ class Options:
     count: int = 3
     id: str | None = None
     explain: str | None = None
+    compare: str | None = None
 
 
 @dataclass
@@ -98,6 +100,11 @@ class Context:
             raise self.source.error((), f"expected a section `{name}:`, got none")
         return self.source.at(name)
 
+    @property
+    def has_dataset(self) -> bool:
+        """Whether the configuration names a dataset of its own; the streams of a mix may name theirs."""
+        return bool(self.config.dataset or self.config.documents)
+
     def has(self, name: str) -> bool:
         return bool(getattr(self.config, name))
 
@@ -130,15 +137,16 @@ class Context:
             return InProcess(report)
         return Local(processes, report)
 
-    def whole(self, shards: list[str]) -> str:
+    @staticmethod
+    def whole(dataset: Dataset, shards: list[str]) -> str:
         """Checks that no shard that is known is gone; what is to be said of inputs that were not ingested.
 
         Raises:
             DataError: naming the shards that are gone.
         """
-        if missing := records.missing_shards(self.dataset, shards):
+        if missing := records.missing_shards(dataset, shards):
             raise DataError("\n".join(missing))
-        if not (unfinished := ingesting.unfinished(self.dataset)):
+        if not (unfinished := ingesting.unfinished(dataset)):
             return ""
         return (
             f"\n{len(unfinished)} inputs are not in this: their ingest failed or was interrupted "

@@ -39,7 +39,7 @@ def run(context: Context) -> Outcome:
 def _folder(context: Context) -> str:
     if context.options.targets:
         return context.options.targets[0].rstrip("/")
-    found = mix_settings.read_section(context.section("mix"), context.folder)
+    found = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
     if not os.path.isdir(found.output.path):
         raise ConfigError(f"{found.output.path}: expected the output of a mix, got nothing there; run `toolkit mix`")
     return found.output.path

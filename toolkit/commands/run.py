@@ -22,9 +22,10 @@ def run(context: Context) -> Outcome:
         planned |= tag_plan.set_schemas(tag_plan.read_section(context.section("tag")), context.dataset, planned)
     if context.has("mix"):
         mix.check(context, planned)
-    dataset = context.dataset
-    for root in (dataset.bookkeeping, *([dataset.documents] if context.has("ingest") else [])):
-        check_writable(root, context.options.config or "")
+    if context.has_dataset or present != ["mix"]:
+        dataset = context.dataset
+        for root in (dataset.bookkeeping, *([dataset.documents] if context.has("ingest") else [])):
+            check_writable(root, context.options.config or "")
     outcome = Outcome()
     for name in present:
         if context.options.dry_run and name != present[0]:

@@ -11,7 +11,7 @@ def run(context: Context) -> Outcome:
     schemas = tag_plan.prepare(plan, dataset, overwrite=options.overwrite, write=not options.dry_run)
     settings = tagging.settings_of(schemas)
     all_shards = dataset.shards()
-    unfinished = context.whole(all_shards)
+    unfinished = context.whole(dataset, all_shards)
     shards = context.limited(all_shards)
     works = [
         tagging.Work(

@@ -4,7 +4,6 @@ import os
 
 from toolkit import ingesting, records, rowindex, tag_plan, validating
 from toolkit.commands import Context, Outcome
-from toolkit.commands import mix as mix_command
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.executors import Task
 from toolkit.mixing import publish
@@ -22,14 +21,15 @@ def run(context: Context) -> Outcome:
         for target in targets:
             findings += _check_target(context, target.rstrip("/"), checked)
     else:
-        findings += _check_dataset(context, context.dataset, checked)
+        if context.has_dataset or not context.has("mix"):
+            findings += _check_dataset(context, context.dataset, checked)
         if context.has("tag"):
             findings += _check_settings(context)
         if context.has("mix"):
-            settings = mix_settings.read_section(context.section("mix"), context.folder)
+            settings = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
             if os.path.isdir(settings.output.path):
                 findings += _check_output(context, settings.output.path, checked)
-                findings += _check_current(context, settings)
+                findings += _check_current(settings)
     text = "\n".join(findings)
     text += ("\n\n" if findings else "") + f"checked {', '.join(checked)}: {len(findings)} findings"
     return Outcome(text=text, data={"checked": checked, "findings": findings}, exit_code=1 if findings else 0)
@@ -119,15 +119,17 @@ def _check_output(context: Context, folder: str, checked: list[str]) -> list[str
     manifest = publish.load_manifest(folder)
     files = validating.data_files(folder)
     checked.append(f"{len(files)} files of {folder}")
-    format_, options = "oscar", {}
+    format_, options, fields = "oscar", {}, []
     if manifest:
         format_, options = manifest.settings["format"], manifest.settings["options"]
+        fields = mix_settings.MixSettings.added_fields(manifest.settings)
     works = [
         Work(
             kind="output",
             path=join(folder, path),
             format=format_,
             options=options,
+            fields=fields,
             max_document_bytes=_limit(context),
             first=context.options.first,
         )
@@ -139,24 +141,27 @@ def _check_output(context: Context, folder: str, checked: list[str]) -> list[str
     return findings
 
 
-def _check_current(context: Context, settings: mix_settings.MixSettings) -> list[str]:
+def _check_current(settings: mix_settings.MixSettings) -> list[str]:
     """Whether the output is what the configuration would make now."""
     manifest = publish.load_manifest(settings.output.path)
     if manifest is None:
         return []
     path = publish.manifest_path(settings.output.path)
-    if manifest.settings != mix_command.recorded_settings(settings):
+    if manifest.settings != settings.recorded():
         return [f"{path}: expected the output of this configuration, got that of other settings; run `toolkit mix`"]
-    shards = context.dataset.shards()
-    if [entry.shard for entry in manifest.inputs] != [s for s in shards if s not in manifest.omitted]:
+    datasets = {stream.name: stream.dataset for stream in settings.streams}
+    there = [(name, shard) for name, dataset in datasets.items() for shard in dataset.shards()]
+    there = [(name, shard) for name, shard in there if (f"{name}/{shard}" if name else shard) not in manifest.omitted]
+    if [(entry.stream, entry.shard) for entry in manifest.inputs] != there:
         return [f"{path}: expected the output of the shards that there are now, got that of others; run `toolkit mix`"]
     stale = []
     for entry in manifest.inputs:
-        state = rowindex.current(context.dataset, entry.shard)
+        dataset = datasets[entry.stream]
+        state = rowindex.current(dataset, entry.shard)
         if state is not None and state.content != entry.documents:
             stale.append(f"{path}: made from an earlier version of {entry.shard}; run `toolkit mix`")
         for set_name, digest in entry.attributes.items():
-            record = records.load_record(context.dataset, set_name, entry.shard)
+            record = records.load_record(dataset, set_name, entry.shard)
             if record is not None and record.output.content != digest:
                 stale.append(f"{path}: made from earlier attributes {set_name} of {entry.shard}; run `toolkit mix`")
     return stale

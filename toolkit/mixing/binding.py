@@ -13,7 +13,8 @@ from toolkit import config, rules, schema, tagger
 from toolkit.config import ConfigStruct, Source
 from toolkit.documents import Document
 from toolkit.errors import ConfigError, did_you_mean
-from toolkit.mixing.settings import JoinedSet, Key, MixSettings
+from toolkit.mixing.sets import JoinedSet, Key
+from toolkit.mixing.settings import MixSettings
 from toolkit.rules import is_per_line
 from toolkit.tagger import TAGGERS, Tagger
 from toolkit.writer import Wanted
@@ -32,6 +33,22 @@ class Binding(ConfigStruct):
     key: str
     path: list[str]
     after_edits: Literal["kept", "by line", "recomputed"] = "kept"
+
+
+def bind_rules(settings: MixSettings, sets: list[JoinedSet], found: rules.RuleSet) -> list[Binding]:
+    """What becomes of the attributes that `set` rules use in a document whose text other rules edit.
+
+    Raises:
+        ConfigError: if one would be stale.
+    """
+    if not (found.edits and found.fields):
+        return []
+    return [
+        Binding(set=i, key=key.key, path=[], after_edits=_after_edits(key, sets, f"{settings.place}: {key.name!r}"))
+        for i, joined in enumerate(sets)
+        for key in joined.keys
+        if key.name in found.used_by_fields
+    ]
 
 
 def bind_writer(settings: MixSettings, sets: list[JoinedSet], found: rules.RuleSet) -> dict[str, Binding]:
@@ -56,7 +73,8 @@ def bind_writer(settings: MixSettings, sets: list[JoinedSet], found: rules.RuleS
         where = f"{settings.place}: {option}: {wanted.path!r}"
         binding = _bind(where, wanted, sets, known)
         if found.edits:
-            binding = msgspec.structs.replace(binding, after_edits=_after_edits(binding, sets, where))
+            after = _after_edits(_key(binding, sets), sets, where)
+            binding = msgspec.structs.replace(binding, after_edits=after)
         bindings[option] = binding
     return bindings
 
@@ -98,13 +116,12 @@ def _without_nulls(type_: schema.Type, fields: Iterable[str]) -> schema.Type:
 # --- after edits ------------------------------------------------------------------------------------------------------
 
 
-def _after_edits(binding: Binding, sets: list[JoinedSet], where: str) -> Literal["by line", "recomputed"]:
-    """What becomes of a writer's value after edits.
+def _after_edits(key: Key, sets: list[JoinedSet], where: str) -> Literal["by line", "recomputed"]:
+    """What becomes of a value after edits.
 
     Raises:
         ConfigError: if it would be stale.
     """
-    key = _key(binding, sets)
     if is_per_line(key.declared):
         return "by line"
     stale = f"{where}: rules edit the text that it describes, and it cannot be computed anew: "
@@ -162,14 +179,14 @@ def recomputed(
     per_line: Mapping[tuple[str, str], list[Any]],
     type_: Any,
 ) -> Any:
-    """The value that the tagger gives for the edited document, as the writer wants it.
+    """The value that the tagger gives for the edited document, as it is wanted.
 
     Args:
-        binding: of the writer's value.
+        binding: of the value.
         sets: that are joined.
         document: edited.
         per_line: values for each of its lines, by set and key.
-        type_: that the writer wants.
+        type_: that is wanted.
     """
     settings = _key(binding, sets).settings
     assert settings is not None

@@ -1,9 +1,11 @@
 """What rules do to documents, counted: the same numbers at the end of a mix and in a dry run."""
 
+from collections.abc import Iterable
+
 import msgspec
 
 from toolkit.editing import Edit
-from toolkit.rules import Decision
+from toolkit.rules import Decision, Rule
 
 
 class RuleCount(msgspec.Struct):
@@ -27,11 +29,15 @@ class RuleEffect(RuleCount, kw_only=True):
 
     Attributes:
         name, kind: of the rule.
+        stream: that the rule decides over.
+        group: that the rule is in.
         only: documents that no other rule would drop; None where that was not looked at.
     """
 
     name: str
     kind: str
+    stream: str = ""
+    group: str = ""
     only: int | None = None
 
 
@@ -45,9 +51,7 @@ class Totals(msgspec.Struct):
 
 
 def count(effects: list[RuleCount], decision: Decision, chars: int) -> None:
-    """Adds one document's decision to the effects of the rules."""
-    for effect in effects if decision.dropped is None else effects[: decision.dropped + 1]:
-        effect.reached += 1
+    """Adds one document's decision to the effects of the rules; `reached` is left to `finish`."""
     for i in decision.annotated if decision.dropped is None else (decision.dropped,):
         effects[i].documents += 1
         effects[i].chars += chars
@@ -62,34 +66,13 @@ def count_edits(effects: list[RuleCount], edits: list[list[Edit]]) -> None:
             effect.chars += sum(edit.end - edit.start for edit in found)
 
 
-def report(totals: Totals, effects: list[RuleEffect]) -> list[list[str]]:
-    """The rows of the table of rules, a head and the kept documents included."""
-    with_only = any(effect.only is not None for effect in effects)
-    rows = [["rule", "", "documents", "of all", "of reached", "characters", "of all"]]
-    for effect in effects:
-        known = not (with_only and effect.kind == "cut lines")  # a dry run reads no text
-        rows.append(
-            [
-                effect.name,
-                VERBS.get(effect.kind, "edits") + (f" {effect.spans:,} spans" if effect.spans else ""),
-                f"{effect.documents:,}",
-                share(effect.documents, totals.rows),
-                share(effect.documents, effect.reached),
-                f"{effect.chars:,}" if known else "?",
-                share(effect.chars, totals.chars) if known else "?",
-            ]
-        )
-    kept, chars = share(totals.kept, totals.rows), share(totals.kept_chars, totals.chars)
-    rows.append(["kept", "", f"{totals.kept:,}", kept, "", f"{totals.kept_chars:,}", chars])
-    if with_only:
-        only = ["" if effect.only is None else f"{effect.only:,}" for effect in effects]
-        rows = [[*row, last] for row, last in zip(rows, ["only this", *only, ""], strict=True)]
-    return rows
-
-
-VERBS = {"drop": "drops", "keep": "drops", "sample": "drops", "annotate": "annotates"}
-
-
-def share(part: int, whole: int) -> str:
-    """As a percentage."""
-    return f"{100 * part / whole:.1f} %" if whole else "-"
+def finish(effects: list[RuleCount], rules: Iterable[Rule], totals: Totals) -> None:
+    """Fills in how many documents came to each rule: those that none before it dropped; edits come after all."""
+    left = totals.rows
+    for effect, rule in zip(effects, rules, strict=True):
+        if rule.drops or rule.kind == "annotate":
+            effect.reached = left
+            left -= effect.documents if rule.drops else 0
+    for effect, rule in zip(effects, rules, strict=True):
+        if not (rule.drops or rule.kind == "annotate"):
+            effect.reached = left

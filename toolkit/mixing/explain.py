@@ -9,7 +9,6 @@ import msgspec
 from toolkit.config import ConfigStruct
 from toolkit.documents import Document
 from toolkit.mixing.join import Work, inputs_of, joint_rows
-from toolkit.mixing.settings import compile_rules
 from toolkit.rules import RuleSet
 
 Report = Callable[[int, int], None]
@@ -65,11 +64,11 @@ def explain_shard(target: Target, report: Report) -> list[Explanation]:
     """
     work = target.work
     inputs_of(work)
-    rules = compile_rules(work.settings, work.sets)
+    rules = work.compile_rules()
     found: list[Explanation] = []
     left = [target.samples] * len(rules.rules)
     with ExitStack() as stack:
-        for document, number, _, values in joint_rows(work, stack):
+        for document, number, _, values in joint_rows(work, stack, rules.used, joined=rules.joins):
             report(1, 0)
             if target.id is not None:
                 if document.id == target.id:
@@ -93,13 +92,13 @@ def _explain(
     for i, rule in enumerate(rules.rules):
         reached = decision.dropped is None or i <= decision.dropped
         verdict = rules.verdict(i, *values) if reached else "is not reached"
-        steps.append(RuleStep(rule.name, verdict, {k: _short(v) for k, v in rules.watched(i, *values).items()}))
+        steps.append(RuleStep(rule.name, verdict, {k: short(v) for k, v in rules.watched(i, *values).items()}))
     dropped = None if decision.dropped is None else rules.rules[decision.dropped].name
-    place = f"{work.dataset.shard_path(work.shard)}:{number}"
+    place = f"{work.path}:{number}"
     return Explanation(place, document.id, document.source, len(document.text), dropped, deciding, steps)
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
     text = msgspec.json.encode(value).decode() if not isinstance(value, Document) else "…"
     return text if len(text) <= VALUE_CHARS else text[:VALUE_CHARS] + "…"
 

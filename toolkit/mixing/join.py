@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -12,20 +13,48 @@ from toolkit.config import ConfigStruct
 from toolkit.documents import DOCUMENT_DECODER, Document, DocumentRow, Rows, to_document
 from toolkit.errors import DataError
 from toolkit.mixing.binding import Binding
-from toolkit.mixing.settings import JoinedSet, MixSettings, compile_rules
+from toolkit.mixing.sets import JoinedSet, compile_rules
+from toolkit.mixing.settings import MixSettings, Stream
 from toolkit.paths import Dataset, exists
+from toolkit.rules import RuleSet
 from toolkit.streams import Lines
 
 
 class Work(ConfigStruct):
-    """One shard to mix."""
+    """One shard to mix.
 
-    dataset: Dataset
+    Attributes:
+        stream: that it belongs to.
+        sets: that are joined.
+        bindings: of the writer's attributes, by option.
+        set_bindings: of the attributes that `set` rules use, where rules edit the text.
+    """
+
     settings: MixSettings
+    stream: Stream
     sets: list[JoinedSet]
     bindings: dict[str, Binding]
+    set_bindings: list[Binding]
     shard: str
     max_document_bytes: int
+
+    @property
+    def dataset(self) -> Dataset:
+        return self.stream.dataset
+
+    @property
+    def key(self) -> str:
+        """What tells the shard from those of all streams."""
+        return f"{self.stream.name}/{self.shard}" if self.stream.name else self.shard
+
+    @property
+    def path(self) -> str:
+        """Of the documents."""
+        return self.dataset.shard_path(self.shard)
+
+    def compile_rules(self) -> RuleSet:
+        """The stream's rules."""
+        return compile_rules(self.settings, self.stream, self.sets)
 
 
 def inputs_of(work: Work) -> tuple[rowindex.ShardState, dict[str, str]]:
@@ -63,14 +92,7 @@ def inputs_of(work: Work) -> tuple[rowindex.ShardState, dict[str, str]]:
 
 def _find_fault(work: Work, joined: JoinedSet) -> None:
     """Joins one set with the documents, so that the error names the row at which they part."""
-    one = Work(
-        dataset=work.dataset,
-        settings=work.settings,
-        sets=[joined],
-        bindings={},
-        shard=work.shard,
-        max_document_bytes=work.max_document_bytes,
-    )
+    one = msgspec.structs.replace(work, sets=[joined], bindings={}, set_bindings=[])
     with ExitStack() as stack:
         for _ in joint_rows(one, stack, {key.name for key in joined.keys}):
             pass
@@ -102,27 +124,26 @@ class RowDecoder:
 Joint = tuple[Document, int, list[bytes], list[Any]]
 
 
-def joint_rows(work: Work, stack: ExitStack, keys: set[str] | None = None) -> Iterator[Joint]:
+def joint_rows(work: Work, stack: ExitStack, keys: set[str], *, joined: bool = False) -> Iterator[Joint]:
     """The documents of a shard with, for each set, its line and its values.
 
     Args:
         work: the shard and the sets.
         stack: closes the files.
-        keys: of the mix, whose values are decoded; by default those that the rules use.
+        keys: of the mix, whose values are decoded.
+        joined: whether `Document.joined` has the attributes.
 
     Raises:
         AlignmentError: if a set's rows are not those of the documents.
     """
-    dataset, shard = work.dataset, work.shard
-    path = dataset.shard_path(shard)
-    used = compile_rules(work.settings, work.sets).used if keys is None else keys
+    dataset, shard, path = work.dataset, work.shard, work.path
     documents = Rows(stack.enter_context(Lines(path, work.max_document_bytes)), DOCUMENT_DECODER, path)
-    decoders = [RowDecoder(joined, used) for joined in work.sets]
+    decoders = [RowDecoder(each, keys) for each in work.sets]
     others = [
         stack.enter_context(
-            AttributeRows(dataset.attribute_path(joined.set, shard), path, each.decoder, any_source=not joined.ours)
+            AttributeRows(dataset.attribute_path(each.set, shard), path, decoder.decoder, any_source=not each.ours)
         )
-        for joined, each in zip(work.sets, decoders, strict=True)
+        for each, decoder in zip(work.sets, decoders, strict=True)
     ]
     for row, line in _named(documents, others):
         lines: list[bytes] = []
@@ -131,9 +152,40 @@ def joint_rows(work: Work, stack: ExitStack, keys: set[str] | None = None) -> It
             found, other_line = other.take(row.id, row.source, documents.number)
             lines.append(other_line)
             values.append(each.values(found))
-        yield to_document(row, documents, line), documents.number, lines, values
+        document = to_document(row, documents, line)
+        if joined:
+            document.join(partial(_plain, work.sets, lines))
+        yield document, documents.number, lines, values
     for other in others:
         other.finish(documents.number)
+
+
+def merged(sets: list[JoinedSet], lines: list[bytes]) -> dict[str, msgspec.Raw]:
+    """The attributes of a document, as JSON texts by their names in the mix."""
+    found: dict[str, msgspec.Raw] = {}
+    for joined, line in zip(sets, lines, strict=True):
+        values = RAW_ATTRIBUTES.decode(line).attributes
+        if isinstance(values, dict):
+            names = {key.key: key.name for key in joined.keys}
+            found.update({names[key]: value for key, value in values.items()})
+    return found
+
+
+def _plain(sets: list[JoinedSet], lines: list[bytes]) -> dict[str, Any]:
+    return {name: msgspec.json.decode(value) for name, value in merged(sets, lines).items()}
+
+
+class RawAttributes(msgspec.Struct):
+    """A row of attributes, its values as JSON texts; Dolma's deduper writes ``[]`` for none."""
+
+    attributes: dict[str, msgspec.Raw] | list[Any]
+
+    def value(self, key: str) -> Any:
+        """A value as plain data."""
+        return msgspec.json.decode(self.attributes[key]) if isinstance(self.attributes, dict) else None
+
+
+RAW_ATTRIBUTES = msgspec.json.Decoder(RawAttributes)
 
 
 def _named(documents: Rows[DocumentRow], others: list[AttributeRows]) -> Iterator[tuple[DocumentRow, bytes]]:

@@ -47,7 +47,7 @@ def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings) -> list
     A part is closed before a member that would take it over the part size.
 
     Args:
-        stages: by shard.
+        stages: by key of the shard.
         settings: of the mix, which name the parts.
     """
     labels = sorted({label for stage in stages.values() for label in stage.members})
@@ -95,7 +95,7 @@ def _pieces(group: list[tuple[str, Member]]) -> list[Piece]:
 
 
 Inputs = list[tuple[str, str, dict[str, str]]]
-"""Shard, content digest of its documents, and of its attributes by set; sorted."""
+"""Key of the shard, content digest of its documents, and of its attributes by set; sorted."""
 
 
 def plan_digest(stages: Mapping[str, StageRecord], stage_digest: str, part_size: int, omitted: list[str]) -> str:

@@ -34,10 +34,19 @@ class LabelTotals(msgspec.Struct, kw_only=True):
 class InputEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A shard that went into the mix, by content digests."""
 
+    stream: str = ""
     shard: str
     documents: str
     attributes: dict[str, str]
     rows: int
+
+
+class BlocklistCount(msgspec.Struct, frozen=True, kw_only=True):
+    """Entries of a blocklist, and how many of them matched a document."""
+
+    rule: str
+    entries: int
+    matched: int
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,11 +56,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         digest: of inputs and settings.
         toolkit: version.
         settings: rules, sets, format and its options.
-        sets: schema of each joined set, for those who have only the output.
-        inputs: shards, sorted.
+        sets: schema of each joined set, for those who have only the output; with streams under ``stream/set``.
+        inputs: shards, sorted by stream and path.
         omitted: shards that failed and were left out on request, with the reason.
         totals: documents and code points, read and kept.
         rules: effect of each, in order.
+        blocklists: of the rules that have one.
         counts: what the writer left out, by name.
         labels: totals by label.
         rejected: totals of the dropped documents, if they are kept.
@@ -68,6 +78,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     omitted: dict[str, str]
     totals: Totals
     rules: list[RuleEffect]
+    blocklists: list[BlocklistCount] = []
     counts: dict[str, int]
     labels: dict[str, LabelTotals]
     rejected: LabelTotals | None = None

@@ -1,17 +1,18 @@
-"""What a ``mix:`` section says, and the attribute sets that it joins."""
+"""What a ``mix:`` section says."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
 import xxhash
 
-from toolkit import config, records, rules, schema
+from toolkit import config, rules
 from toolkit.config import ConfigStruct, Description, Source
 from toolkit.errors import ConfigError, did_you_mean
-from toolkit.expressions import Name, is_name
-from toolkit.paths import Dataset
+from toolkit.expressions import is_name
+from toolkit.paths import Dataset, join, open_dataset
+from toolkit.rules import Rule
 from toolkit.streams import COMPRESSORS, Size
 from toolkit.writer import Writer, find_writer
 
@@ -52,24 +53,67 @@ class OutputSettings(ConfigStruct):
     compression: Annotated[
         Compression, Description(description="gzip: small; gzip-fast: larger, several times as fast")
     ] = "gzip"
+    provenance: Annotated[
+        Literal["line"] | bool,
+        Description(
+            description="metadata.provenance of each document: shard, row, and the joined sets with the versions of "
+            "their taggers and the digest of their values; `line`: the shard's name and the row, as Dolma has it"
+        ),
+    ] = False
+    keep_empty: Annotated[
+        bool, Description(description="documents that have no text left after edits stay, instead of being counted out")
+    ] = False
+
+
+class Stream(ConfigStruct):
+    """A dataset with the sets that are joined to it and the rules that decide over it.
+
+    Attributes:
+        name: empty for the only one of a mix without ``streams:``.
+        weight: its share of the output's characters, relative to those of the other streams.
+        share: of its documents that are left to come to that; known when all streams have been looked at.
+    """
+
+    name: str
+    dataset: Dataset
+    attributes: list[Joined]
+    rules: list[Rule]
+    weight: float | None = None
+    share: float | None = None
+
+    @property
+    def all_rules(self) -> list[Rule]:
+        """The rules, and the sample that a weight comes to."""
+        if self.share is None:
+            return self.rules
+        weighted = Rule(kind="sample", name=f"weight {self.weight:g}", share=self.share, seed="weight")
+        return [*self.rules, weighted]
+
+    def recorded(self, found: list[Rule]) -> dict[str, Any]:
+        """The settings, with these rules, without the places where things are."""
+        return {
+            "name": self.name,
+            "attributes": [{"set": joined.set, "as": joined.as_} for joined in self.attributes],
+            "rules": rules.settings(found),
+        } | ({} if self.weight is None else {"weight": self.weight})
 
 
 class MixSettings(ConfigStruct):
     """A ``mix:`` section, as data that can be sent to a worker.
 
     Attributes:
-        attributes: the sets that are joined.
-        rules: in order.
+        streams: what is mixed, sorted by name.
         output: what all formats share.
         options: of the format.
+        label: expression of a document's label, instead of that of the format.
         rejected: folder for the documents that are dropped, None if they are not kept.
         place: of the output in the file, for messages.
     """
 
-    attributes: list[Joined]
-    rules: list[rules.Rule]
+    streams: list[Stream]
     output: OutputSettings
     options: dict[str, Any]
+    label: str | None = None
     on_failed_shard: Literal["stop", "omit"] = "stop"
     rejected: str | None = None
     place: str = ""
@@ -99,32 +143,54 @@ class MixSettings(ConfigStruct):
         """Members are small beside parts, so that parts come close to their size."""
         return max(1, min(MEMBER, self.output.part_size // 8))
 
-    def stage_settings(self) -> dict[str, Any]:
-        """What determines the intermediate of a shard."""
+    def _settings(self, streams: list[dict[str, Any]]) -> dict[str, Any]:
         return {
-            "attributes": [{"set": joined.set, "as": joined.as_} for joined in self.attributes],
-            "rules": rules.settings(self.rules),
+            "streams": streams,
+            "label": self.label,
             "format": self.output.format,
             "version": self.writer().VERSION,
             "options": msgspec.to_builtins(self.writer()),
             "compression": self.output.compression,
+            "provenance": self.output.provenance,
+            "keep_empty": self.output.keep_empty,
             "member_size": self.member_size,
             "rejected": self.rejected is not None,
         }
 
+    def recorded(self) -> dict[str, Any]:
+        """The settings as the manifest holds them."""
+        streams = [stream.recorded(stream.rules) for stream in self.streams]
+        return {**self._settings(streams), "part_size": int(self.output.part_size)}
+
+    @staticmethod
+    def added_fields(recorded: Mapping[str, Any]) -> list[str]:
+        """The fields of the metadata that a mix with these settings, as its manifest holds them, added."""
+        given = {
+            rule["field"].partition(".")[0]
+            for s in recorded.get("streams", ())
+            for rule in s["rules"]
+            if "field" in rule
+        }
+        return sorted(given | ({"provenance"} if recorded.get("provenance") else set()))
+
     def stage_digest(self) -> str:
-        return xxhash.xxh3_128_hexdigest(msgspec.json.encode(self.stage_settings()))
+        """Of what determines the intermediates, but the inputs."""
+        streams = [stream.recorded(stream.all_rules) for stream in self.streams]
+        return xxhash.xxh3_128_hexdigest(msgspec.json.encode(self._settings(streams)))
 
 
-_KEYS = ("attributes", "rules", "output", "on_failed_shard", "rejected")
+_JOIN_KEYS = ("attributes", "rules", "parameters", "languages")
+_KEYS = (*_JOIN_KEYS, "streams", "label", "output", "on_failed_shard", "rejected")
+_STREAM_KEYS = ("name", "dataset", *_JOIN_KEYS, "sample", "weight")
 
 
-def read_section(section: Source, base: str = "") -> MixSettings:
+def read_section(section: Source, base: str, dataset: Callable[[], Dataset]) -> MixSettings:
     """The settings of a ``mix:`` section.
 
     Args:
         section: the section.
         base: folder of the configuration, which included rules are relative to.
+        dataset: gives the configuration's own, for streams that name none.
 
     Raises:
         ConfigError: naming the place in the file.
@@ -132,19 +198,140 @@ def read_section(section: Source, base: str = "") -> MixSettings:
     value = section.value
     if not isinstance(value, dict) or not value:
         raise section.error((), "expected `attributes:`, `rules:` and `output:`")
-    for key in value:
-        if key not in _KEYS:
-            hint = did_you_mean(key, _KEYS) or f"; known: {', '.join(_KEYS)}"
-            raise section.error((key,), f"unknown option {key!r}{hint}")
+    _refuse_unknown(section, _KEYS)
     if "output" not in value:
         raise section.error((), "expected `output: {format: …, path: …}`")
     omit = value.get("on_failed_shard", "stop")
     if omit not in ("stop", "omit"):
         raise section.error(("on_failed_shard",), f"expected stop or omit, got {omit!r}")
-    rejected = value.get("rejected")
-    if not isinstance(rejected, str | None):
-        raise section.error(("rejected",), f"expected a path, got {rejected!r}")
-    listed = value.get("attributes", [])
+    for key, what in (("rejected", "a path"), ("label", "an expression")):
+        if not isinstance(value.get(key), str | None):
+            raise section.error((key,), f"expected {what}, got {value[key]!r}")
+    output, options = _output(section.at("output"))
+    return MixSettings(
+        streams=_streams(section, base, dataset),
+        output=output,
+        options=options,
+        label=value.get("label"),
+        on_failed_shard=omit,
+        rejected=value.get("rejected"),
+        place=section.at("output").where(()),
+    )
+
+
+def _refuse_unknown(place: Source, known: tuple[str, ...]) -> None:
+    for key in place.value:
+        if key not in known:
+            hint = did_you_mean(key, known) or f"; known: {', '.join(known)}"
+            raise place.error((key,), f"unknown option {key!r}{hint}")
+
+
+def _output(place: Source) -> tuple[OutputSettings, dict[str, Any]]:
+    keys = tuple(f.encode_name for f in msgspec.structs.fields(OutputSettings))
+    if not isinstance(place.value, dict):
+        raise place.error((), "expected {format: …, path: …}")
+    common, options = config.divide(place, keys)
+    output = config.convert(common, OutputSettings)
+    try:
+        class_ = find_writer(output.format, "format")
+    except ConfigError as error:
+        raise place.error((), str(error)) from None
+    config.refuse_unknown(place, class_, keys, f"format {output.format}")
+    config.convert(options, class_, f"format {output.format}")
+    if output.provenance and not class_.FIELDS:
+        raise place.error(("provenance",), f"expected a format with a place for metadata, got {output.format}")
+    return output, options.value
+
+
+# --- streams ----------------------------------------------------------------------------------------------------------
+
+
+def _streams(section: Source, base: str, dataset: Callable[[], Dataset]) -> list[Stream]:
+    shared = _joined(section)
+    scope = rules.read_scope(section, base)
+    if "streams" not in section.value:
+        found = _rules(section, base, scope)
+        rules.check_names(found)
+        rules.check_used(section, scope, found)
+        return [Stream(name="", dataset=dataset(), attributes=shared, rules=found)]
+    streams: dict[str, Stream] = {}
+    for place in _entries(section.at("streams")):
+        stream = _stream(place, section, base, scope, shared, dataset)
+        if stream.name in streams:
+            raise place.error((), f"expected each stream under a name of its own, got {stream.name!r} twice")
+        streams[stream.name] = stream
+    rules.check_used(section, scope, [rule for stream in streams.values() for rule in stream.rules])
+    weighted = [stream.weight is not None for stream in streams.values()]
+    if any(weighted) and not all(weighted):
+        raise section.error(("streams",), "expected a `weight:` for each stream, or for none")
+    return [streams[name] for name in sorted(streams)]
+
+
+def _entries(place: Source) -> list[Source]:
+    """The streams, each with its name: of a list, or of a mapping from names."""
+    value = place.value
+    if not isinstance(value, list | dict) or not value:
+        raise place.error((), "expected streams: a list of {name: …, dataset: …}, or {NAME: {dataset: …}}")
+    found = []
+    for key in value if isinstance(value, dict) else range(len(value)):
+        entry = place.at(key)
+        if not isinstance(entry.value, dict):
+            raise entry.error((), f"expected a stream such as {{dataset: ROOT, attributes: […]}}, got {entry.value!r}")
+        if isinstance(key, str):
+            if "name" in entry.value:
+                raise entry.error(("name",), f"expected the stream's name once, it is {key!r} already")
+            entry.value = {"name": key, **entry.value}
+        found.append(entry)
+    return found
+
+
+def _stream(
+    place: Source, section: Source, base: str, scope: rules.Scope, shared: list[Joined], dataset: Callable[[], Dataset]
+) -> Stream:
+    _refuse_unknown(place, _STREAM_KEYS)
+    name = place.value.get("name")
+    if not isinstance(name, str) or not name.replace("-", "_").replace(".", "_").isidentifier():
+        raise place.error(("name",), f"expected a name of letters, digits, _ . and -, got {name!r}")
+    weight = place.value.get("weight")
+    if weight is not None and (isinstance(weight, bool) or not isinstance(weight, int | float) or weight <= 0):
+        raise place.error(("weight",), f"expected a number above 0, got {weight!r}")
+    own = rules.read_scope(place, base)
+    inner = rules.merged(scope, own)  # a stream knows better than the mix
+    found = [*_rules(place, base, inner), *_rules(section, base, inner)]
+    if "sample" in place.value:
+        sample = place.at()
+        sample.value = [{"sample": place.value["sample"]}]
+        found += rules.read_rules(sample, base)
+    rules.check_names(found)
+    rules.check_used(place, own, found)
+    return Stream(
+        name=name,
+        dataset=_dataset(place, dataset),
+        attributes=[*_joined(place), *shared],
+        rules=found,
+        weight=None if weight is None else float(weight),
+    )
+
+
+def _dataset(place: Source, default: Callable[[], Dataset]) -> Dataset:
+    value = place.value.get("dataset")
+    if value is None:
+        return default()
+    options = {"dataset": value} if isinstance(value, str) else value
+    if not isinstance(options, dict) or not options.keys() <= {"dataset", "documents", "attributes"}:
+        raise place.error(("dataset",), "expected ROOT, or {dataset: ROOT, documents: …, attributes: …}")
+    try:
+        return open_dataset(options.get("dataset"), options.get("documents"), options.get("attributes"))
+    except ConfigError as error:
+        raise place.error(("dataset",), str(error)) from None
+
+
+def _rules(place: Source, base: str, scope: rules.Scope) -> list[Rule]:
+    return rules.read_rules(place.at("rules"), base, scope) if place.value.get("rules") else []
+
+
+def _joined(section: Source) -> list[Joined]:
+    listed = section.value.get("attributes", [])
     if not isinstance(listed, list):
         raise section.error(("attributes",), "expected a list of attribute sets")
     joined = []
@@ -154,162 +341,9 @@ def read_section(section: Source, base: str = "") -> MixSettings:
         if wrong := [name for name in found.as_.values() if not is_name(name)]:
             raise place.error(("as",), f"expected names that rules can use, of letters, digits and _, got {wrong[0]!r}")
         joined.append(Joined(set=found.set, as_=found.as_, place=place.where(())))
-    output_keys = tuple(f.encode_name for f in msgspec.structs.fields(OutputSettings))
-    place = section.at("output")
-    if not isinstance(place.value, dict):
-        raise place.error((), "expected {format: …, path: …}")
-    common, options = config.divide(place, output_keys)
-    output = config.convert(common, OutputSettings)
-    try:
-        class_ = find_writer(output.format, "format")
-    except ConfigError as error:
-        raise place.error((), str(error)) from None
-    config.refuse_unknown(place, class_, output_keys, f"format {output.format}")
-    config.convert(options, class_, f"format {output.format}")
-    found_rules = rules.read_rules(section.at("rules"), base) if value.get("rules") else []
-    return MixSettings(
-        attributes=joined,
-        rules=found_rules,
-        output=output,
-        options=options.value,
-        on_failed_shard=omit,
-        rejected=rejected,
-        place=place.where(()),
-    )
-
-
-# --- the sets that are joined -----------------------------------------------------------------------------------------
-
-
-class Key(ConfigStruct):
-    """A key of a joined set.
-
-    Attributes:
-        key: in the file.
-        name: in the mix.
-        type: in the form of `toolkit.schema`.
-        default: whether rows may lack it: spans are then none, other values null.
-        settings: of its tagger, if we have its records.
-    """
-
-    key: str
-    name: str
-    type: Any
-    default: bool = False
-    settings: dict[str, Any] | None = None
-
-    @property
-    def declared(self) -> schema.Type:
-        return schema.from_json(self.type)
-
-
-class JoinedSet(ConfigStruct):
-    """A set as it is joined: its keys, and whether we have records of it."""
-
-    set: str
-    keys: list[Key]
-    ours: bool
-
-
-def resolve_sets(
-    settings: MixSettings,
-    dataset: Dataset,
-    planned: Mapping[str, records.SetSchema],
-    seen: Mapping[str, Iterable[records.Seen]],
-) -> list[JoinedSet]:
-    """The joined sets with the types of their keys.
-
-    Args:
-        settings: of the mix.
-        dataset: where the sets are.
-        planned: sets that will be written before the mix, so need not be on disk yet.
-        seen: for each set that another program made, what its files hold.
-
-    Raises:
-        ConfigError: if a set does not exist, or two have the same key.
-    """
-    result: list[JoinedSet] = []
-    names: dict[str, str] = {}
-    for joined in settings.attributes:
-        declared = planned.get(joined.set) or records.load_schema(dataset, joined.set)
-        if declared is not None:
-            keys, ours = {key: (t, False) for key, t in declared.types().items()}, True
-            made = {key: found.settings for key, found in declared.keys.items()}
-        elif joined.set in seen:
-            keys, ours, made = _foreign_keys(seen[joined.set]), False, {}
-        else:
-            known = sorted({*dataset.sets(), *planned})
-            hint = did_you_mean(joined.set, known) or f"; there are: {', '.join(known) or 'none'}"
-            raise ConfigError(
-                f"{joined.place}: expected an attribute set in {dataset.attributes}, got {joined.set!r}{hint}"
-            )
-        for key in joined.as_:
-            if key not in keys:
-                raise ConfigError(
-                    f"{joined.place}: {joined.set}: expected a key of the set under `as:`, got {key!r}"
-                    + (did_you_mean(key, keys) or f"; there are: {', '.join(keys)}")
-                )
-        listed = []
-        for key, (type_, default) in keys.items():
-            name = joined.as_.get(key, key)
-            if name in names:
-                raise ConfigError(
-                    f"{joined.place}: expected each key once, got {name!r} in {names[name]} and {joined.set}; "
-                    f"rename one: {{set: {joined.set}, as: {{{key}: NEW_NAME}}}}"
-                )
-            names[name] = joined.set
-            listed.append(Key(key=key, name=name, type=schema.to_json(type_), default=default, settings=made.get(key)))
-        result.append(JoinedSet(set=joined.set, keys=listed, ours=ours))
-    return result
-
-
-def foreign_sets(settings: MixSettings, dataset: Dataset, planned: Mapping[str, records.SetSchema]) -> list[str]:
-    """The joined sets that another program made."""
-    return [
-        joined.set
-        for joined in settings.attributes
-        if joined.set in dataset.sets()
-        and joined.set not in planned
-        and records.load_schema(dataset, joined.set) is None
-    ]
-
-
-def _foreign_keys(seen: Iterable[records.Seen]) -> dict[str, tuple[schema.Type, bool]]:
-    types: dict[str, schema.Type] = {}
-    files = [found for found in seen if found.rows]
-    for found in files:
-        for key, value in found.types.items():
-            type_ = schema.from_json(value)
-            types[key] = schema.union(types[key], type_) if key in types else type_
-    result = {}
-    for key, type_ in types.items():
-        optional = not all(key in found.everywhere for found in files)
-        if type_ == schema.list_of(schema.NEVER):
-            type_ = schema.SPANS
-        if optional and type_ != schema.SPANS:
-            type_ = schema.nullable(type_)
-        result[key] = (type_, optional)
-    return result
-
-
-def names_for_rules(sets: Iterable[JoinedSet]) -> dict[str, Name]:
-    """What expressions may use: the keys of set i are fields of the argument ``ri``; ``document`` has id and source."""
-    names = {
-        key.name: Name(key.declared, f"r{i}.{schema.field_name(key.key)}")
-        for i, joined in enumerate(sets)
-        for key in joined.keys
-    }
-    document = schema.Type("object", fields=(("id", schema.STR), ("source", schema.STR)))
-    names.setdefault("document", Name(document, "document"))
-    return names
-
-
-def compile_rules(settings: MixSettings, sets: list[JoinedSet]) -> rules.RuleSet:
-    """The rules, checked against the sets' types and compiled."""
-    arguments = (*(f"r{i}" for i in range(len(sets))), "document")
-    return rules.RuleSet(settings.rules, names_for_rules(sets), arguments)
+    return joined
 
 
 def work_folder(output: str) -> str:
     """Where a mix keeps what is not published yet, and its records."""
-    return os.path.join(output, ".toolkit")
+    return join(output, ".toolkit")

@@ -1,5 +1,6 @@
 """Stage 1 of a mix: one shard becomes labelled, compressed members in one intermediate file, with a small index."""
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -14,9 +15,9 @@ from toolkit.documents import Document
 from toolkit.editing import Edited, along
 from toolkit.errors import DataError
 from toolkit.mixing.binding import Binding, needed, recomputed
-from toolkit.mixing.effects import RuleCount, Totals, count, count_edits
-from toolkit.mixing.join import Work, inputs_of, joint_rows
-from toolkit.mixing.settings import REJECTED, MixSettings, compile_rules, work_folder
+from toolkit.mixing.effects import RuleCount, Totals, count, count_edits, finish
+from toolkit.mixing.join import RAW_ATTRIBUTES, Work, inputs_of, joint_rows, merged
+from toolkit.mixing.settings import REJECTED, MixSettings, work_folder
 from toolkit.paths import join, remove, stat
 from toolkit.streams import COMPRESSORS, Output
 from toolkit.writer import Mixed, check_label
@@ -51,6 +52,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
         attributes: content digest of the shard in each joined set.
         totals: documents and code points, read and kept.
         rules: effect of each rule, in order.
+        matched: for each blocklist, by index of its rule, the entries that documents matched.
         counts: what the writer left out, by name.
         members: by label, in the order of the documents.
         size, stamp: of the intermediate.
@@ -62,6 +64,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
     attributes: dict[str, str]
     totals: Totals
     rules: list[RuleCount]
+    matched: dict[str, list[int]] = {}
     counts: dict[str, int]
     members: dict[str, list[Member]]
     size: int
@@ -77,14 +80,14 @@ class Done(ConfigStruct):
     rows: int
 
 
-def stage_path(output: str, digest: str, shard: str) -> str:
-    """Where the intermediate of a shard lies."""
-    return join(work_folder(output), "stage", digest, shard)
+def stage_path(output: str, digest: str, key: str) -> str:
+    """Where the intermediate of a shard lies, by its key."""
+    return join(work_folder(output), "stage", digest, key)
 
 
-def load_stage(output: str, digest: str, shard: str) -> StageRecord | None:
+def load_stage(output: str, digest: str, key: str) -> StageRecord | None:
     """The index of a shard that has been encoded."""
-    return records.load(stage_path(output, digest, shard) + ".json", StageRecord)
+    return records.load(stage_path(output, digest, key) + ".json", StageRecord)
 
 
 def mix_shard(work: Work, report: Report) -> Done:
@@ -96,7 +99,7 @@ def mix_shard(work: Work, report: Report) -> Done:
     """
     start = time.perf_counter()
     digest = work.settings.stage_digest()
-    path = stage_path(work.settings.output.path, digest, work.shard)
+    path = stage_path(work.settings.output.path, digest, work.key)
     state, inputs = inputs_of(work)
     record = records.load(path + ".json", StageRecord)
     if record and (record.documents, record.attributes) == (state.content, inputs):
@@ -108,16 +111,14 @@ def mix_shard(work: Work, report: Report) -> Done:
     encoder = _Encoder(work)
     with ExitStack() as stack:
         members = _Members(stack.enter_context(Output(path)), work.settings)
-        for document, number, lines, values in joint_rows(work, stack):
+        rows = joint_rows(work, stack, encoder.rules.used, joined=encoder.rules.joins)
+        for document, number, lines, values in rows:
             encoder.encode(document, number, lines, values, members)
             report(1, len(document.row))
         members.flush()
     counted = encoder.record(digest, state.content, inputs, members, stat(path), time.perf_counter() - start)
     if counted.totals.rows != state.rows:
-        raise DataError(
-            f"expected {state.rows} rows as indexed, got {counted.totals.rows}",
-            path=work.dataset.shard_path(work.shard),
-        )
+        raise DataError(f"expected {state.rows} rows as indexed, got {counted.totals.rows}", path=work.path)
     records.save(path + ".json", counted)
     return Done(shard=work.shard, skipped=False, rows=counted.totals.rows)
 
@@ -130,15 +131,21 @@ class _Encoder:
 
     def __init__(self, work: Work) -> None:
         self.work = work
-        self.rules = compile_rules(work.settings, work.sets)
+        self.rules = work.compile_rules()
         self.writer = work.settings.writer()
         self.takes_all = self.writer.takes_all()
+        self.provenance = _Provenance(work) if work.settings.output.provenance else None
         self.counts: Counter[str] = Counter()
         self.totals = Totals()
         self.effects = [RuleCount() for _ in self.rules.rules]
         self.wanted = self.writer.wants()
         self.decoders = {option: self._value_decoder(option, b) for option, b in work.bindings.items()}
-        self.merger = msgspec.json.Decoder(_Merged)
+        self.set_types = [
+            schema.to_python(key.declared)
+            for binding in work.set_bindings
+            for key in work.sets[binding.set].keys
+            if key.key == binding.key
+        ]
 
     def _value_decoder(self, option: str, binding: Binding) -> msgspec.json.Decoder[Any]:
         value = self.wanted[option].type
@@ -153,30 +160,33 @@ class _Encoder:
         self.totals.rows += 1
         self.totals.chars += len(document.text)
         try:
-            pieces, why = self._pieces(document, lines, values)
+            pieces, why = self._pieces(document, number, lines, values)
             if why is not None and self.work.settings.rejected is not None:
                 pieces = [(REJECTED, self._rejected(document, why, values))]
         except DataError as error:
             if error.path:
                 raise
-            path = self.work.dataset.shard_path(self.work.shard)
-            raise DataError(error.message, path=path, line=number, id=document.id) from None
+            raise DataError(error.message, path=self.work.path, line=number, id=document.id) from None
         for label, data in pieces:
             out.add(label, data)
 
     def _pieces(
-        self, document: Document, lines: list[bytes], values: list[Any]
+        self, document: Document, number: int, lines: list[bytes], values: list[Any]
     ) -> tuple[list[tuple[str, bytes]], int | str | None]:
         """What the writer makes of a document, and why it makes nothing: the rule that drops it, or a name."""
         decision = self.rules.decide(*values, document)
         count(self.effects, decision, len(document.text))
         if decision.dropped is not None:
             return [], decision.dropped
-        wanted = self._values(lines)
+        applied = self.rules.applied(*values, document) if self.rules.applies else []
+        for i in applied:
+            self.effects[i].documents += 1
+            self.effects[i].chars += len(document.text)
+        original, wanted, after_values = document, self._values(lines), values
         if self.rules.edits:
             edited, edits = self.rules.edit(document, *values, document)
             count_edits(self.effects, edits)
-            if edited and not edited.text:
+            if edited and not edited.text and not self.work.settings.output.keep_empty:
                 return self._nothing("documents empty after edits")
             if edited:
                 document = document.with_text(edited.text)
@@ -184,12 +194,34 @@ class _Encoder:
                 if isinstance(after, str):
                     return self._nothing(after)
                 wanted = after
-        annotations = self.rules.annotations(decision)
-        mixed = Mixed(wanted, annotations, self._merged(lines) if self.takes_all else None, self.counts)
+                after_values = self._rule_values_after(edited, document, values, lines)
+        mixed = Mixed(
+            wanted,
+            self.rules.annotations(decision),
+            merged(self.work.sets, lines) if self.takes_all else None,
+            self.counts,
+            self._fields(applied, document, number, lines, after_values),
+        )
         pieces = [_checked(*piece) for piece in self.writer.encode(document, mixed)]
+        if applied:
+            pieces = [(self._routed(applied, label, values, original), data) for label, data in pieces]
         self.totals.kept += 1
         self.totals.kept_chars += len(document.text)
         return (pieces, None) if pieces else self._nothing("documents without output")
+
+    def _routed(self, applied: list[int], label: str, values: list[Any], document: Document) -> str:
+        found = self.rules.route(applied, label, *values, document)
+        for part in found.split("/"):
+            check_label(part)
+        return found
+
+    def _fields(
+        self, applied: list[int], document: Document, number: int, lines: list[bytes], values: list[Any]
+    ) -> dict[str, Any]:
+        fields = self.rules.set_fields(applied, *values, document) if applied else {}
+        if self.provenance:
+            fields["provenance"] = msgspec.Raw(msgspec.json.encode(self.provenance.of(number)))
+        return fields
 
     def _nothing(self, why: str) -> tuple[list[tuple[str, bytes]], str]:
         self.counts[why] += 1
@@ -222,39 +254,49 @@ class _Encoder:
         """The writer's values for the edited document; a text if it has none that the format can take."""
         after = {}
         for option, binding in self.work.bindings.items():
-            if binding.after_edits == "by line":
-                after[option] = along(edited, values[option])
-            else:
-                per_line = {
-                    (self.work.sets[i].set, key): along(edited, self.merger.decode(lines[i]).value(key))
-                    for i, key in needed(binding, self.work.sets)
-                }
-                type_ = self.wanted[option].type
-                try:
-                    after[option] = recomputed(binding, self.work.sets, document, per_line, type_)
-                except msgspec.ValidationError:
-                    return f"documents without {option} after edits"
+            try:
+                after[option] = self._value_after(
+                    binding, edited, document, values[option], self.wanted[option].type, lines
+                )
+            except msgspec.ValidationError:
+                return f"documents without {option} after edits"
         return after
 
-    def _merged(self, lines: list[bytes]) -> dict[str, msgspec.Raw]:
-        merged: dict[str, msgspec.Raw] = {}
-        for joined, line in zip(self.work.sets, lines, strict=True):
-            found = self.merger.decode(line).attributes
-            if isinstance(found, dict):
-                names = {key.key: key.name for key in joined.keys}
-                merged.update({names[key]: value for key, value in found.items()})
-        return merged
+    def _rule_values_after(
+        self, edited: Edited, document: Document, values: list[Any], lines: list[bytes]
+    ) -> list[Any]:
+        """The values that `set` rules see: of the edited document."""
+        after = list(values)
+        for binding, type_ in zip(self.work.set_bindings, self.set_types, strict=True):
+            name = schema.field_name(binding.key)
+            old = getattr(after[binding.set], name)
+            new = self._value_after(binding, edited, document, old, type_, lines)
+            after[binding.set] = msgspec.structs.replace(after[binding.set], **{name: new})
+        return after
+
+    def _value_after(
+        self, binding: Binding, edited: Edited, document: Document, value: Any, type_: Any, lines: list[bytes]
+    ) -> Any:
+        if binding.after_edits == "by line":
+            return along(edited, value)
+        per_line = {
+            (self.work.sets[i].set, key): along(edited, RAW_ATTRIBUTES.decode(lines[i]).value(key))
+            for i, key in needed(binding, self.work.sets)
+        }
+        return recomputed(binding, self.work.sets, document, per_line, type_)
 
     def record(
         self, digest: str, documents: str, inputs: dict[str, str], members: "_Members", found: Any, seconds: float
     ) -> StageRecord:
         """The record of the finished shard."""
+        finish(self.effects, self.rules.rules, self.totals)
         return StageRecord(
             settings=digest,
             documents=documents,
             attributes=inputs,
             totals=self.totals,
             rules=self.effects,
+            matched={str(i): sorted(found) for i, found in self.rules.matched.items()},
             counts={name: n for name, n in sorted(self.counts.items()) if n},
             members={label: members.index[label] for label in sorted(members.index)},
             size=found.size,
@@ -270,12 +312,26 @@ def _checked(label: str, data: bytes) -> tuple[str, bytes]:
     return check_label(label), data
 
 
-class _Merged(msgspec.Struct):
-    attributes: dict[str, msgspec.Raw] | list[Any]
+class _Provenance:
+    """Where a document comes from: the value of ``metadata.provenance``."""
 
-    def value(self, key: str) -> Any:
-        """A value as plain data."""
-        return msgspec.json.decode(self.attributes[key]) if isinstance(self.attributes, dict) else None
+    def __init__(self, work: Work) -> None:
+        self._short = work.settings.output.provenance == "line"
+        self._shard = os.path.basename(work.shard) if self._short else work.key
+        self._sets = {
+            joined.set: {
+                "digest": records.content_of(work.dataset, joined.set, work.shard),
+                "versions": {key.name: key.settings["version"] for key in joined.keys if key.settings},
+            }
+            for joined in work.sets
+            if not self._short
+        }
+
+    def of(self, number: int) -> Any:
+        """Of the document of this row, counted from 1."""
+        if self._short:
+            return f"{self._shard}:{number}"
+        return {"shard": self._shard, "row": number, "sets": self._sets}
 
 
 class _Members:

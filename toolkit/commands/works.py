@@ -1,0 +1,197 @@
+"""From a ``mix:`` section to the shards that are mixed: sets, types and rules of each stream, checked."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from toolkit import records
+from toolkit.commands import Context, Outcome, failures
+from toolkit.errors import ConfigError
+from toolkit.executors import Task
+from toolkit.mixing import binding, preview, sets
+from toolkit.mixing import settings as mix_settings
+from toolkit.mixing.join import Work
+from toolkit.mixing.sets import JoinedSet
+from toolkit.mixing.settings import MixSettings, Stream
+from toolkit.paths import check_writable, size_of
+
+
+@dataclass
+class Prepared:
+    """A mix that is ready to begin.
+
+    Attributes:
+        settings: with what the weights of streams come to.
+        works: its shards, sorted by stream and path.
+        sets: that each stream joins, by its name.
+        unreadable: for shards whose foreign attributes cannot be read, why, by key.
+        known: how many shards there are beside those that `--limit` lets in.
+        notes: what is to be said of inputs that are not in it.
+    """
+
+    settings: MixSettings
+    works: list[Work] = field(default_factory=list)
+    sets: dict[str, list[JoinedSet]] = field(default_factory=dict)
+    unreadable: dict[str, str] = field(default_factory=dict)
+    known: int = 0
+    notes: str = ""
+
+
+def read(context: Context) -> MixSettings:
+    """The settings of a configuration's mix, its paths checked."""
+    settings = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
+    for path in filter(None, (settings.output.path, settings.rejected)):
+        check_writable(path, settings.place)
+    for stream in settings.streams:
+        dataset = stream.dataset
+        for root in (dataset.documents, dataset.attributes, dataset.bookkeeping):
+            for path in filter(None, (settings.output.path, settings.rejected)):
+                inner, outer = f"{os.path.abspath(path)}/", f"{os.path.abspath(root)}/"
+                if inner.startswith(outer) or outer.startswith(inner):
+                    raise ConfigError(f"{settings.place}: expected a path apart from {root}, got {path}")
+    return settings
+
+
+def check(context: Context, planned: Mapping[str, records.SetSchema]) -> None:
+    """Checks the section before what it needs is there.
+
+    Args:
+        context: of the configuration.
+        planned: the sets of its own dataset that will have been written by then.
+
+    Raises:
+        ConfigError: for whatever is wrong.
+    """
+    settings = read(context)
+    for stream in settings.streams:
+        will_be = planned if context.has_dataset and stream.dataset == context.dataset else {}
+        if not sets.foreign_sets(stream, will_be):  # their types are known when they are read
+            _bound(settings, stream, sets.resolve_sets(stream, will_be, {}))
+
+
+def _bound(
+    settings: MixSettings, stream: Stream, joined: list[JoinedSet]
+) -> tuple[dict[str, binding.Binding], list[binding.Binding]]:
+    rules = sets.compile_rules(settings, stream, joined)
+    return binding.bind_writer(settings, joined, rules), binding.bind_rules(settings, joined, rules)
+
+
+def prepare(context: Context, settings: MixSettings) -> Prepared:
+    """The shards of all streams, with what is joined to them.
+
+    Raises:
+        ConfigError: for whatever is wrong with sets and rules.
+        DataError: if shards that are known are gone.
+    """
+    prepared = Prepared(settings)
+    for stream in settings.streams:
+        _add_stream(context, prepared, stream)
+    if settings.streams[0].weight is not None and not prepared.unreadable:
+        _weigh(context, prepared)
+    return prepared
+
+
+def _add_stream(context: Context, prepared: Prepared, stream: Stream) -> None:
+    shards = stream.dataset.shards()
+    prepared.known += len(shards)
+    prepared.notes += context.whole(stream.dataset, shards)
+    shards = context.limited(shards)
+    seen, unreadable = _look_at_foreign(context, stream, shards)
+    joined = prepared.sets[stream.name] = sets.resolve_sets(stream, {}, seen)
+    bindings, set_bindings = _bound(prepared.settings, stream, joined)
+    for shard in shards:
+        work = Work(
+            settings=prepared.settings,
+            stream=stream,
+            sets=joined,
+            bindings=bindings,
+            set_bindings=set_bindings,
+            shard=shard,
+            max_document_bytes=context.config.max_document_bytes,
+        )
+        if shard in unreadable:
+            prepared.unreadable[work.key] = unreadable[shard]
+        else:
+            prepared.works.append(work)
+
+
+def tasks(works: list[Work]) -> list[Task[Work]]:
+    """A task for each shard, named by its path (streams may share one), with its size."""
+    return [Task(f"{w.stream.name}: {w.path}" if w.stream.name else w.path, w, size_of(w.path)) for w in works]
+
+
+# --- weights ----------------------------------------------------------------------------------------------------------
+
+
+def _weigh(context: Context, prepared: Prepared) -> None:
+    """Finds the share of each stream's documents that brings the kept characters to the weights.
+
+    The stream that is shortest for its weight gives all it has; nothing is repeated.
+    """
+    found = context.run("weigh", preview.preview_shard, tasks(prepared.works))
+    if broken := failures(found):
+        raise ConfigError("the weights of the streams cannot be told:\n" + "\n".join(broken))
+    chars = {stream.name: 0 for stream in prepared.settings.streams}
+    for work, result in zip(prepared.works, found, strict=True):
+        chars[work.stream.name] += result.value.totals.kept_chars if result.value else 0
+    weights = {stream.name: stream.weight or 0.0 for stream in prepared.settings.streams}
+    if empty := [name for name, n in chars.items() if not n]:
+        raise ConfigError(
+            f"{prepared.settings.place}: the stream {empty[0]!r} keeps nothing, so weights have no meaning"
+        )
+    unit = min(chars[name] / weight for name, weight in weights.items())
+    shares = {name: min(1.0, unit * weight / chars[name]) for name, weight in weights.items()}
+    streams = {
+        stream.name: msgspec.structs.replace(stream, share=shares[stream.name]) for stream in prepared.settings.streams
+    }
+    prepared.settings = msgspec.structs.replace(prepared.settings, streams=list(streams.values()))
+    prepared.works = [
+        msgspec.structs.replace(work, settings=prepared.settings, stream=streams[work.stream.name])
+        for work in prepared.works
+    ]
+
+
+# --- attributes that another program made -----------------------------------------------------------------------------
+
+
+class Look(msgspec.Struct, frozen=True):
+    """One attribute file of another program."""
+
+    dataset: Any
+    set: str
+    shard: str
+
+
+def look(work: Look, report: Any) -> records.Seen:
+    """Reads a foreign attribute file."""
+    return records.look_at(work.dataset, work.set, work.shard)
+
+
+def _look_at_foreign(
+    context: Context, stream: Stream, shards: list[str]
+) -> tuple[dict[str, list[records.Seen]], dict[str, str]]:
+    """What the files of other programs hold, by set; and for each shard that cannot be read, why."""
+    foreign = sets.foreign_sets(stream, {})
+    if not foreign:
+        return {}, {}
+    listed = [Task(f"{name}/{shard}", Look(stream.dataset, name, shard)) for name in foreign for shard in shards]
+    results = context.run("look at foreign attributes", look, listed, "files")
+    seen: dict[str, list[records.Seen]] = {name: [] for name in foreign}
+    unreadable: dict[str, str] = {}
+    for task, result in zip(listed, results, strict=True):
+        if result.value:
+            seen[task.payload.set].append(result.value)
+        elif result.failure:
+            unreadable.setdefault(task.payload.shard, result.failure.message)
+    return seen, unreadable
+
+
+def failed(output: str, messages: list[str]) -> Outcome:
+    """The outcome of a mix that published nothing."""
+    text = f"nothing was published in {output}: {len(messages)} failed; run the same command again when that is mended"
+    return Outcome(
+        text=text, data={"output": output, "published": False, "failed": messages}, failures=messages, exit_code=1
+    )

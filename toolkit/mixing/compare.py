@@ -1,0 +1,122 @@
+"""What changes for documents between two mixes of the same datasets, from attributes and row indexes alone."""
+
+from collections import Counter
+from collections.abc import Callable
+
+import msgspec
+
+from toolkit.config import ConfigStruct
+from toolkit.errors import DataError
+from toolkit.mixing.explain import short
+from toolkit.mixing.join import Work, inputs_of
+from toolkit.mixing.preview import NO_LABEL, decisions
+
+Report = Callable[[int, int], None]
+
+
+class Pair(ConfigStruct):
+    """A shard in two mixes, and how many samples of each kind of change are wanted of it."""
+
+    one: Work
+    other: Work
+    samples: int
+
+
+class Sample(ConfigStruct):
+    """A document for which something changes.
+
+    Attributes:
+        what: ``gained``, ``lost`` or ``relabelled``.
+        why: the rule, or the labels.
+        place: ``shard:row``.
+        values: that the rule sees, as JSON texts.
+    """
+
+    what: str
+    why: str
+    place: str
+    id: str
+    values: dict[str, str]
+
+
+class Comparison(msgspec.Struct):
+    """What changes.
+
+    Attributes:
+        rows: documents.
+        kept: by the first mix.
+        gained: documents that only the second keeps, by the first's rule that drops them.
+        lost: documents that only the first keeps, by the second's rule that drops them.
+        relabelled: documents that both keep, by ``label -> other label`` (the output folder, where rules route).
+        samples: of all three.
+    """
+
+    rows: int = 0
+    kept: int = 0
+    gained: Counter[str] = msgspec.field(default_factory=Counter)
+    lost: Counter[str] = msgspec.field(default_factory=Counter)
+    relabelled: Counter[str] = msgspec.field(default_factory=Counter)
+    samples: list[Sample] = []
+
+    def add(self, other: "Comparison") -> None:
+        """Adds what changes in another shard."""
+        self.rows += other.rows
+        self.kept += other.kept
+        self.gained += other.gained
+        self.lost += other.lost
+        self.relabelled += other.relabelled
+        self.samples += other.samples
+
+
+def compare_shard(pair: Pair, report: Report) -> Comparison:
+    """The changes in one shard.
+
+    Raises:
+        DataError: as a mix of it would, as far as attributes are concerned.
+    """
+    found = Comparison()
+    state, _ = inputs_of(pair.one)
+    inputs_of(pair.other)
+    works = (pair.one, pair.other)
+    rules = [work.compile_rules() for work in works]
+    rows = zip(*(decisions(work, each) for work, each in zip(works, rules, strict=True)), strict=True)
+    for number, both in enumerate(rows, 1):
+        found.rows += 1
+        dropped = [decision.dropped for decision, _, _, _ in both]
+        found.kept += dropped[0] is None
+        if dropped == [None, None]:
+            labels = [
+                each.route(each.applied(*values), label or NO_LABEL, *values)
+                for each, (_, label, values, _) in zip(rules, both, strict=True)
+            ]
+            if labels[0] != labels[1]:
+                change = f"{labels[0] or '(none)'} -> {labels[1] or '(none)'}"
+                _note(found, found.relabelled, "relabelled", change, pair, number, both[0][2][-1].id, {})
+        elif None in dropped:
+            side = 0 if dropped[1] is None else 1
+            i = dropped[side]
+            assert i is not None
+            values = both[side][2]
+            counter = found.lost if side else found.gained
+            seen = {name: short(value) for name, value in rules[side].watched(i, *values).items()}
+            name = rules[side].rules[i].name
+            _note(found, counter, "lost" if side else "gained", name, pair, number, values[-1].id, seen)
+    report(state.rows, 0)
+    if found.rows != state.rows:
+        raise DataError(f"expected {state.rows} rows as indexed, got {found.rows}", path=pair.one.path)
+    return found
+
+
+def _note(
+    found: Comparison,
+    counter: "Counter[str]",
+    what: str,
+    why: str,
+    pair: Pair,
+    number: int,
+    id: str,
+    values: dict[str, str],
+) -> None:
+    counter[why] += 1
+    if sum(counter.values()) <= pair.samples:
+        found.samples.append(Sample(what, why, f"{pair.one.path}:{number}", id, values))

@@ -1,0 +1,183 @@
+"""Blocklists: files of documents, hosts and URLs that are to go (takedown requests, evaluation sets, URL categories).
+
+One entry a line; blank lines, and those that begin with ``#``, are none. An entry is
+
+    {"source": …, "id": …, …}    a JSON object, such as a whole document: this document; without `source` any of the id
+    SOURCE<TAB>ID                this document
+    ID                           any document of the id
+    HOST                         all documents from the host, and from hosts below it
+    URL                          the documents of the URL: without scheme, user, default port, fragment and a last `/`,
+                                 the host in lower case
+
+Memory: the entries as they are, and 12 bytes for each way that one can match.
+"""
+
+import re
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+import xxhash
+
+from toolkit.documents import explain_bad_row
+from toolkit.errors import DataError
+from toolkit.rules.rule import Entries
+from toolkit.streams import Lines
+
+MAX_ENTRY = 100_000_000
+
+URL_FIELDS = ("metadata.warc_headers.warc-target-uri", "metadata.url")
+"""Where documents of WET input, and of Dolma's own tools, have their URL."""
+
+_HOST = re.compile(r"(?i)[a-z0-9_-]+(\.[a-z0-9_-]+)*\.[a-z][a-z0-9-]*\.?")
+
+
+class _Listed(msgspec.Struct):
+    id: str
+    source: str | None = None
+
+
+class Blocklist:
+    """The entries of some files, and which of them a document matches.
+
+    Args:
+        files: gzipped, zstd or plain.
+        entries: what they are; ``any``: what they look like, as an id, a host or a URL.
+
+    Attributes:
+        needs_url: whether the URL of documents has a say.
+
+    Raises:
+        DataError: if a line is none of that.
+    """
+
+    def __init__(self, files: Iterable[str], entries: Entries = "any") -> None:
+        self.needs_url = False
+        self._files: list[tuple[str, int]] = []
+        self._lines = array("I")
+        self._offsets = array("Q", [0])
+        text = bytearray()
+        keys: list[tuple[int, int]] = []
+        for path in files:
+            self._files.append((path, len(self._lines)))
+            with Lines(path, MAX_ENTRY) as lines:
+                for line in lines:
+                    entry = line.strip()
+                    if not entry or entry.startswith(b"#"):
+                        continue
+                    for key in _keys_of(line.rstrip(b"\r"), entries, path, lines.number):
+                        self.needs_url = self.needs_url or key[0] in "hu"
+                        keys.append((_hash(key), len(self._lines)))
+                    text += entry
+                    self._lines.append(lines.number)
+                    self._offsets.append(len(text))
+        self._entries = entries
+        self._text = bytes(text)
+        keys.sort()
+        self._hashes = array("Q", (each for each, _ in keys))
+        self._owners = array("I", (owner for _, owner in keys))
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def find(self, id: str, source: str, url: str | None) -> list[int]:
+        """The entries that a document matches, by number."""
+        wanted = [f"i{id}", f"d{source}\t{id}"]
+        if url and self.needs_url:
+            wanted += _keys_of_url(url)
+        found: list[int] = []
+        for key in wanted:
+            hashed = _hash(key)
+            at = bisect_left(self._hashes, hashed)
+            while at < len(self._hashes) and self._hashes[at] == hashed:
+                if key in _keys_of(self._entry(self._owners[at]), self._entries):  # 64 bits may be those of another
+                    found.append(self._owners[at])
+                at += 1
+        return found
+
+    def show(self, number: int) -> str:
+        """``file:line: entry``."""
+        path = next(path for path, first in reversed(self._files) if first <= number)
+        return f"{path}:{self._lines[number]}: {self._entry(number).decode(errors='replace')}"
+
+    def without(self, matched: Iterable[int]) -> Iterator[int]:
+        """The numbers of the entries that are not among these."""
+        there = set(matched)
+        return (number for number in range(len(self)) if number not in there)
+
+    def _entry(self, number: int) -> bytes:
+        return self._text[self._offsets[number] : self._offsets[number + 1]]
+
+
+def _hash(key: str) -> int:
+    return xxhash.xxh3_64_intdigest(key.encode())
+
+
+def _keys_of(line: bytes, entries: Entries, path: str = "", number: int = 0) -> Sequence[str]:
+    """What an entry matches by: ``i`` and an id, ``d`` source and id, ``h`` and a host, ``u`` and a URL."""
+    entry = line.strip()
+    if entry.startswith(b"{"):
+        try:
+            listed = msgspec.json.decode(entry, type=_Listed)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise DataError(explain_bad_row(entry, error), path=path, line=number) from None
+        return (f"i{listed.id}" if listed.source is None else f"d{listed.source}\t{listed.id}",)
+    try:
+        text = entry.decode()
+    except UnicodeDecodeError as error:
+        raise DataError(f"expected UTF-8, got: {error}", path=path, line=number) from None
+    if "\t" in text:
+        return (f"d{text}",)
+    keys = [f"i{text}"] if entries in ("any", "ids") else []
+    is_url = "://" in text or "/" in text
+    if entries == "hosts" or (entries == "any" and not is_url and _HOST.fullmatch(text)):
+        keys.append(f"h{_host(text)}")
+    if entries == "urls" or (entries == "any" and "://" in text):
+        keys.append(f"u{_normal(text)}")
+    return keys
+
+
+def _keys_of_url(url: str) -> Iterator[str]:
+    yield f"u{_normal(url)}"
+    host = _host(url)
+    while host:
+        yield f"h{host}"
+        host = host.partition(".")[2]
+
+
+def _host(text: str) -> str:
+    """The host of a URL, or a host by itself: in lower case, other scripts as the domain name system has them."""
+    try:
+        host = (urlsplit(text if "://" in text else f"//{text}").hostname or "").rstrip(".")
+        return host if host.isascii() else host.encode("idna").decode()
+    except ValueError:
+        return ""
+
+
+def _normal(url: str) -> str:
+    try:
+        parts = urlsplit(url if "://" in url else f"//{url}")
+        port = f":{parts.port}" if parts.port not in (None, 80, 443) else ""
+    except ValueError:
+        return url
+    query = f"?{parts.query}" if parts.query else ""
+    return f"{_host(url)}{port}{parts.path.rstrip('/')}{query}"
+
+
+def url_of(fields: Mapping[str, Any], path: str) -> str | None:
+    """The URL of a document, None if it has none.
+
+    Args:
+        fields: of its row; of the metadata only `URL_FIELDS` if the path is empty.
+        path: dotted; empty for the first of `URL_FIELDS`.
+    """
+    for each in (path,) if path else URL_FIELDS:
+        value: Any = fields
+        for key in each.split("."):
+            value = value.get(key) if isinstance(value, Mapping) else None
+        if isinstance(value, str):
+            return value
+    return None

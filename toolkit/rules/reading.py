@@ -1,0 +1,420 @@
+"""Rules as they are written in YAML: their forms, groups, included files, and parameters that differ by language."""
+
+import ast
+import dataclasses
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from toolkit import config, editing, schema
+from toolkit.config import Source
+from toolkit.errors import ConfigError, did_you_mean
+from toolkit.expressions import is_name
+from toolkit.paths import expand
+from toolkit.rules.rule import Entries, Rule, Syntax
+from toolkit.streams import content_digest
+
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "drop": ("name", "when", "syntax", "files", "entries", "url"),
+    "keep": ("name", "when", "syntax"),
+    "sample": ("when", "seed", "name"),
+    "annotate": ("name", "when"),
+    "set": ("to", "when", "name"),
+    "route": ("when", "name"),
+    "replace": ("by", "min_score", "max_score", "when", "name", "syntax"),
+    "cut": ("min_score", "max_score", "when", "name", "syntax"),
+    "group": ("rules", "when", "parameters", "languages"),
+    "include": ("when", "parameters", "languages"),
+}
+"""The keys of a rule, by the one that says what it does."""
+
+BLOCKLIST = "blocklist"
+
+_NUMBERS = ("min_score", "max_score")
+_FREE = ("sample", "to", "files", "rules", "parameters", "languages", "set")
+"""Keys whose values are checked where they are used; those of all others are texts, or numbers."""
+
+Scope = dict[str, dict[str, Any]]
+"""Parameters: for each name its value by label; under "" that for all other labels."""
+
+
+@dataclass(frozen=True)
+class _Around:
+    """What surrounds a rule.
+
+    Attributes:
+        base: folder that paths are relative to.
+        included: the files that led here.
+        group: its name.
+        when: conditions, as written.
+        scope: parameters.
+    """
+
+    base: str
+    included: tuple[str, ...] = ()
+    group: str = ""
+    when: tuple[str, ...] = ()
+    scope: Scope = field(default_factory=dict)
+
+
+def read_rules(source: Source, base: str = "", scope: Scope | None = None) -> list[Rule]:
+    """The rules of a list in a configuration, with those that it includes.
+
+    Args:
+        source: the list.
+        base: folder that the paths of files are relative to.
+        scope: parameters that the rules may use.
+
+    Raises:
+        ConfigError: if a rule is not of a known form, or a name is used twice.
+    """
+    rules = _read(source, _Around(base, scope=scope or {}))
+    check_names(rules)
+    return rules
+
+
+def check_names(rules: Iterable[Rule]) -> None:
+    """Raises ConfigError if two rules that are applied together have one name."""
+    seen: dict[str, str] = {}
+    for rule in rules:
+        if rule.name in seen:
+            raise ConfigError(
+                f"{rule.place}: expected each rule under a name of its own, got {rule.name!r} also at "
+                f"{seen[rule.name]}; give it a `name:`"
+            )
+        seen[rule.name] = rule.place
+
+
+def _read(source: Source, around: _Around) -> list[Rule]:
+    if not isinstance(source.value, list):
+        raise source.error((), "expected a list of rules")
+    rules: list[Rule] = []
+    for i in range(len(source.value)):
+        place = source.at(i)
+        value = place.value
+        if not isinstance(value, dict):
+            raise place.error((), f"expected a rule such as `drop: EXPRESSION`, got {value!r}")
+        kind = _kind(place)
+        for key, option in value.items():
+            _check_option(place, kind, key, option)
+        if kind == "include":
+            rules += _include(place, around)
+        elif kind == "group":
+            rules += _group(place, around)
+        else:
+            rules += [_within(rule, around) for rule in _rules(kind, value, place, around)]
+    return rules
+
+
+def _kind(place: Source) -> str:
+    value: dict[str, Any] = place.value
+    kinds = [key for key in value if key in _OPTIONS]
+    if len(kinds) == 1:
+        return kinds[0]
+    known = {option for options in _OPTIONS.values() for option in options}
+    unknown = [key for key in value if key not in _OPTIONS and key not in known]
+    hint = did_you_mean(unknown[0], _OPTIONS) if unknown else ""
+    raise place.error((), f"expected one of {', '.join(_OPTIONS)} in a rule, got {list(value)}{hint}")
+
+
+def _check_option(place: Source, kind: str, key: str, option: Any) -> None:
+    if key not in (kind, *_OPTIONS[kind]):
+        hint = did_you_mean(key, _OPTIONS[kind]) or f"; known: {', '.join(_OPTIONS[kind]) or 'none'}"
+        raise place.error((key,), f"unknown option {key!r} of the rule {kind!r}{hint}")
+    if key in _FREE or (key == "seed" and isinstance(option, int)):
+        return
+    number = key in _NUMBERS
+    if not isinstance(option, int | float if number else str) or isinstance(option, bool):
+        wanted = "a number" if number else "a text; put an expression that YAML reads otherwise between quotes"
+        raise place.error((key,), f"expected {wanted}, got {option!r}")
+
+
+def _rules(kind: str, value: dict[str, Any], place: Source, around: _Around) -> list[Rule]:
+    """The rules that one entry stands for: as many as the fields that `set` gives, else one."""
+    if kind == "set":
+        return _set(value, place)
+    if kind == "drop" and value[kind] == BLOCKLIST:
+        return [_blocklist(value, place, around.base)]
+    if kind == "drop" and (stray := [key for key in ("files", "entries", "url") if key in value]):
+        raise place.error((stray[0],), f"expected {stray[0]!r} only beside `drop: {BLOCKLIST}`")
+    return [_rule(kind, value, place)]
+
+
+def _rule(kind: str, value: dict[str, Any], place: Source) -> Rule:
+    where = place.place(())
+    when = value.get("when", "")
+    if kind == "annotate":
+        if "when" not in value:
+            raise place.error((), "expected `when: EXPRESSION` beside annotate")
+        name = value.get("name", value[kind])
+        return Rule(kind="annotate", name=name, expression=when, annotation=value[kind], place=where)
+    if kind == "cut" and value[kind] == "lines":
+        if "when" not in value or "min_score" in value or "max_score" in value:
+            raise place.error((), "expected `cut: lines` with `when: EXPRESSION` and no scores")
+        return Rule(kind="cut lines", name=value.get("name", f"cut lines: {when}"), expression=when, place=where)
+    if kind in ("replace", "cut"):
+        return _span_rule("replace" if kind == "replace" else "cut", value, place)
+    if kind == "sample":
+        return _sample(value, place)
+    if kind == "route":
+        name = value.get("name", f"route {value[kind]}")
+        return Rule(kind="route", name=name, expression=value[kind], when=when, place=where)
+    expression = f"not ({value[kind]})" if kind == "keep" else value[kind]
+    name = value.get("name", expression + (f", when {when}" if when else ""))
+    return Rule(
+        kind="keep" if kind == "keep" else "drop",
+        name=name,
+        expression=value[kind],
+        syntax=_syntax(value, place),
+        when=when,
+        place=where,
+    )
+
+
+def _syntax(value: dict[str, Any], place: Source) -> Syntax:
+    found = value.get("syntax", "")
+    if found not in ("", "jsonpath", "jq"):
+        raise place.error(("syntax",), f"expected jsonpath or jq, got {found!r}")
+    return found  # type: ignore[no-any-return]
+
+
+def _sample(value: dict[str, Any], place: Source) -> Rule:
+    given = value["sample"]
+    shares = {str(label): share for label, share in given.items()} if isinstance(given, dict) else {"default": given}
+    for label, share in shares.items():
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+            at = ("sample", label) if isinstance(given, dict) else ("sample",)
+            raise place.error(at, f"expected a share between 0 and 1, got {share!r}")
+    default = float(shares.pop("default", 1))
+    when = value.get("when", "")
+    shown = " ".join([str(given)] if not isinstance(given, dict) else [f"{k}={v}" for k, v in given.items()])
+    return Rule(
+        kind="sample",
+        name=value.get("name", f"sample {shown}" + (f" of {when}" if when else "")),
+        when=when,
+        share=default,
+        shares={label: float(share) for label, share in shares.items()},
+        seed=str(value.get("seed", "")),
+        place=place.place(()),
+    )
+
+
+def _set(value: dict[str, Any], place: Source) -> list[Rule]:
+    given = value["set"]
+    if isinstance(given, str):
+        given = {given: value.get("to")}
+    elif "to" in value:
+        raise place.error(("to",), "expected `set: FIELD` beside `to:`, or `set: {FIELD: EXPRESSION}` without")
+    if not isinstance(given, dict) or not given:
+        raise place.error(("set",), "expected `set: FIELD` with `to: EXPRESSION`, or `set: {FIELD: EXPRESSION}`")
+    rules = []
+    for name, expression in given.items():
+        path = str(name).removeprefix("metadata.")
+        if isinstance(expression, int | float) and not isinstance(expression, bool):
+            expression = repr(expression)
+        if not isinstance(expression, str) or not all(path.split(".")):
+            raise place.error(
+                (),
+                f"expected a field of the metadata and an expression (a text has quotes of its own: '\"web\"'), got "
+                f"{name!r}: {expression!r}",
+            )
+        shown = f"set {path}" if len(given) > 1 or "name" not in value else value["name"]
+        when = value.get("when", "")
+        rules.append(Rule(kind="set", name=shown, field=path, expression=expression, when=when, place=place.place(())))
+    return rules
+
+
+def _span_rule(kind: Literal["replace", "cut"], value: dict[str, Any], place: Source) -> Rule:
+    if kind == "replace" and "by" not in value:
+        raise place.error((), "expected `by: TEXT` beside replace (or `cut:`)")
+    name = value.get("name", value[kind])
+    try:
+        by = editing.check_replacement(value.get("by", "")).replace(editing.TAG, name)
+    except ValueError as error:
+        raise place.error(("by",), str(error)) from None
+    return Rule(
+        kind=kind,
+        name=name,
+        expression=value[kind],
+        syntax=_syntax(value, place),
+        by=by,
+        when=value.get("when", ""),
+        min_score=value.get("min_score"),
+        max_score=value.get("max_score"),
+        place=place.place(()),
+    )
+
+
+def _blocklist(value: dict[str, Any], place: Source, base: str) -> Rule:
+    given = value.get("files")
+    patterns = [given] if isinstance(given, str) else given
+    if not isinstance(patterns, list) or not patterns or not all(isinstance(each, str) for each in patterns):
+        raise place.error((), f"expected `files: PATH` (or a list of paths) beside `drop: {BLOCKLIST}`")
+    entries: Entries = value.get("entries", "any")
+    if entries not in ("any", "ids", "hosts", "urls"):
+        raise place.error(("entries",), f"expected any, ids, hosts or urls, got {entries!r}")
+    files: dict[str, str] = {}
+    for pattern in patterns:
+        near = pattern if os.path.isabs(pattern) else os.path.join(base, pattern)
+        try:
+            found = expand(near)
+        except ConfigError as error:
+            if near == pattern or not base:
+                raise place.error(("files",), str(error)) from None
+            try:
+                found = expand(pattern)
+            except ConfigError:
+                raise place.error(("files",), str(error)) from None
+        files |= {path: content_digest(path) for path, _ in found}
+    return Rule(
+        kind="blocklist",
+        name=value.get("name", BLOCKLIST),
+        files=files,
+        entries=entries,
+        url=value.get("url", ""),
+        when=value.get("when", ""),
+        place=place.place(()),
+    )
+
+
+def _within(rule: Rule, around: _Around) -> Rule:
+    """The rule with what surrounds it."""
+    conditions = [*around.when, *([rule.when] if rule.when else [])]
+    when = " and ".join(f"({each})" for each in conditions) if len(conditions) > 1 else "".join(conditions)
+    used = _names_in(when) | (_names_in(rule.expression) if not rule.syntax else set())
+    return msgspec.structs.replace(
+        rule,
+        name=f"{around.group}: {rule.name}" if around.group else rule.name,
+        group=around.group,
+        when=when,
+        parameters={name: values for name, values in sorted(around.scope.items()) if name in used},
+    )
+
+
+def _names_in(text: str) -> set[str]:
+    try:
+        return {node.id for node in ast.walk(ast.parse(text.strip(), mode="eval")) if isinstance(node, ast.Name)}
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()  # it is refused with a better message where it is compiled
+
+
+# --- groups and included files ----------------------------------------------------------------------------------------
+
+
+def _group(place: Source, around: _Around) -> list[Rule]:
+    name = place.value["group"]
+    if "rules" not in place.value:
+        raise place.error((), "expected `rules:` beside group")
+    inner = dataclasses.replace(
+        around, group=f"{around.group}/{name}" if around.group else name, when=_whens(place, around)
+    )
+    return _scoped(place, place.at("rules"), inner, around.scope)
+
+
+def _include(place: Source, around: _Around) -> list[Rule]:
+    path = place.value["include"]
+    found = next((p for p in (os.path.join(around.base, path), path) if os.path.isfile(p)), None)
+    if found is None:
+        raise place.error((), f"expected a file of rules, got nothing at {os.path.join(around.base, path)}")
+    if os.path.abspath(found) in around.included:
+        raise place.error((), f"expected includes that end, got {path} including itself")
+    source = config.load(found)
+    if isinstance(source.value, dict) and "mix" in source.value:
+        source = source.at("mix")
+    given = read_scope(place, around.base)
+    scope = merged(given, around.scope)
+    inner = _Around(
+        os.path.dirname(found),
+        (*around.included, os.path.abspath(found)),
+        around.group,
+        _whens(place, around),
+        scope,
+    )
+    if not isinstance(source.value, dict):
+        rules = _read(source, inner)
+    elif "rules" not in source.value:
+        raise place.error((), f"expected rules in {found}, got none")
+    else:
+        rules = _scoped(source, source.at("rules"), inner, scope)
+    check_used(place, given, rules)
+    return rules
+
+
+def _whens(place: Source, around: _Around) -> tuple[str, ...]:
+    own = place.value.get("when", "")
+    return (*around.when, own) if own else around.when
+
+
+def _scoped(place: Source, rules: Source, inner: _Around, outer: Scope) -> list[Rule]:
+    """Rules with the parameters that are given beside them; those from outside go before."""
+    own = read_scope(place, inner.base)
+    found = _read(rules, dataclasses.replace(inner, scope=merged(own, outer)))
+    check_used(place, own, found)
+    return found
+
+
+def merged(inner: Scope, outer: Scope) -> Scope:
+    """Parameters of both; where both give a value for a label, that from outside."""
+    return {name: inner.get(name, {}) | outer.get(name, {}) for name in {**inner, **outer}}
+
+
+def read_scope(place: Source, base: str = "") -> Scope:
+    """The parameters beside rules: ``parameters: {NAME: VALUE}``, ``languages: {LABEL: {NAME: VALUE}}``.
+
+    Args:
+        place: a mapping in which both may stand.
+        base: folder that ``languages: GLOB``, a file of values for each label, is relative to.
+
+    Raises:
+        ConfigError: if they are not of that form.
+    """
+    scope: Scope = {}
+    for name, value in _values(place, ("parameters",), place.value.get("parameters", {})).items():
+        scope[name] = {"": value}
+    languages = place.value.get("languages", {})
+    if isinstance(languages, str):
+        for path, _ in _language_files(place, languages, base):
+            source = config.load(path)
+            label = os.path.basename(path).partition(".")[0]
+            for name, value in _values(source, (), source.value if source.value is not None else {}).items():
+                scope.setdefault(name, {})[label] = value
+        return scope
+    if not isinstance(languages, dict):
+        raise place.error(("languages",), "expected {LABEL: {PARAMETER: VALUE}}, or a glob of files, one a label")
+    for label, values in languages.items():
+        for name, value in _values(place, ("languages", label), values).items():
+            scope.setdefault(name, {})[label] = value
+    return scope
+
+
+def _language_files(place: Source, pattern: str, base: str) -> list[tuple[str, str]]:
+    try:
+        return expand(os.path.join(base, pattern))
+    except ConfigError as error:
+        raise place.error(("languages",), str(error)) from None
+
+
+def _values(source: Source, path: tuple[str, ...], values: Any) -> dict[str, Any]:
+    if not isinstance(values, dict):
+        raise source.error(path, f"expected a mapping of parameters, got {values!r}")
+    for name, value in values.items():
+        if not is_name(name) or name == "label":
+            raise source.error((*path, name), f"expected a name that expressions can use, got {name!r}")
+        type_ = schema.infer(value)
+        if value is None or type_.kind not in ("bool", "int", "float", "str", "list") or "any" in str(type_):
+            raise source.error(
+                (*path, name), f"expected a number, a text, true, false, or a list of such, got {value!r}"
+            )
+    return values
+
+
+def check_used(place: Source, scope: Scope, rules: Iterable[Rule]) -> None:
+    """Raises ConfigError for a parameter that no rule uses: it is a slip, and would be without effect."""
+    used = {name: values for rule in rules for name, values in rule.parameters.items()}
+    for name in scope:
+        if name not in used:
+            hint = did_you_mean(name, used) or f"; used are: {', '.join(sorted(used)) or 'none'}"
+            raise place.error((), f"expected parameters that a rule uses, got {name!r}{hint}")

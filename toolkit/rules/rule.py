@@ -1,0 +1,98 @@
+"""A rule as data: what was written, ready to be sent to a worker, recorded, and compiled there."""
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+import xxhash
+
+from toolkit.config import ConfigStruct
+from toolkit.schema import SPANS, Type
+
+Kind = Literal["drop", "keep", "blocklist", "sample", "annotate", "set", "route", "replace", "cut", "cut lines"]
+Syntax = Literal["", "jsonpath", "jq"]
+Entries = Literal["any", "ids", "hosts", "urls"]
+
+DROPPING = ("drop", "keep", "blocklist", "sample")
+"""The kinds of rules that drop documents."""
+
+EDITING = ("replace", "cut", "cut lines")
+"""The kinds of rules that change text."""
+
+
+class Rule(ConfigStruct):
+    """A rule as written, with what the groups around it add.
+
+    Attributes:
+        kind: what it does.
+        name: under which it is counted and shown; that of its group, and ``: ``, in front.
+        group: the innermost group that it is in.
+        expression: when it does it; of an edit the spans, or the condition for lines; of others the value.
+        syntax: of the expression, if it is not one of ours.
+        when: a further condition on documents.
+        annotation: what an `annotate` rule adds to the document's annotations.
+        field: of the metadata, dotted, that a `set` rule gives a value.
+        by: what `replace` puts in the place of spans.
+        share: of the documents that a sample leaves.
+        shares: the same for some labels.
+        seed: of a sample.
+        min_score, max_score: of spans that are edited, the first included, the second not.
+        files: of a blocklist, each with the digest of its content.
+        entries: what the lines of a blocklist are.
+        url: where documents have their URL, for blocklists: a dotted path.
+        parameters: names that the expressions use: value by label, and for all other labels under "".
+        place: file and line, for messages.
+    """
+
+    kind: Kind
+    name: str
+    group: str = ""
+    expression: str = ""
+    syntax: Syntax = ""
+    when: str = ""
+    annotation: str = ""
+    field: str = ""
+    by: str = ""
+    share: float | None = None
+    shares: dict[str, float] = {}
+    seed: str = ""
+    min_score: float | None = None
+    max_score: float | None = None
+    files: dict[str, str] = {}
+    entries: Entries = "any"
+    url: str = ""
+    parameters: dict[str, dict[str, Any]] = {}
+    place: str = ""
+
+    @property
+    def edits(self) -> bool:
+        """Whether it changes text."""
+        return self.kind in EDITING
+
+    @property
+    def drops(self) -> bool:
+        """Whether it can drop a document."""
+        return self.kind in DROPPING
+
+
+def settings(rules: Iterable[Rule]) -> list[dict[str, Any]]:
+    """The rules as they are recorded: without the places where they, and the files that they name, are."""
+    listed = []
+    for rule in rules:
+        given = {key: value for key, value in msgspec.to_builtins(rule).items() if value not in (None, "", {})}
+        given.pop("place", None)
+        given["files"] = list(rule.files.values())
+        if not rule.files:
+            del given["files"], given["entries"]
+        listed.append(given)
+    return listed
+
+
+def sample_hash(seed: str, source: str, id: str) -> int:
+    """xxh3-64 of seed, source and id, joined by NUL bytes; a document stays in a sample of p below p x 2^64."""
+    return xxhash.xxh3_64_intdigest(f"{seed}\0{source}\0{id}".encode())
+
+
+def is_per_line(type_: Type) -> bool:
+    """Whether an attribute of this type has a value for each line: any list but spans."""
+    return type_.kind == "list" and type_ != SPANS

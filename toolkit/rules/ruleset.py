@@ -1,0 +1,566 @@
+"""Rules, checked against the types of attributes and compiled: what they decide, edit, set, and say about it."""
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from toolkit import editing, schema, selectors
+from toolkit.documents import Document, Span
+from toolkit.editing import Edit, Edited
+from toolkit.errors import ConfigError, DataError
+from toolkit.expressions import (
+    Expression,
+    ExpressionError,
+    Facts,
+    Name,
+    check,
+    check_condition,
+    compile_chain,
+    compile_function,
+    everything_known,
+    paths_in,
+)
+from toolkit.rules.blocklist import Blocklist, url_of
+from toolkit.rules.rule import Rule, is_per_line, sample_hash
+from toolkit.schema import ANY, BOOL, INT, SPANS, STR, Type
+
+LABEL = "label"
+"""What the document's label is called in expressions."""
+
+_LINE = Type("object", fields=(("number", INT), ("chars", INT)))
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the rules say of a document.
+
+    Attributes:
+        dropped: index of the rule that drops it, None if it stays.
+        annotated: indexes of the rules that annotate it, if it stays.
+    """
+
+    dropped: int | None
+    annotated: tuple[int, ...] = ()
+
+
+class RuleSet:
+    """Rules, checked and compiled.
+
+    Args:
+        rules: in order.
+        names: what expressions may use.
+        arguments: of the functions: the variables that the names' code refers to, the document last.
+        label: the expression of a document's label, if that is known before it is encoded.
+
+    Attributes:
+        used: the attribute keys that the rules use.
+        label: gives the label of a document, None if that is not known beforehand.
+        label_names: the attribute keys that it uses.
+        known: what is known not to be null of a document that stays.
+        edits: whether a rule changes text.
+        fields: of the metadata that `set` rules give.
+        used_by_fields: the attribute keys that their expressions use.
+        applies: whether there is a rule for `applied`.
+        reads_documents: whether a rule asks for more of the documents than attributes and row indexes tell.
+        joins: whether a rule asks for the whole document with its attributes, in another syntax than ours.
+        matched: for each blocklist, by index of its rule, the entries that documents matched.
+
+    Raises:
+        ConfigError: naming file and line of a rule that cannot be used.
+    """
+
+    def __init__(
+        self, rules: Iterable[Rule], names: Mapping[str, Name], arguments: tuple[str, ...], label: str | None = None
+    ) -> None:
+        self.rules = list(rules)
+        self.used: set[str] = set()
+        self.used_by_fields: set[str] = set()
+        self.known: Facts = frozenset()
+        self.edits = any(rule.edits for rule in self.rules)
+        self.joins = any(rule.syntax for rule in self.rules)
+        self.reads_documents = self.joins
+        self.matched: dict[int, set[int]] = {}
+        self._attributes = dict(names)
+        self._names = dict(names)
+        self._arguments = arguments
+        self._constants: dict[str, Any] = {}
+        self._conditions: dict[int, str] = {}
+        self._values: dict[int, Callable[..., Any]] = {}
+        self._lists: dict[int, Callable[..., Any]] = {}
+        self._holders: dict[int, Callable[..., Any]] = {}
+        self._paths: dict[int, dict[str, Callable[..., Any]]] = {}
+        self._blocklists: list[_Blocked] = []
+        self._label_text = label or ""
+        self.label_names: set[str] = set()
+        self.label = self._compiled_label(label) if label else None
+        for i, rule in enumerate(self.rules):
+            if not (rule.edits or rule.kind in ("set", "route")):
+                self._decides(i, rule)
+        # What is known when the others are applied is what all decisions leave.
+        for i, rule in enumerate(self.rules):
+            if rule.edits or rule.kind in ("set", "route"):
+                self._applies(i, rule)
+        kinds = [(i, rule.kind) for i, rule in enumerate(self.rules)]
+        self._sets = [i for i, kind in kinds if kind == "set"]
+        self._routes = [i for i, kind in kinds if kind == "route"]
+        self.fields = {self.rules[i].field for i in self._sets}
+        self.applies = bool(self._sets or self._routes)
+        chain = [
+            (self._conditions[i], i, rule.drops)
+            for i, rule in enumerate(self.rules)
+            if i in self._conditions and (rule.drops or rule.kind == "annotate")
+        ]
+        self._chain = compile_chain(chain, arguments, self._constants)
+        self._dropping = [Decision(i) for i in range(len(self.rules))]
+
+    # --- compiling ----------------------------------------------------------------------------------------------------
+
+    def _compiled_label(self, text: str) -> Callable[..., str | None]:
+        try:
+            found = check(text, self._names)
+        except ExpressionError as error:
+            raise ConfigError(f"label: {error}") from None
+        if found.type not in (STR, schema.nullable(STR)):
+            raise ConfigError(f"label: expected an expression that gives a text, got a value of type {found.type}")
+        self.label_names.update(found.names)
+        self._label_code = found.code
+        self._names.setdefault(LABEL, Name(found.type, found.code))  # an attribute may be called so
+        return compile_function(found.code, self._arguments)
+
+    def _decides(self, i: int, rule: Rule) -> None:
+        if rule.kind == "blocklist":
+            self._constants[f"blocked_{i}"] = blocked = _Blocked(rule)
+            self._blocklists.append(blocked)
+            self.matched[i] = blocked.matched
+            self.reads_documents = self.reads_documents or blocked.list.needs_url
+            code = f"blocked_{i}({self._arguments[-1]})"
+        elif rule.kind == "sample":
+            code = self._sampled(i, rule)
+        elif rule.syntax:
+            self._constants[f"matches_{i}"] = _OfJoined(selectors.matcher(rule.expression, rule.syntax))
+            code = f"{'not ' if rule.kind == 'keep' else ''}matches_{i}({self._arguments[-1]})"
+        else:
+            condition = f"not ({rule.expression})" if rule.kind == "keep" else rule.expression
+            found = self._condition(i, rule, f"({rule.when}) and ({condition})" if rule.when else condition)
+            if rule.drops:
+                self._learn(found.if_false)
+            return
+        if rule.when:
+            self._condition(i, rule, rule.when)
+            code = f"{self._conditions[i]} and {code}"
+        self._conditions[i] = code
+
+    def _sampled(self, i: int, rule: Rule) -> str:
+        if rule.shares and self.label is None:
+            raise ConfigError(f"{rule.place}: rule {rule.name!r}: {_NO_LABEL}")
+        limits = {label: share * 2**64 for label, share in rule.shares.items()}
+        self._constants[f"falls_out_{i}"] = partial(_falls_out, rule.seed, limits, (rule.share or 0.0) * 2**64)
+        label = self._label_code if rule.shares else "None"
+        self.used |= self.label_names if rule.shares else set()
+        return f"falls_out_{i}({self._arguments[-1]}, {label})"
+
+    def _condition(self, i: int, rule: Rule, text: str) -> Expression:
+        found = self._checked(i, rule, check_condition, text)
+        self._conditions[i] = found.code if found.type == BOOL else f"truth({found.code})"
+        return found
+
+    def _learn(self, known: Facts) -> None:
+        self.known = known | {LABEL} if self._label_text in known else known
+
+    def _applies(self, i: int, rule: Rule) -> None:
+        if rule.when:
+            self._condition(i, rule, rule.when)
+        if rule.kind == "cut lines":
+            self._cuts_lines(i, rule)
+        elif rule.syntax:
+            self._values[i] = _OfJoined(selectors.selection(rule.expression, rule.syntax))
+        else:
+            self._computes(i, rule)
+
+    def _computes(self, i: int, rule: Rule) -> None:
+        names, arguments = self._names, self._arguments
+        if rule.kind == "route":  # the label that the format gives, which may be another for each piece of a document
+            names, arguments = {LABEL: Name(STR, "given_label"), **self._attributes}, (*arguments, "given_label")
+        found = self._checked(i, rule, check, rule.expression, names)
+        wanted = {"set": None, "route": (STR, "a text, the folder")}.get(
+            rule.kind, (SPANS, "spans, a list of [start, end, score]")
+        )
+        if wanted and found.type not in (wanted[0], ANY):
+            null = found.type == schema.nullable(wanted[0])
+            raise ConfigError(
+                f"{rule.place}: rule {rule.name!r}: expected {wanted[1]}, got "
+                + ("a value that may be null; test it first" if null else f"a value of type {found.type}")
+            )
+        self._values[i] = compile_function(found.code, arguments, self._constants)
+        if rule.kind == "set":
+            self.used_by_fields |= {*found.names, *(self.label_names if LABEL in found.names else ())}
+
+    def _cuts_lines(self, i: int, rule: Rule) -> None:
+        per_line = {
+            name: Name(found.type.item or ANY, f"{found.code}[i]") if is_per_line(found.type) else found
+            for name, found in self._names.items()
+        }
+        per_line["line"] = Name(_LINE, "line")
+        found = self._checked(i, rule, check_condition, rule.expression, per_line)
+        self._values[i] = compile_function(found.code, (*self._arguments, "i", "line"), self._constants)
+        lists = "".join(
+            f"{self._names[name].code}, "
+            for name in found.names
+            if name in self._names and is_per_line(self._names[name].type)
+        )
+        self._lists[i] = compile_function(f"({lists})", self._arguments)
+
+    def _checked(
+        self,
+        i: int,
+        rule: Rule,
+        how: Callable[[str, Mapping[str, Name], Facts], Expression],
+        text: str,
+        names: Mapping[str, Name] | None = None,
+    ) -> Expression:
+        names = self._names if names is None else names
+        try:
+            found = how(text, {**names, **self._parameters(i, rule)}, self.known)
+        except ExpressionError as error:
+            raise ConfigError(f"{rule.place}: rule {rule.name!r}: {error}") from None
+        self._note(found, text)
+        return found
+
+    def _note(self, found: Expression, text: str) -> None:
+        self.used.update(found.names)
+        if LABEL in found.names:
+            self.used |= self.label_names
+        if "document" in found.names:
+            needed = paths_in(text, self._names)
+            self.reads_documents = self.reads_documents or any(
+                path == "document" or path.startswith("document.metadata") for path in needed
+            )
+
+    def _parameters(self, i: int, rule: Rule) -> dict[str, Name]:
+        found = {}
+        for name, values in rule.parameters.items():
+            if name in self._names:
+                raise ConfigError(
+                    f"{rule.place}: rule {rule.name!r}: the parameter {name!r} is called as an attribute is"
+                )
+            if "" not in values:
+                raise ConfigError(
+                    f"{rule.place}: rule {rule.name!r}: expected a value of {name!r} for all other labels: "
+                    f"`parameters: {{{name}: …}}`"
+                )
+            type_ = schema.NEVER
+            for value in values.values():
+                type_ = schema.union(type_, schema.infer(value))
+            if type_ == ANY:
+                raise ConfigError(f"{rule.place}: parameter {name!r}: expected values of one type, got {values}")
+            code = repr(values[""])
+            if len(values) > 1:
+                if self.label is None:
+                    raise ConfigError(f"{rule.place}: rule {rule.name!r}: parameter {name!r}: {_NO_LABEL}")
+                self._constants[f"values_{i}_{name}"] = {k: v for k, v in values.items() if k}
+                code = f"get(values_{i}_{name}, {self._label_code}, {code})"
+                self.used |= self.label_names
+            found[name] = Name(type_, code)
+        return found
+
+    # --- deciding -----------------------------------------------------------------------------------------------------
+
+    def decide(self, *values: Any) -> Decision:
+        """Applies the rules to the values of a document.
+
+        Raises:
+            DataError: if a rule meets a value that it cannot use (a division by zero, a missing element).
+        """
+        for blocked in self._blocklists:  # an entry has been seen also where an earlier rule drops the document
+            blocked.look(values[-1])
+        try:
+            found = self._chain(*values)
+        except Exception:
+            return self._decide_slowly(values)
+        if isinstance(found, int):
+            return self._dropping[found]
+        return Decision(None, found) if found else _STAYS
+
+    def _decide_slowly(self, values: Sequence[Any]) -> Decision:
+        """Rule by rule, so that the one that fails is named."""
+        annotated: list[int] = []
+        for i, rule in enumerate(self.rules):
+            if (rule.drops or rule.kind == "annotate") and self._holds(i, values):
+                if rule.drops:
+                    return self._dropping[i]
+                annotated.append(i)
+        return Decision(None, tuple(annotated))
+
+    def only_drop(self, decision: Decision, *values: Any) -> bool:
+        """Whether no other rule would drop a document that this decision drops.
+
+        A rule behind it that cannot be evaluated, because it counts on what the decision's rule has ruled out, would
+        not.
+        """
+        for i in range((decision.dropped or 0) + 1, len(self.rules)):
+            if self.rules[i].drops:
+                with contextlib.suppress(Exception):
+                    if self._holder(i)(*values):
+                        return False
+        return True
+
+    def annotations(self, decision: Decision) -> list[str]:
+        """What the `annotate` rules add, each once, in their order."""
+        return list(dict.fromkeys(self.rules[i].annotation for i in decision.annotated))
+
+    def applied(self, *values: Any) -> list[int]:
+        """Indexes of the `set` rules that give a document that stays a field, and of the `route` rule that holds."""
+        found = [i for i in self._sets if self._applies_to(i, values)]
+        routes = (i for i in self._routes if self._applies_to(i, values))
+        return [*found, *itertools.islice(routes, 1)]
+
+    def route(self, applied: Iterable[int], label: str, *values: Any) -> str:
+        """The output folder of a document, or piece of one, that the format gives this label."""
+        for i in applied:
+            if self.rules[i].kind == "route":
+                found = self._value(i, (*values, label))
+                if not isinstance(found, str):
+                    rule = self.rules[i]
+                    raise DataError(f"rule {rule.name!r} ({rule.place}): expected a text, the folder, got {found!r}")
+                return found
+        return label
+
+    def set_fields(self, applied: Iterable[int], *values: Any) -> dict[str, Any]:
+        """The fields of the metadata that `set` rules give, as JSON texts, nested where their names are dotted."""
+        fields: dict[str, Any] = {}
+        for i in applied:
+            if self.rules[i].kind == "set":
+                *path, last = self.rules[i].field.split(".")
+                inside = fields
+                for key in path:
+                    inside = inside.setdefault(key, {})
+                inside[last] = msgspec.Raw(msgspec.json.encode(self._value(i, values)))
+        return fields
+
+    def _value(self, i: int, values: Sequence[Any]) -> Any:
+        try:
+            return self._values[i](*values)
+        except Exception as error:
+            rule = self.rules[i]
+            raise DataError(f"rule {rule.name!r} ({rule.place}) failed: {_describe(error)}") from None
+
+    def _holder(self, i: int) -> Callable[..., Any]:
+        if i not in self._holders:
+            self._holders[i] = compile_function(self._conditions[i], self._arguments, self._constants)
+        return self._holders[i]
+
+    def _holds(self, i: int, values: Sequence[Any]) -> bool:
+        try:
+            return bool(self._holder(i)(*values))
+        except Exception as error:
+            rule = self.rules[i]
+            raise DataError(f"rule {rule.name!r} ({rule.place}) failed: {_describe(error)}") from None
+
+    # --- showing ------------------------------------------------------------------------------------------------------
+
+    def watched(self, i: int, *values: Any) -> dict[str, Any]:
+        """The values that a rule sees in a document, by the text of the expression that has them."""
+        if i not in self._paths:
+            self._paths[i] = self._compiled_paths(i)
+        found: dict[str, Any] = {}
+        for path, function in self._paths[i].items():
+            with contextlib.suppress(KeyError, IndexError, AttributeError, TypeError, ValueError):
+                found[path] = function(*values)
+        if self.rules[i].kind == "blocklist":
+            found["entries"] = self._constants[f"blocked_{i}"].shown(values[-1])
+        return found
+
+    def _compiled_paths(self, i: int) -> dict[str, Callable[..., Any]]:
+        rule = self.rules[i]
+        names = {**self._names, **self._parameters(i, rule)}
+        compiled: dict[str, Callable[..., Any]] = {}
+        for text in ("" if rule.syntax else rule.expression, rule.when):
+            for path in paths_in(text, names) if text else ():
+                with contextlib.suppress(ExpressionError):
+                    code = check(path, names, everything_known(path)).code
+                    compiled[path] = compile_function(code, self._arguments, self._constants)
+        return compiled
+
+    def verdict(self, i: int, *values: Any) -> str:
+        """What a rule says of a document that has come to it."""
+        rule = self.rules[i]
+        if rule.kind in ("set", "route"):
+            if rule.when and not self._holds(i, values):
+                return f"{rule.kind}s nothing"
+            return f"sets {rule.field}" if rule.kind == "set" else "routes it"
+        if rule.edits and rule.when and not self._holds(i, values):
+            return "edits nothing"
+        if rule.kind == "cut lines":
+            return "edits lines, where it holds"
+        if rule.edits:
+            return f"edits {len(self.spans(i, *values))} spans"
+        verb = "annotate" if rule.kind == "annotate" else "drop"
+        return f"{verb}s it" if self._holds(i, values) else f"does not {verb} it"
+
+    # --- editing ------------------------------------------------------------------------------------------------------
+
+    def spans(self, i: int, *values: Any) -> list[Span]:
+        """The spans of a document that a rule edits."""
+        rule = self.rules[i]
+        if rule.when and not self._holds(i, values):
+            return []
+        found = self._value(i, values)
+        try:
+            spans = [span if isinstance(span, Span) else Span(*span) for span in found or ()]
+        except TypeError:
+            raise DataError(f"rule {rule.name!r} ({rule.place}): expected spans, got {found!r}") from None
+        low, high = rule.min_score, rule.max_score
+        return [s for s in spans if (low is None or s.score >= low) and (high is None or s.score < high)]
+
+    def edit(self, document: Document, *values: Any) -> tuple[Edited | None, list[list[Edit]]]:
+        """The document's text after all edits (None if there are none), and the edits of each rule.
+
+        Raises:
+            DataError: if a span is out of range, or a list has not one element for each line.
+        """
+        by_rule: list[list[Edit]] = [[] for _ in self.rules]
+        text = document.text
+        for i, rule in enumerate(self.rules):
+            if rule.kind == "cut lines":
+                by_rule[i] = editing.edits_of_lines(self._lines_to_cut(i, document, values), text)
+            elif rule.edits:
+                try:
+                    by_rule[i] = editing.edits_of_spans(self.spans(i, *values), rule.by, text)
+                except DataError as error:
+                    raise DataError(f"rule {rule.name!r} ({rule.place}): {error.message}") from None
+        everything = [edit for edits in by_rule for edit in edits]
+        return (editing.apply(text, everything) if everything else None), by_rule
+
+    def preview_edits(self, *values: Any) -> list[tuple[int, int | None]]:
+        """For each rule how many stretches it would edit, and their code points (None where only text could tell).
+
+        Raises:
+            DataError: if a rule for lines asks for more than attributes tell.
+        """
+        found: list[tuple[int, int | None]] = []
+        for i, rule in enumerate(self.rules):
+            if rule.kind == "cut lines":
+                lists = self._lists[i](*values)
+                lines = range(len(lists[0])) if lists and self._applies_to(i, values) else range(0)
+                found.append((sum(self._line_holds(i, values, n, _UNKNOWN_LINE) for n in lines), None))
+            elif rule.edits:
+                spans = [span for span in self.spans(i, *values) if span.start < span.end]
+                found.append((len(spans), sum(span.end - span.start for span in spans)))
+            else:
+                found.append((0, None))
+        return found
+
+    def _applies_to(self, i: int, values: Sequence[Any]) -> bool:
+        return not self.rules[i].when or self._holds(i, values)
+
+    def _lines_to_cut(self, i: int, document: Document, values: Sequence[Any]) -> list[int]:
+        if not self._applies_to(i, values):
+            return []
+        for found in self._lists[i](*values):
+            if len(found) != len(document.lines):
+                rule, lines = self.rules[i], len(document.lines)
+                raise DataError(
+                    f"rule {rule.name!r} ({rule.place}): expected a value for each of {lines} lines, got {len(found)}"
+                )
+        return [
+            number
+            for number, line in enumerate(document.lines)
+            if self._line_holds(i, values, number, _Line(number + 1, len(line)))
+        ]
+
+    def _line_holds(self, i: int, values: Sequence[Any], number: int, line: Any) -> bool:
+        holds = self._value(i, (*values, number, line))
+        if holds is not True and holds is not False:
+            rule = self.rules[i]
+            raise DataError(f"rule {rule.name!r} ({rule.place}): expected true or false, got {holds!r}")
+        return holds
+
+    # --- blocklists ---------------------------------------------------------------------------------------------------
+
+    def blocklist(self, i: int) -> Blocklist:
+        """The entries of a blocklist rule."""
+        found: _Blocked = self._constants[f"blocked_{i}"]
+        return found.list
+
+
+_STAYS = Decision(None)
+_NO_LABEL = "expected a label for each document, this output has none beforehand; give `label: EXPRESSION` in `mix:`"
+
+
+def _falls_out(seed: str, limits: Mapping[str, float], limit: float, document: Any, label: str | None) -> bool:
+    if document.source is None:
+        raise ValueError("expected rows with a source, which a sample is drawn by")
+    if label is not None:
+        limit = limits.get(label, limit)
+    return sample_hash(seed, document.source, document.id) >= limit
+
+
+class _OfJoined:
+    """A function of the whole document with its attributes, as one of the document."""
+
+    def __init__(self, function: Callable[[dict[str, Any]], Any]) -> None:
+        self._function = function
+
+    def __call__(self, *values: Any) -> Any:
+        return self._function(values[-1].joined)
+
+
+class _Blocked:
+    """Whether a document is on a blocklist; notes the entries that documents matched."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.list = Blocklist(rule.files, rule.entries)
+        self.matched: set[int] = set()
+        self._url = rule.url
+        self._last: tuple[Any, list[int]] = (None, [])
+
+    def look(self, document: Any) -> list[int]:
+        """The entries of a document."""
+        if self._last[0] is not document:
+            if document.source is None:
+                raise DataError("expected rows with a source, which a blocklist may ask for")
+            url = url_of({"metadata": document.metadata}, self._url) if self.list.needs_url else None
+            found = self.list.find(document.id, document.source, url)
+            self.matched.update(found)
+            self._last = (document, found)
+        return self._last[1]
+
+    def __call__(self, document: Any) -> bool:
+        return bool(self.look(document))
+
+    def shown(self, document: Any) -> list[str]:
+        """The entries of a document, with their places."""
+        return [self.list.show(number) for number in self.look(document)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What expressions of `cut: lines` know of a line by itself; numbered from 1."""
+
+    number: int
+    chars: int
+
+
+class _UnknownLine:
+    def __getattr__(self, name: str) -> int:
+        raise ValueError(f"line.{name} is known from the text only, which a dry run does not read")
+
+
+_UNKNOWN_LINE = _UnknownLine()
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"expected the key {error}, got a map without it; use get(map, key, default)"
+    if isinstance(error, IndexError):
+        return "expected an element, got a list that is too short"
+    if isinstance(error, DataError):
+        return error.message
+    if str(error).startswith("expected"):
+        return str(error)
+    return f"{type(error).__name__}: {error}"
