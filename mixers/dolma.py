@@ -1,11 +1,11 @@
 """Documents in the Dolma format, with the mix's attributes merged in if wanted.
 
-Source: Soldaini et al. 2024, arXiv:2402.00159. The output folder is itself a dataset: its documents are below
-``documents/``.
+Source: Soldaini et al. 2024, arXiv:2402.00159; the mixer of the Dolma toolkit 1.2. The output folder is itself a
+dataset: its documents are below ``documents/``.
 """
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -21,37 +21,80 @@ class Dolma(Writer):
     FIELDS = True
 
     attributes: Annotated[
-        bool, msgspec.Meta(description="merge the attributes into the documents; those already there are kept")
+        Literal["original"] | bool,
+        msgspec.Meta(
+            description="merge the attributes into the documents; those already there are kept. `original`: also where "
+            "rules edit the text, which the attributes then do not describe any more"
+        ),
     ] = False
     by: Annotated[
         str | None, msgspec.Meta(description="an attribute with a label, for an output a label (`language`)")
     ] = None
     name: Annotated[str, msgspec.Meta(description="of the one output, without `by`")] = "documents"
+    layout: Annotated[
+        Literal["dataset", "mixer", "inputs"],
+        msgspec.Meta(
+            description="`dataset`: `documents/NAME.jsonl.gz`; `mixer`: `NAME-0000.jsonl.gz`, as Dolma's mixer has it; "
+            "`inputs`: an output for each shard, of its name"
+        ),
+    ] = "dataset"
+    discard: Annotated[
+        tuple[str, ...], msgspec.Meta(description="top-level fields that are left out (`[attributes, created]`)")
+    ] = ()
+    min_text_length: Annotated[
+        int, msgspec.Meta(description="leave out documents with less text: UTF-8 bytes, without white space around it")
+    ] = 0
+    sort_keys: Annotated[
+        bool, msgspec.Meta(description="as Dolma's mixer: keys in alphabetical order, the last part `.json.gz`")
+    ] = False
 
     def label(self) -> str | None:
+        if self.layout == "inputs":
+            return None
         return f"{self.by}.label" if self.by else repr(self.name)
 
     def wants(self) -> dict[str, Wanted]:
         return {"by": Wanted(self.by, Prediction, not_null=("label",))} if self.by else {}
 
     def takes_all(self) -> bool:
-        return self.attributes
+        return bool(self.attributes)
+
+    def takes_stale(self) -> bool:
+        return self.attributes == "original"
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
-        label = check_label(mixed.values["by"].label if self.by else self.name)
-        line = document.row
+        if self.min_text_length and len(document.text.strip().encode()) < self.min_text_length:
+            mixed.counts["documents below min_text_length"] += 1
+            return []
+        label = mixed.shard if self.layout == "inputs" else mixed.values["by"].label if self.by else self.name
+        return [(label if self.layout == "inputs" else check_label(label), self._line(document, mixed) + b"\n")]
+
+    def _line(self, document: Document, mixed: Mixed) -> bytes:
         added = dict(mixed.fields) | ({"annotation": mixed.annotations} if mixed.annotations else {})
-        if self.attributes or added:
-            fields = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
-            if self.attributes:
-                fields["attributes"] = merge_fields(fields.get("attributes"), mixed.attributes or {})
-            if added:
-                fields["metadata"] = merge_fields(fields.get("metadata"), added)
-            line = msgspec.json.encode(fields)
-        return [(label, line + b"\n")]
+        if not (mixed.attributes is not None or added or self.discard or self.sort_keys):
+            return document.row
+        fields = msgspec.json.decode(document.row, type=dict[str, msgspec.Raw])
+        if mixed.attributes is not None:
+            fields["attributes"] = merge_fields(fields.get("attributes"), mixed.attributes)
+        for name in self.discard:
+            fields.pop(name, None)
+        if added:
+            fields["metadata"] = merge_fields(fields.get("metadata"), added)
+        if not self.sort_keys:
+            return msgspec.json.encode(fields)
+        values: Any = {name: msgspec.json.decode(value) for name, value in fields.items()}
+        return msgspec.json.encode(values, order="deterministic")
 
     def stem(self, label: str) -> str:
+        if self.layout == "mixer":
+            return label
         return f"documents/{super().stem(label)}" if self.by else f"documents/{label}"
 
+    def part(self, label: str, number: int, parts: int, compression: str) -> str:
+        if self.layout != "mixer":
+            return super().part(label, number, parts, compression)
+        last = self.sort_keys and number == parts
+        return f"{self.stem(label)}-{number - 1:04d}{'.json' if last else self.SUFFIX}{compression}"
+
     def checksums(self, label: str) -> str:
-        return f"{label}_sha256.txt"
+        return f"{label}_sha256.txt" if self.layout != "inputs" else "documents_sha256.txt"

@@ -8,6 +8,7 @@ from toolkit.errors import AlignmentError, ConfigError, DataError, MissingExtra,
 from toolkit.fasttext_model import load_fasttext
 from toolkit.models import Model
 from toolkit.numbers import shortest_float32
+from toolkit.streams import Size
 from toolkit.tagger import Attribute, Example, Tagger
 from toolkit.writer import Mixed, Wanted, Writer, check_label, merge_fields
 
@@ -24,6 +25,7 @@ __all__ = [
     "Mixed",
     "Model",
     "Prediction",
+    "Size",
     "Span",
     "Tagger",
     "ToolkitError",

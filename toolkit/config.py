@@ -401,14 +401,18 @@ class Config(ConfigStruct):
     mix: Annotated[dict[str, Any], Description(description="attributes, rules, output")] = {}
 
 
-def load_config(path: str, overrides: list[str]) -> tuple[Config, Source]:
-    """A configuration file with overrides from the command line."""
+def load_source(path: str, overrides: list[str]) -> Source:
+    """What a configuration file says, with overrides from the command line.
+
+    Raises:
+        ConfigError: if it says nothing.
+    """
     source = load(path)
     for assignment in overrides:
         override(source, assignment)
     if source.value is None:
         raise ConfigError(f"{path}: expected settings, got an empty file")
-    return convert(source, Config), source
+    return source
 
 
 def plain(value: Any) -> Any:

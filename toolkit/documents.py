@@ -48,6 +48,10 @@ def split_lines(text: str) -> list[str]:
     return lines
 
 
+NO_ATTRIBUTES = msgspec.Raw(b"")
+"""What a row without attributes of its own has for them."""
+
+
 class DocumentRow(msgspec.Struct):
     """One line of a documents file. Other top-level keys are allowed and stay in the file."""
 
@@ -57,6 +61,7 @@ class DocumentRow(msgspec.Struct):
     added: str | None = None
     created: str | None = None
     metadata: msgspec.Raw = msgspec.Raw(b"null")
+    attributes: msgspec.Raw = NO_ATTRIBUTES
 
 
 class Document:

@@ -16,12 +16,15 @@ joins what is left of the lines around it.
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from toolkit.documents import Span
 from toolkit.errors import DataError
 
 T = TypeVar("T")
+
+Overlaps = Literal["union", "first"]
+"""What edits that overlap become: their union; or, as Dolma does, the first, and nothing of the others."""
 
 ORIGINAL = "{}"
 TAG = "{tag}"
@@ -89,9 +92,15 @@ def line_starts(text: str) -> list[int]:
     return starts[:-1] if text.endswith("\n") or not text else starts
 
 
-def merge(edits: Sequence[Edit]) -> list[Edit]:
+def merge(edits: Sequence[Edit], overlaps: Overlaps = "union") -> list[Edit]:
     """Disjoint edits, sorted: those that overlap have become one. The order of the argument is that of the rules."""
     ordered = sorted(edits, key=lambda edit: edit.start)  # stable: by rule where starts are equal
+    if overlaps == "first":
+        first: list[Edit] = []
+        for edit in ordered:
+            if not first or edit.start >= first[-1].end:
+                first.append(edit)
+        return first
     groups: list[list[Edit]] = []
     end = -1
     for edit in ordered:
@@ -108,14 +117,15 @@ def merge(edits: Sequence[Edit]) -> list[Edit]:
     return merged
 
 
-def apply(text: str, edits: Sequence[Edit]) -> Edited:
+def apply(text: str, edits: Sequence[Edit], overlaps: Overlaps = "union") -> Edited:
     """The text after its edits.
 
     Args:
         text: the original.
         edits: in the order of the rules; they may overlap.
+        overlaps: what becomes of those that do.
     """
-    merged = merge(edits)
+    merged = merge(edits, overlaps)
     pieces: list[str] = []
     begins: list[tuple[int, int, bool]] = []  # where a piece begins in the result, in the original; whether it was kept
     position = length = 0

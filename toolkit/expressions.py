@@ -66,10 +66,12 @@ class Name:
     Attributes:
         type: of its value.
         code: Python that yields it.
+        present: the type of the value where rows have it, if they may lack it; where they do it is [] or null here.
     """
 
     type: Type
     code: str
+    present: Type | None = None
 
 
 def check(text: str, names: Mapping[str, Name], known: Facts = _NOTHING) -> Expression:

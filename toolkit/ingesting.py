@@ -18,7 +18,7 @@ import xxhash
 
 from toolkit import config, records, rowindex, schema
 from toolkit.config import ConfigStruct, Description, Source
-from toolkit.documents import DocumentRow, split_lines
+from toolkit.documents import NO_ATTRIBUTES, DocumentRow, split_lines
 from toolkit.errors import ConfigError, DataError
 from toolkit.paths import Dataset, Stat, exists, expand, join, remove, stat, strip_suffix
 from toolkit.reader import READERS, Draft, Input, Reader, Rejects
@@ -522,7 +522,8 @@ class _Writer:
                 line=draft.number,
                 id=id,
             )
-        return DocumentRow(id=id, text=draft.text, source=source), line
+        own = msgspec.Raw(b"{}") if b'"attributes"' in line else NO_ATTRIBUTES  # or so; more is not asked
+        return DocumentRow(id=id, text=draft.text, source=source, attributes=own), line
 
     def _new_id(self, draft: Draft) -> str:
         if self.common.ids == "content":

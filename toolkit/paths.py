@@ -262,18 +262,21 @@ class Dataset:
     Attributes:
         documents: root of the documents.
         attributes: root of the attribute sets.
-        bookkeeping: records, row indexes: ``ROOT/.toolkit`` beside a folder called ``attributes``, else below the
-            attributes root.
         include, exclude: globs over shard paths.
+        notes: where our records are, if not where they belong (see `bookkeeping`).
     """
 
     documents: str
     attributes: str
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    notes: str = ""
 
     @property
     def bookkeeping(self) -> str:
+        """Folder of records and row indexes: ``ROOT/.toolkit`` beside one called ``attributes``, else below that."""
+        if self.notes:
+            return self.notes
         parent, name = os.path.split(self.attributes)
         return os.path.join(parent if name == "attributes" else self.attributes, BOOKKEEPING)
 
@@ -329,13 +332,16 @@ def strip_suffix(name: str, suffixes: Sequence[str]) -> str:
     return name
 
 
-def open_dataset(dataset: str | None, documents: str | dict[str, object] | None, attributes: str | None) -> Dataset:
+def open_dataset(
+    dataset: str | None, documents: str | dict[str, object] | None, attributes: str | None, notes: str = ""
+) -> Dataset:
     """The dataset that a configuration names.
 
     Args:
         dataset: ``ROOT`` of ``ROOT/documents`` and ``ROOT/attributes``.
         documents: another root or glob of the documents, or ``{path, include, exclude}``.
         attributes: another root of the attributes.
+        notes: another place for our records.
     """
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
@@ -360,6 +366,7 @@ def open_dataset(dataset: str | None, documents: str | dict[str, object] | None,
         _folder(attributes or os.path.join(dataset or "", "attributes")),
         include,
         exclude,
+        notes,
     )
 
 

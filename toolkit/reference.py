@@ -122,7 +122,8 @@ def _formats() -> list[str]:
     lines += ["## Output formats", "", "Options of `output:`, whatever the format:", "", *_options(OutputSettings)]
     for name, class_ in built_in(WRITERS).items():
         lines += [f"### Output format {name}", "", *_about(class_)]
-        lines += [f"Parts end in `{class_.SUFFIX}` and the suffix of the compression.", "", *_options(class_)]
+        compression = " and the suffix of the compression" if class_.CONCATENATES else ""
+        lines += [f"Parts end in `{class_.SUFFIX}`{compression}.", "", *_options(class_)]
     return lines
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 import xxhash
 
-from toolkit.documents import DOCUMENT_DECODER, DocumentRow, Rows, to_document
+from toolkit.documents import DOCUMENT_DECODER, NO_ATTRIBUTES, DocumentRow, Rows, to_document
 from toolkit.errors import DataError
 from toolkit.paths import Dataset, Stat, join, stat
 from toolkit.streams import Lines, Output, open_stored, write_file
@@ -32,6 +32,10 @@ _ROW = struct.Struct("<QIIQ")
 _HELD = 1 << 15  # rows gathered before they are written
 
 
+VERSION = 2
+"""Of row indexes; one of another version is made anew."""
+
+
 class ShardState(msgspec.Struct, frozen=True, kw_only=True):
     """Which version of a shard was read.
 
@@ -42,9 +46,10 @@ class ShardState(msgspec.Struct, frozen=True, kw_only=True):
         chars: code points of all texts.
         bytes: UTF-8 bytes of all texts.
         head: xxh3-64 (hex) of the first bytes as stored.
+        inline: whether a document may have attributes of its own, as Dolma's may.
     """
 
-    version: int = 1
+    version: int = VERSION
     size: int
     stamp: str
     content: str
@@ -52,6 +57,7 @@ class ShardState(msgspec.Struct, frozen=True, kw_only=True):
     chars: int
     bytes: int
     head: str
+    inline: bool = False
 
 
 def _head(path: str) -> str:
@@ -79,6 +85,7 @@ class RowIndexOutput:
         self._digest = xxhash.xxh3_128()
         self._rows: list[bytes] = []
         self.rows = self.chars = self.bytes = 0
+        self.inline = False
 
     def __enter__(self) -> Self:
         self._output = Output(self._path + ".bin")
@@ -90,6 +97,7 @@ class RowIndexOutput:
         chars = len(row.text)
         size = chars if row.text.isascii() else len(row.text.encode())
         self.rows += 1
+        self.inline = self.inline or row.attributes is not NO_ATTRIBUTES
         self.chars += chars
         self.bytes += size
         self._rows.append(_ROW.pack(row_hash(row.source, row.id), chars, size, offset))
@@ -145,6 +153,7 @@ class RowIndexOutput:
             chars=self.chars,
             bytes=self.bytes,
             head=_head(self._documents),
+            inline=self.inline,
         )
         write_file(self._path + ".json", msgspec.json.encode(state))
         return state
@@ -166,9 +175,10 @@ def current(dataset: Dataset, shard: str) -> ShardState | None:
 def _load(path: str) -> ShardState | None:
     try:
         with open(path, "rb") as stream:
-            return msgspec.json.decode(stream.read(), type=ShardState)
+            state = msgspec.json.decode(stream.read(), type=ShardState)
     except (msgspec.DecodeError, OSError):
         return None
+    return state if state.version == VERSION else None
 
 
 def ensure(dataset: Dataset, shard: str, max_bytes: int) -> ShardState:

@@ -381,6 +381,19 @@ def selected_key(text: str, syntax: Syntax) -> str | None:
     return found and (found[1] or found[2])
 
 
+_NAMED = {
+    "jsonpath": re.compile(r"(?:attributes|@)(?:\.(\w+)|\['([^'\\]+)'\])", re.ASCII),
+    "jq": re.compile(r'\.attributes(?:\.(\w+)|\.?\["([^"\\]+)"\])(?!\w*\s*(?:\?|//))', re.ASCII),
+}
+
+
+def named_keys(text: str, syntax: Syntax) -> set[str]:
+    """The keys of attributes that a filter surely asks for; those that jq has with a `?` or a default are left out."""
+    if syntax == "jsonpath" and not re.match(r"\$?@?\.?(?:attributes\b|\['attributes'\])", text.strip()):
+        return set()
+    return {first or second for first, second in _NAMED[syntax].findall(text)}
+
+
 def translate(text: str, syntax: Syntax, keys: Mapping[str, KeyInfo]) -> str | None:
     """An expression of rules that is true for the same documents as a filter.
 

@@ -58,6 +58,7 @@ class Work(ConfigStruct):
         set: of attributes.
         format: of an output, with its options.
         fields: that its rules have added to the metadata.
+        documents: that the output should have, if that is known.
         first: at most so many rows; then nothing is said about what comes after them.
     """
 
@@ -69,6 +70,7 @@ class Work(ConfigStruct):
     format: str = ""
     options: dict[str, Any] = {}
     fields: list[str] = []
+    documents: int | None = None
     first: int | None = None
 
 
@@ -239,6 +241,11 @@ def duplicates(dataset: Dataset, shards: list[str]) -> Iterator[str]:
 def _check_output(work: Work, findings: Findings, report: Report) -> None:
     writer: Writer = convert(Source(work.options), WRITERS.find(work.format))
     if work.path.endswith(".txt") or ".txt." in work.path:
+        return
+    if not writer.CONCATENATES and work.path.endswith(writer.SUFFIX):
+        for row, fault in writer.check_file(work.path, work.documents, work.first):
+            findings.add(DataError(fault, path=work.path, line=row))
+        report(work.documents or 0, 0)
         return
     with Lines(work.path, work.max_document_bytes * 2) as lines:
         for line in lines:

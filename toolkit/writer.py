@@ -6,9 +6,9 @@ bytes; the engine groups them by label, compresses, cuts into parts, and writes.
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
 
 import msgspec
 
@@ -43,10 +43,12 @@ class Mixed:
     Attributes:
         values: the attributes that the writer wants, by option name.
         annotations: what `annotate` rules have added, in the order of the rules.
-        attributes: all attributes of the mix as JSON texts by key, if the writer `takes_all`; else None.
+        attributes: all attributes of the mix as JSON texts by key, if the writer `takes_all` and sets are joined; else
+            None.
         counts: add here what the format leaves out, or has no place for; the end of the mix shows it.
         fields: what `set` rules, and the option `provenance`, add to the metadata: JSON texts, in mappings where they
             are nested (see `merge_fields`); for a writer with `FIELDS`.
+        shard: path of the document's shard below the documents root, without suffix.
     """
 
     values: Mapping[str, Any]
@@ -54,6 +56,7 @@ class Mixed:
     attributes: dict[str, msgspec.Raw] | None = None
     counts: Counter[str] = field(default_factory=Counter)
     fields: Mapping[str, Any] = field(default_factory=dict)
+    shard: str = ""
 
 
 class Writer(msgspec.Struct, dict=True, **FROZEN):
@@ -67,6 +70,12 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
 
     FIELDS: ClassVar[bool] = False
     """Whether it has a place for the fields of `Mixed.fields`."""
+
+    CONCATENATES: ClassVar[bool] = True
+    """Whether an output is what `encode` gives, one behind the other; if not, `assemble` makes the file of it."""
+
+    def check_installed(self) -> None:
+        """Raises MissingExtra if a package that it needs is not there; called before anything runs."""
 
     def wants(self) -> dict[str, Wanted]:
         """The attributes that it takes, by option name."""
@@ -83,10 +92,24 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         """Whether it takes the JSON texts of all attributes."""
         return False
 
+    def takes_stale(self) -> bool:
+        """Whether it takes them also from documents whose text rules have edited, as they were before."""
+        return False
+
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
         r"""The document's bytes, each with the label of the output that they go to.
 
         The bytes of a label are concatenated as they are, so they end in ``\n``; output is cut between them.
+        """
+        raise NotImplementedError(type(self).__name__)
+
+    def assemble(self, pieces: Iterator[bytes], out: IO[bytes]) -> None:
+        """Writes the file of a part, for a format that does not concatenate.
+
+        Args:
+            pieces: what `encode` gave, in order: whole lines, together about 1 MiB, more only of one document. To be
+                taken one by one, all of them.
+            out: takes the bytes of the file, is closed by the caller, and cannot seek.
         """
         raise NotImplementedError(type(self).__name__)
 
@@ -96,6 +119,17 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         Labels that `route` rules give may have ``/`` in them: folders.
         """
         return f"{label}/{label.rpartition('/')[2]}"
+
+    def part(self, label: str, number: int, parts: int, compression: str) -> str:
+        """Path of a part below the output folder.
+
+        Args:
+            label: of its documents.
+            number: of the part, from 1.
+            parts: of the label.
+            compression: suffix.
+        """
+        return part_name(self.stem(label), self.SUFFIX + compression, number, parts)
 
     def checksums(self, label: str) -> str:
         """Path of a label's checksum file below the output folder."""
@@ -110,13 +144,30 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         """
         return None
 
+    def check_file(
+        self, path: str, documents: int | None = None, first: int | None = None
+    ) -> Iterator[tuple[int | None, str]]:
+        """What is wrong with a file of a format that does not concatenate: the row, from 1, if it is one, and what.
+
+        Args:
+            path: of the file.
+            documents: that it should have, if that is known.
+            first: look at so many rows only.
+        """
+        return iter(())
+
 
 WRITERS: Kind[Writer] = Kind("output format", "mixers", "toolkit.writers", Writer)
 
 
 def merge_fields(old: msgspec.Raw | None, new: Mapping[str, Any]) -> msgspec.Raw:
     """The JSON text of an object (or null, or none) with other values for some keys; mappings go into one another."""
-    found = msgspec.json.decode(old or b"{}", type=dict[str, msgspec.Raw] | None) or {}
+    try:
+        found = msgspec.json.decode(old or b"{}", type=dict[str, msgspec.Raw] | None) or {}
+    except msgspec.ValidationError:
+        raise DataError(
+            f"expected an object or null, to add {', '.join(new)} to, got {bytes(old or b'')[:80]!r}"
+        ) from None
     for key, value in new.items():
         inside = found.get(key)
         nests = isinstance(value, Mapping) and inside is not None and bytes(inside).startswith(b"{")
@@ -139,6 +190,13 @@ def check_label(label: str) -> str:
         raise DataError(
             f"expected a label of letters, digits, _ . and - that begins with one of the first two, got {label!r}"
         )
+    return label
+
+
+def check_folder(label: str) -> str:
+    """As `check_label`, of one that may lead into folders: ``a/b``."""
+    for part in label.split("/"):
+        check_label(part)
     return label
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from toolkit.config import Config, ConfigStruct, Source, convert, dump, load, load_config, override, parse, show, split
+from toolkit.config import Config, ConfigStruct, Source, convert, dump, load, load_source, override, parse, show, split
 from toolkit.errors import ConfigError
 from toolkit.streams import Size
 
@@ -85,7 +85,7 @@ def test_what_is_not_yaml_is_an_error_with_its_line(text: str, line: int) -> Non
 def test_an_empty_or_missing_file_is_an_error(tmp_path: Any) -> None:
     (tmp_path / "empty.yaml").write_text("# nothing\n")
     with pytest.raises(ConfigError, match=r"empty\.yaml: expected settings, got an empty file"):
-        load_config(str(tmp_path / "empty.yaml"), [])
+        load_source(str(tmp_path / "empty.yaml"), [])
     with pytest.raises(ConfigError, match=r"none\.yaml: expected a readable YAML file, got: No such file"):
         load(str(tmp_path / "none.yaml"))
     (tmp_path / "latin.yaml").write_bytes(b"a: \xe9\n")
@@ -195,7 +195,8 @@ def test_overrides_that_lead_nowhere_are_errors(assignment: str, message: str) -
 
 def test_a_file_of_nothing_can_be_overridden(tmp_path: Any) -> None:
     (tmp_path / "c.yaml").write_text("")
-    found, source = load_config(str(tmp_path / "c.yaml"), ["dataset=x", "processes=2"])
+    source = load_source(str(tmp_path / "c.yaml"), ["dataset=x", "processes=2"])
+    found = convert(source, Config)
     assert (found.dataset, found.processes) == ("x", 2)
     assert isinstance(source, Source)
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent.parent
 LAYERS = [
     "errors documents schema",
     "paths streams numbers config plugins models fasttext_model writer tagger reader alignment rowindex records",
-    "tag_plan tagging ingesting expressions selectors rules editing mixing readers validating",
+    "tag_plan tagging ingesting dolma expressions selectors rules editing mixing readers validating",
     "executors progress",
     "commands",
     "cli",
@@ -103,7 +103,19 @@ def test_the_public_names_are_those_listed() -> None:
     assert len(set(toolkit.__all__)) == len(toolkit.__all__)
 
 
-HEAVY = ["numba", "boto3", "ray", "fasttext", "numpy", "smart_open", "tqdm", "fastwarc", "isal", "multiprocessing"]
+HEAVY = [
+    "numba",
+    "boto3",
+    "ray",
+    "fasttext",
+    "numpy",
+    "smart_open",
+    "tqdm",
+    "fastwarc",
+    "isal",
+    "multiprocessing",
+    "pyarrow",
+]
 
 
 @pytest.mark.parametrize("statement", ["import toolkit", "import toolkit.cli; toolkit.cli.parser()"])

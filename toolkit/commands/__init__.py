@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from toolkit import config, ingesting, records
 from toolkit.config import Config, Source
+from toolkit.dolma import is_dolma
 from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.executors import Executor, P, R, Report, Result, Task
 from toolkit.executors.local import InProcess, Local, available_cores
@@ -101,6 +102,11 @@ class Context:
         return self.source.at(name)
 
     @property
+    def is_dolma(self) -> bool:
+        """Whether the configuration is one of Dolma's."""
+        return is_dolma(self.source)
+
+    @property
     def has_dataset(self) -> bool:
         """Whether the configuration names a dataset of its own; the streams of a mix may name theirs."""
         return bool(self.config.dataset or self.config.documents)
@@ -167,8 +173,13 @@ def open_context(options: Options) -> Context:
     """Reads the configuration; without one, all settings have their defaults."""
     if options.config is None:
         return Context(options, Config(), Source({}))
-    found, source = config.load_config(options.config, list(options.overrides))
-    return Context(options, found, source)
+    source = config.load_source(options.config, list(options.overrides))
+    if is_dolma(source):
+        return Context(options, Config(), source)
+    return Context(options, config.convert(source, Config), source)
+
+
+Command = Callable[[Context], Outcome]
 
 
 class _OfShard(Protocol):

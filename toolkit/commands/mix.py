@@ -5,7 +5,7 @@ from collections import Counter
 import msgspec
 
 from toolkit import __version__, rowindex
-from toolkit.commands import Context, Outcome, failures, previews, reports, works
+from toolkit.commands import Context, Outcome, dolma, failures, previews, reports, works
 from toolkit.commands.works import Prepared, failed
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.executors import Task
@@ -18,6 +18,8 @@ check = works.check
 
 def run(context: Context) -> Outcome:
     """Mixes: stage 1 per shard, plan, stage 2 per part, publication."""
+    if context.is_dolma:
+        return dolma.mix(context, run)
     options = context.options
     settings = works.read(context)
     output = settings.output.path

@@ -1,11 +1,13 @@
 """``toolkit tag``: taggers write attribute files beside the documents."""
 
 from toolkit import rowindex, tag_plan, tagging
-from toolkit.commands import Context, Outcome, failures, shard_tasks, show_plan, table
+from toolkit.commands import Context, Outcome, dolma, failures, shard_tasks, show_plan, table
 
 
 def run(context: Context) -> Outcome:
     """Tags all shards whose attributes are missing, or made from something that has changed."""
+    if context.is_dolma:
+        return dolma.tag(context, run)
     dataset, options = context.dataset, context.options
     plan = tag_plan.read_section(context.section("tag"))
     schemas = tag_plan.prepare(plan, dataset, overwrite=options.overwrite, write=not options.dry_run)

@@ -46,9 +46,13 @@ def _check_target(context: Context, target: str, checked: list[str]) -> list[str
         raise ConfigError(f"{target}: expected a dataset, an output or a file, got nothing there")
     folder, name = os.path.split(target)
     checked.append(target)
-    if _is_oscar(target):
+    if target.endswith(".parquet") or _is_oscar(target):
         work = Work(
-            kind="output", path=target, format="oscar", max_document_bytes=_limit(context), first=context.options.first
+            kind="output",
+            path=target,
+            format=_format_of(target),
+            max_document_bytes=_limit(context),
+            first=context.options.first,
         )
     else:
         work = Work(
@@ -59,6 +63,11 @@ def _check_target(context: Context, target: str, checked: list[str]) -> list[str
             first=context.options.first if context.options.first is not None else 1 << 60,
         )
     return _run(context, "validate", [work])
+
+
+def _format_of(path: str) -> str:
+    """Of a part without manifest."""
+    return "parquet" if path.endswith(".parquet") else "oscar"
 
 
 def _is_oscar(path: str) -> bool:
@@ -119,17 +128,20 @@ def _check_output(context: Context, folder: str, checked: list[str]) -> list[str
     manifest = publish.load_manifest(folder)
     files = validating.data_files(folder)
     checked.append(f"{len(files)} files of {folder}")
-    format_, options, fields = "oscar", {}, []
+    format_, options, fields = None, {}, []
+    documents = {}
     if manifest:
+        documents = {part.path: part.documents for part in manifest.parts}
         format_, options = manifest.settings["format"], manifest.settings["options"]
         fields = mix_settings.MixSettings.added_fields(manifest.settings)
     works = [
         Work(
             kind="output",
             path=join(folder, path),
-            format=format_,
+            format=format_ or _format_of(path),
             options=options,
             fields=fields,
+            documents=documents.get(path),
             max_document_bytes=_limit(context),
             first=context.options.first,
         )

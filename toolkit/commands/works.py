@@ -1,15 +1,16 @@
 """From a ``mix:`` section to the shards that are mixed: sets, types and rules of each stream, checked."""
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from toolkit import records
+from toolkit import records, rowindex, selectors
 from toolkit.commands import Context, Outcome, failures
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, did_you_mean
 from toolkit.executors import Task
 from toolkit.mixing import binding, preview, sets
 from toolkit.mixing import settings as mix_settings
@@ -43,11 +44,12 @@ class Prepared:
 def read(context: Context) -> MixSettings:
     """The settings of a configuration's mix, its paths checked."""
     settings = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
+    settings.writer().check_installed()
     for path in filter(None, (settings.output.path, settings.rejected)):
         check_writable(path, settings.place)
     for stream in settings.streams:
         dataset = stream.dataset
-        for root in (dataset.documents, dataset.attributes, dataset.bookkeeping):
+        for root in (dataset.documents, dataset.attributes, *([] if dataset.notes else [dataset.bookkeeping])):
             for path in filter(None, (settings.output.path, settings.rejected)):
                 inner, outer = f"{os.path.abspath(path)}/", f"{os.path.abspath(root)}/"
                 if inner.startswith(outer) or outer.startswith(inner):
@@ -116,6 +118,61 @@ def _add_stream(context: Context, prepared: Prepared, stream: Stream) -> None:
             prepared.unreadable[work.key] = unreadable[shard]
         else:
             prepared.works.append(work)
+    if any(rule.syntax for rule in stream.rules):
+        _index(context, [work for work in prepared.works if work.stream is stream])
+    for note in _check_patterns([w for w in prepared.works if w.stream is stream], stream, joined):
+        print(f"warning: {note}", file=sys.stderr)
+    _note_patterns(context, prepared.settings, stream, joined)
+
+
+def _index(context: Context, works: list[Work]) -> None:
+    """Reads the shards that have no row index yet, which tells whether documents have attributes of their own."""
+    todo = [work for work in works if rowindex.current(work.dataset, work.shard) is None]
+    if todo:
+        context.run("index", index_shard, tasks(todo))  # what is wrong with a shard is said where it is mixed
+
+
+def index_shard(work: Work, report: Any) -> None:
+    """Makes the row index of a shard."""
+    rowindex.ensure(work.dataset, work.shard, work.max_document_bytes)
+
+
+def _check_patterns(works: list[Work], stream: Stream, joined: list[JoinedSet]) -> list[str]:
+    """What is to be said of patterns that ask for attributes which no row has.
+
+    Raises:
+        ConfigError: if every document would be dropped for lack of one, or jq would meet a null that is not asked for.
+    """
+    known = {key.name for each in joined for key in each.keys}
+    notes = []
+    for rule in stream.rules:
+        if not rule.patterns or rule.strict:
+            continue
+        syntax = rule.syntax or "jsonpath"
+        missing = {pattern: selectors.named_keys(pattern, syntax) - known for pattern in rule.patterns}
+        asked = {key for keys in missing.values() for key in keys}
+        if not asked or any(work.has_inline() for work in works):
+            continue
+        key = min(asked)
+        what = f"{rule.place}: rule {rule.name!r}: expected an attribute that a row has, got {key!r}"
+        if syntax == "jq" or (rule.kind == "keep" and all(missing.values())):
+            hint = did_you_mean(key, known) or f"; there are: {', '.join(sorted(known)) or 'none'}"
+            guard = f"; if documents may lack it, write `{key}?`" if syntax == "jq" else ""
+            raise ConfigError(what + hint + guard)
+        notes.append(what + did_you_mean(key, known))
+    return notes
+
+
+def _note_patterns(context: Context, settings: MixSettings, stream: Stream, joined: list[JoinedSet]) -> None:
+    """Says which patterns of other languages run as expressions of ours, and which in their library."""
+    asked = [pattern for rule in stream.rules if rule.syntax for pattern in (rule.patterns or [rule.expression])]
+    if not asked or context.options.quiet:
+        return
+    slow = sets.compile_rules(settings, stream, joined).by_library
+    of_stream = f" of the stream {stream.name}" if stream.name else ""
+    print(f"{len(asked) - len(slow)} of {len(asked)} patterns{of_stream} run compiled", file=sys.stderr)
+    for pattern in slow:
+        print(f"runs in the library of its language, for each document: {pattern}", file=sys.stderr)
 
 
 def tasks(works: list[Work]) -> list[Task[Work]]:

@@ -1,8 +1,9 @@
 """Stage 2 of a mix: one part is put together from members of the intermediates."""
 
 import hashlib
+import io
 from collections.abc import Callable
-from typing import IO, Self
+from typing import IO, Any, Self, cast
 
 import msgspec
 
@@ -36,7 +37,8 @@ class PartRecord(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         path: below the output folder.
         size, sha256: of the file.
-        content_size, content_sha256: of its uncompressed bytes.
+        content_size, content_sha256: of its uncompressed bytes; of a format that does not concatenate, of the encoded
+            documents that the file was made of, which are the same with every version of what made it.
     """
 
     label: str
@@ -67,32 +69,70 @@ def assemble_part(work: Work, report: Report) -> PartRecord:
         report(done.documents, 0)
         return done
     remove(path + ".json")
-    compress = COMPRESSORS[work.settings.output.compression]
-    content = hashlib.sha256()
-    size = 0
+    compression = work.settings.compression(part.label)
+    content = _Content(compression, report)
     with Output(path) as out, _Intermediates(work) as intermediates:
-        for piece in part.pieces:
-            stored = [intermediates.read(*member) for member in piece.members]
-            plain = [decompress(data, work.settings.output.compression) for data in stored]
-            joined = b"".join(plain)
-            content.update(joined)
-            size += len(joined)
-            out.write(stored[0] if len(stored) == 1 else compress(joined))
-            report(0, len(joined))
-    if size != part.size:
-        raise DataError(f"expected {part.size} bytes as planned, got {size}", path=path)
+        pieces = ([intermediates.read(*member) for member in piece.members] for piece in part.pieces)
+        if work.settings.concatenates(part.label):
+            for stored in pieces:
+                joined = content.of(stored)
+                out.write(stored[0] if len(stored) == 1 else COMPRESSORS[compression](joined))
+        else:
+            work.settings.writer().assemble(map(content.of, pieces), cast("IO[bytes]", _Sink(out)))
+        if content.size != part.size:
+            raise DataError(f"expected {part.size} bytes as planned, got {content.size}", path=path)
     record = PartRecord(
         label=part.label,
         path=part.path,
         documents=part.documents,
         size=out.stat.size,
         sha256=out.sha256,
-        content_size=size,
-        content_sha256=content.hexdigest(),
+        content_size=content.size,
+        content_sha256=content.sha256.hexdigest(),
     )
     records.save(path + ".json", record)
     report(part.documents, 0)
     return record
+
+
+class _Content:
+    """The uncompressed bytes of a part, as they come by.
+
+    Attributes:
+        size, sha256: of those that have come.
+    """
+
+    def __init__(self, compression: str, report: Report) -> None:
+        self.size = 0
+        self.sha256 = hashlib.sha256()
+        self._compression = compression
+        self._report = report
+
+    def of(self, stored: list[bytes]) -> bytes:
+        """Of the next members."""
+        joined = b"".join([decompress(data, self._compression) for data in stored])
+        self.sha256.update(joined)
+        self.size += len(joined)
+        self._report(0, len(joined))
+        return joined
+
+
+class _Sink(io.RawIOBase):
+    """An output, for libraries that write to a file."""
+
+    def __init__(self, out: Output) -> None:
+        super().__init__()
+        self._out = out
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._out.size
+
+    def write(self, data: Any) -> int:
+        self._out.write(data)
+        return len(data)
 
 
 class _Intermediates:

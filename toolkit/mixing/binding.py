@@ -65,7 +65,7 @@ def bind_writer(settings: MixSettings, sets: list[JoinedSet], found: rules.RuleS
     """
     bindings = {}
     known = found.known
-    if found.edits and settings.writer().takes_all():
+    if found.edits and settings.writer().takes_all() and not settings.writer().takes_stale():
         raise ConfigError(
             f"{settings.place}: expected `attributes: false`: rules edit the text, which the attributes describe"
         )

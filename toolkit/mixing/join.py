@@ -53,8 +53,14 @@ class Work(ConfigStruct):
         return self.dataset.shard_path(self.shard)
 
     def compile_rules(self) -> RuleSet:
-        """The stream's rules."""
-        return compile_rules(self.settings, self.stream, self.sets)
+        """The stream's rules, for this shard."""
+        foreign = any(rule.syntax for rule in self.stream.rules)
+        return compile_rules(self.settings, self.stream, self.sets, translates=not (foreign and self.has_inline()))
+
+    def has_inline(self) -> bool:
+        """Whether the documents, which have been indexed, have attributes of their own: patterns see them."""
+        state = rowindex.current(self.dataset, self.shard)
+        return state is not None and state.inline
 
 
 def inputs_of(work: Work) -> tuple[rowindex.ShardState, dict[str, str]]:

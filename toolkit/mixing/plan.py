@@ -1,14 +1,14 @@
 """The plan of a mix's output: which members make which part. A pure function of the indexes of stage 1."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 import xxhash
 
 from toolkit.config import ConfigStruct
+from toolkit.errors import ConfigError
 from toolkit.mixing.settings import MixSettings
 from toolkit.mixing.stage import Member, StageRecord
-from toolkit.writer import part_name
 
 TINY = 256 << 10
 """Members with fewer uncompressed bytes are joined with their like and compressed anew."""
@@ -49,6 +49,9 @@ def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings) -> list
     Args:
         stages: by key of the shard.
         settings: of the mix, which name the parts.
+
+    Raises:
+        ConfigError: if two labels would be written to one path.
     """
     labels = sorted({label for stage in stages.values() for label in stage.members})
     parts: list[PartPlan] = []
@@ -66,13 +69,32 @@ def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings) -> list
             parts.append(
                 PartPlan(
                     label=label,
-                    path=part_name(settings.stem(label), settings.suffix(label), number, len(groups)),
+                    path=settings.part(label, number, len(groups)),
                     pieces=_pieces(group),
                     size=sum(member.size for _, member in group),
                     documents=sum(member.documents for _, member in group),
                 )
             )
+    _check_paths(parts)
     return parts
+
+
+def _check_paths(parts: Iterable[PartPlan]) -> None:
+    labels: dict[str, str] = {}
+    for part in parts:
+        if part.path in labels:
+            raise ConfigError(
+                f"expected a path of its own for each part, got {part.path} for the labels {labels[part.path]!r} and "
+                f"{part.label!r}; route one of them elsewhere"
+            )
+        labels[part.path] = part.label
+    for path, label in labels.items():
+        for end in (i for i, letter in enumerate(path) if letter == "/"):
+            if path[:end] in labels:
+                raise ConfigError(
+                    f"expected a folder at {path[:end]} for the label {label!r}, got a part of the label "
+                    f"{labels[path[:end]]!r}; route one of them elsewhere"
+                )
 
 
 def _pieces(group: list[tuple[str, Member]]) -> list[Piece]:

@@ -1,7 +1,9 @@
 """The attribute sets that a stream joins, with the types of their keys; and its rules, checked against them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
+
+import msgspec
 
 from toolkit import records, rules, schema
 from toolkit.config import ConfigStruct
@@ -19,18 +21,26 @@ class Key(ConfigStruct):
         name: in the mix.
         type: in the form of `toolkit.schema`.
         default: whether rows may lack it: spans are then none, other values null.
+        present_type: of the value where rows have it, if they may lack it.
         settings: of its tagger, if we have its records.
+        hidden: whether another set has the key too, so that rules cannot tell which is meant.
     """
 
     key: str
     name: str
     type: Any
     default: bool = False
+    present_type: Any = None
     settings: dict[str, Any] | None = None
+    hidden: bool = False
 
     @property
     def declared(self) -> Type:
         return schema.from_json(self.type)
+
+    @property
+    def present(self) -> Type | None:
+        return schema.from_json(self.present_type) if self.default else None
 
 
 class JoinedSet(ConfigStruct):
@@ -57,10 +67,12 @@ def resolve_sets(
     dataset = stream.dataset
     result: list[JoinedSet] = []
     names: dict[str, str] = {}
+    twice: set[str] = set()
     for joined in stream.attributes:
         declared = planned.get(joined.set) or records.load_schema(dataset, joined.set)
+        keys: dict[str, tuple[Type, Type | None]]
         if declared is not None:
-            keys, ours = {key: (t, False) for key, t in declared.types().items()}, True
+            keys, ours = {key: (t, None) for key, t in declared.types().items()}, True
             made = {key: found.settings for key, found in declared.keys.items()}
         elif joined.set in seen:
             keys, ours, made = _foreign_keys(seen[joined.set]), False, {}
@@ -77,17 +89,33 @@ def resolve_sets(
                     + (did_you_mean(key, keys) or f"; there are: {', '.join(keys)}")
                 )
         listed = []
-        for key, (type_, default) in keys.items():
+        for key, (type_, present) in keys.items():
             name = joined.as_.get(key, key)
-            if name in names:
+            if name in names and stream.same_keys == "later":
+                twice.add(name)
+            elif name in names:
                 raise ConfigError(
                     f"{joined.place}: expected each key once, got {name!r} in {names[name]} and {joined.set}; "
                     f"rename one: {{set: {joined.set}, as: {{{key}: NEW_NAME}}}}"
                 )
             names[name] = joined.set
-            listed.append(Key(key=key, name=name, type=schema.to_json(type_), default=default, settings=made.get(key)))
+            listed.append(
+                Key(
+                    key=key,
+                    name=name,
+                    type=schema.to_json(type_),
+                    default=present is not None,
+                    present_type=schema.to_json(present) if present else None,
+                    settings=made.get(key),
+                )
+            )
         result.append(JoinedSet(set=joined.set, keys=listed, ours=ours))
-    return result
+    return [_hiding(joined, twice) for joined in result] if twice else result
+
+
+def _hiding(joined: JoinedSet, names: Collection[str]) -> JoinedSet:
+    keys = [msgspec.structs.replace(key, hidden=key.name in names) for key in joined.keys]
+    return JoinedSet(set=joined.set, keys=keys, ours=joined.ours)
 
 
 def foreign_sets(stream: Stream, planned: Mapping[str, records.SetSchema]) -> list[str]:
@@ -100,21 +128,23 @@ def foreign_sets(stream: Stream, planned: Mapping[str, records.SetSchema]) -> li
     ]
 
 
-def _foreign_keys(seen: Iterable[records.Seen]) -> dict[str, tuple[Type, bool]]:
+def _foreign_keys(seen: Iterable[records.Seen]) -> dict[str, tuple[Type, Type | None]]:
+    """The type of each key; and that where rows have it, if some lack it."""
     types: dict[str, Type] = {}
     files = [found for found in seen if found.rows]
     for found in files:
         for key, value in found.types.items():
             type_ = schema.from_json(value)
             types[key] = schema.union(types[key], type_) if key in types else type_
-    result = {}
+    result: dict[str, tuple[Type, Type | None]] = {}
     for key, type_ in types.items():
         optional = not all(key in found.everywhere for found in files)
         if type_ == schema.list_of(schema.NEVER):
             type_ = schema.SPANS
+        present = type_ if optional else None
         if optional and type_ != schema.SPANS:
             type_ = schema.nullable(type_)
-        result[key] = (type_, optional)
+        result[key] = (type_, present)
     return result
 
 
@@ -126,21 +156,30 @@ _DOCUMENT = Type("object", fields=(("id", STR), ("source", STR), ("chars", INT),
 def names_for_rules(sets: Iterable[JoinedSet]) -> dict[str, Name]:
     """What expressions may use: the keys of set i are fields of the argument ``ri``; ``document`` is the document."""
     names = {
-        key.name: Name(key.declared, f"r{i}.{schema.field_name(key.key)}")
+        key.name: Name(key.declared, f"r{i}.{schema.field_name(key.key)}", key.present)
         for i, joined in enumerate(sets)
         for key in joined.keys
+        if not key.hidden
     }
     names.setdefault("document", Name(_DOCUMENT, "document"))
     return names
 
 
-def compile_rules(settings: MixSettings, stream: Stream, sets: list[JoinedSet]) -> rules.RuleSet:
-    """A stream's rules, checked against the types of its sets and compiled."""
+def compile_rules(
+    settings: MixSettings, stream: Stream, sets: list[JoinedSet], *, translates: bool = True
+) -> rules.RuleSet:
+    """A stream's rules, checked against the types of its sets and compiled.
+
+    Args:
+        settings: of the mix.
+        stream: with the rules.
+        sets: that it joins.
+        translates: see `toolkit.rules.RuleSet`.
+    """
     arguments = (*(f"r{i}" for i in range(len(sets))), "document")
     names = names_for_rules(sets)
-    found = rules.RuleSet(
-        stream.all_rules, names, arguments, settings.label or _label(settings.writer().label(), names)
-    )
+    label = settings.label or _label(settings.writer().label(), names)
+    found = rules.RuleSet(stream.all_rules, names, arguments, label, translates=translates)
     if found.fields and not settings.writer().FIELDS:
         place = next(rule.place for rule in stream.rules if rule.field)
         raise ConfigError(

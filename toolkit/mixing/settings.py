@@ -1,20 +1,21 @@
 """What a ``mix:`` section says."""
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
 import xxhash
 
-from toolkit import config, rules
+from toolkit import config, editing, rules
 from toolkit.config import ConfigStruct, Description, Source
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.expressions import is_name
 from toolkit.paths import Dataset, join, open_dataset
 from toolkit.rules import Rule
 from toolkit.streams import COMPRESSORS, Size
-from toolkit.writer import Writer, find_writer
+from toolkit.writer import Writer, find_writer, part_name
 
 Compression = Literal["gzip", "gzip-fast", "zstd", "none"]
 SUFFIXES: dict[str, str] = {"gzip": ".gz", "gzip-fast": ".gz", "zstd": ".zst", "none": ""}
@@ -72,6 +73,8 @@ class Stream(ConfigStruct):
         name: empty for the only one of a mix without ``streams:``.
         weight: its share of the output's characters, relative to those of the other streams.
         share: of its documents that are left to come to that; known when all streams have been looked at.
+        same_keys: whether two sets may have one key, the value of the later counting where it has one.
+        overlaps: what spans that overlap become (see `toolkit.editing`): ``first``, as Dolma does.
     """
 
     name: str
@@ -80,6 +83,8 @@ class Stream(ConfigStruct):
     rules: list[Rule]
     weight: float | None = None
     share: float | None = None
+    same_keys: Literal["refuse", "later"] = "refuse"
+    overlaps: editing.Overlaps = "union"
 
     @property
     def all_rules(self) -> list[Rule]:
@@ -95,6 +100,8 @@ class Stream(ConfigStruct):
             "name": self.name,
             "attributes": [{"set": joined.set, "as": joined.as_} for joined in self.attributes],
             "rules": rules.settings(found),
+            "same_keys": self.same_keys,
+            "overlaps": self.overlaps,
         } | ({} if self.weight is None else {"weight": self.weight})
 
 
@@ -122,15 +129,21 @@ class MixSettings(ConfigStruct):
         class_ = find_writer(self.output.format, "mix.output.format")
         return config.convert(Source(self.options), class_, f"format {self.output.format}")
 
-    def suffix(self, label: str) -> str:
-        """Of the parts of a label."""
-        return (".jsonl" if label == REJECTED else self.writer().SUFFIX) + SUFFIXES[self.output.compression]
+    def concatenates(self, label: str) -> bool:
+        """Whether a label's parts are its members one behind the other."""
+        return label == REJECTED or self.writer().CONCATENATES
 
-    def stem(self, label: str) -> str:
-        """Path of a label's parts below the output folder, without suffix and number."""
+    def compression(self, label: str) -> Compression:
+        """Of a label's members; nobody sees those of which a format makes files of its own."""
+        return self.output.compression if self.concatenates(label) else "gzip-fast"
+
+    def part(self, label: str, number: int, parts: int) -> str:
+        """Path of a label's part below the output folder; parts are numbered from 1."""
+        compression = SUFFIXES[self.output.compression] if self.concatenates(label) else ""
         if label == REJECTED and self.rejected is not None:
-            return os.path.join(os.path.relpath(self.rejected, self.output.path), "documents", "rejected")
-        return self.writer().stem(label)
+            stem = os.path.join(os.path.relpath(self.rejected, self.output.path), "documents", "rejected")
+            return part_name(stem, ".jsonl" + compression, number, parts)
+        return self.writer().part(label, number, parts, compression)
 
     def checksums(self, label: str) -> str:
         """Path of a label's checksum file below the output folder."""
@@ -149,7 +162,7 @@ class MixSettings(ConfigStruct):
             "label": self.label,
             "format": self.output.format,
             "version": self.writer().VERSION,
-            "options": msgspec.to_builtins(self.writer()),
+            "options": config.plain(self.writer()),
             "compression": self.output.compression,
             "provenance": self.output.provenance,
             "keep_empty": self.output.keep_empty,
@@ -160,7 +173,9 @@ class MixSettings(ConfigStruct):
     def recorded(self) -> dict[str, Any]:
         """The settings as the manifest holds them."""
         streams = [stream.recorded(stream.rules) for stream in self.streams]
-        return {**self._settings(streams), "part_size": int(self.output.part_size)}
+        settings = {**self._settings(streams), "part_size": int(self.output.part_size)}
+        found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(settings))
+        return found
 
     @staticmethod
     def added_fields(recorded: Mapping[str, Any]) -> list[str]:
@@ -181,7 +196,7 @@ class MixSettings(ConfigStruct):
 
 _JOIN_KEYS = ("attributes", "rules", "parameters", "languages")
 _KEYS = (*_JOIN_KEYS, "streams", "label", "output", "on_failed_shard", "rejected")
-_STREAM_KEYS = ("name", "dataset", *_JOIN_KEYS, "sample", "weight")
+_STREAM_KEYS = ("name", "dataset", *_JOIN_KEYS, "sample", "weight", "same_keys", "overlaps")
 
 
 def read_section(section: Source, base: str, dataset: Callable[[], Dataset]) -> MixSettings:
@@ -238,6 +253,11 @@ def _output(place: Source) -> tuple[OutputSettings, dict[str, Any]]:
         raise place.error((), str(error)) from None
     config.refuse_unknown(place, class_, keys, f"format {output.format}")
     config.convert(options, class_, f"format {output.format}")
+    if "compression" in common.value and not class_.CONCATENATES:
+        raise place.error(
+            ("compression",),
+            f"expected none, {output.format} compresses inside its files; see the options of the format",
+        )
     if output.provenance and not class_.FIELDS:
         raise place.error(("provenance",), f"expected a format with a place for metadata, got {output.format}")
     return output, options.value
@@ -290,8 +310,8 @@ def _stream(
 ) -> Stream:
     _refuse_unknown(place, _STREAM_KEYS)
     name = place.value.get("name")
-    if not isinstance(name, str) or not name.replace("-", "_").replace(".", "_").isidentifier():
-        raise place.error(("name",), f"expected a name of letters, digits, _ . and -, got {name!r}")
+    if not isinstance(name, str) or not re.fullmatch(r"\w[\w.-]*", name):
+        raise place.error(("name",), f"expected a name of letters, digits, _ . and - that begins with none of the last two, got {name!r}")
     weight = place.value.get("weight")
     if weight is not None and (isinstance(weight, bool) or not isinstance(weight, int | float) or weight <= 0):
         raise place.error(("weight",), f"expected a number above 0, got {weight!r}")
@@ -310,7 +330,16 @@ def _stream(
         attributes=[*_joined(place), *shared],
         rules=found,
         weight=None if weight is None else float(weight),
+        same_keys=_choice(place, "same_keys", ("refuse", "later")),
+        overlaps=_choice(place, "overlaps", ("union", "first")),
     )
+
+
+def _choice(place: Source, key: str, choices: tuple[str, ...]) -> Any:
+    value = place.value.get(key, choices[0])
+    if value not in choices:
+        raise place.error((key,), f"expected {' or '.join(choices)}, got {value!r}")
+    return value
 
 
 def _dataset(place: Source, default: Callable[[], Dataset]) -> Dataset:
@@ -318,16 +347,20 @@ def _dataset(place: Source, default: Callable[[], Dataset]) -> Dataset:
     if value is None:
         return default()
     options = {"dataset": value} if isinstance(value, str) else value
-    if not isinstance(options, dict) or not options.keys() <= {"dataset", "documents", "attributes"}:
-        raise place.error(("dataset",), "expected ROOT, or {dataset: ROOT, documents: …, attributes: …}")
+    if not isinstance(options, dict) or not options.keys() <= {"dataset", "documents", "attributes", "bookkeeping"}:
+        raise place.error(
+            ("dataset",), "expected ROOT, or {dataset: ROOT, documents: …, attributes: …, bookkeeping: …}"
+        )
     try:
-        return open_dataset(options.get("dataset"), options.get("documents"), options.get("attributes"))
+        return open_dataset(
+            options.get("dataset"), options.get("documents"), options.get("attributes"), options.get("bookkeeping", "")
+        )
     except ConfigError as error:
         raise place.error(("dataset",), str(error)) from None
 
 
 def _rules(place: Source, base: str, scope: rules.Scope) -> list[Rule]:
-    return rules.read_rules(place.at("rules"), base, scope) if place.value.get("rules") else []
+    return rules.read_rules(place.at("rules"), base, scope) if place.value.get("rules") is not None else []
 
 
 def _joined(section: Source) -> list[Joined]:

@@ -18,9 +18,9 @@ from toolkit.mixing.binding import Binding, needed, recomputed
 from toolkit.mixing.effects import RuleCount, Totals, count, count_edits, finish
 from toolkit.mixing.join import RAW_ATTRIBUTES, Work, inputs_of, joint_rows, merged
 from toolkit.mixing.settings import REJECTED, MixSettings, work_folder
-from toolkit.paths import join, remove, stat
+from toolkit.paths import SHARD_SUFFIXES, join, remove, stat, strip_suffix
 from toolkit.streams import COMPRESSORS, Output
-from toolkit.writer import Mixed, check_label
+from toolkit.writer import Mixed, check_folder
 
 Report = Callable[[int, int], None]
 
@@ -134,6 +134,7 @@ class _Encoder:
         self.rules = work.compile_rules()
         self.writer = work.settings.writer()
         self.takes_all = self.writer.takes_all()
+        self.shard = strip_suffix(work.shard, SHARD_SUFFIXES)
         self.provenance = _Provenance(work) if work.settings.output.provenance else None
         self.counts: Counter[str] = Counter()
         self.totals = Totals()
@@ -184,7 +185,7 @@ class _Encoder:
             self.effects[i].chars += len(document.text)
         original, wanted, after_values = document, self._values(lines), values
         if self.rules.edits:
-            edited, edits = self.rules.edit(document, *values, document)
+            edited, edits = self.rules.edit(document, *values, document, overlaps=self.work.stream.overlaps)
             count_edits(self.effects, edits)
             if edited and not edited.text and not self.work.settings.output.keep_empty:
                 return self._nothing("documents empty after edits")
@@ -198,9 +199,10 @@ class _Encoder:
         mixed = Mixed(
             wanted,
             self.rules.annotations(decision),
-            merged(self.work.sets, lines) if self.takes_all else None,
+            merged(self.work.sets, lines) if self.takes_all and self.work.sets else None,
             self.counts,
             self._fields(applied, document, number, lines, after_values),
+            self.shard,
         )
         pieces = [_checked(*piece) for piece in self.writer.encode(document, mixed)]
         if applied:
@@ -210,10 +212,7 @@ class _Encoder:
         return (pieces, None) if pieces else self._nothing("documents without output")
 
     def _routed(self, applied: list[int], label: str, values: list[Any], document: Document) -> str:
-        found = self.rules.route(applied, label, *values, document)
-        for part in found.split("/"):
-            check_label(part)
-        return found
+        return check_folder(self.rules.route(applied, label, *values, document))
 
     def _fields(
         self, applied: list[int], document: Document, number: int, lines: list[bytes], values: list[Any]
@@ -309,7 +308,7 @@ def _checked(label: str, data: bytes) -> tuple[str, bytes]:
     """What a writer gave, if it can be written: whatever the writer, no label leads out of the output."""
     if not isinstance(data, bytes) or not data.endswith(b"\n"):
         raise DataError(f"expected bytes of the writer that end in a line feed, got {data[-40:]!r}")
-    return check_label(label), data
+    return check_folder(label), data
 
 
 class _Provenance:
@@ -340,7 +339,7 @@ class _Members:
     def __init__(self, output: Output, settings: MixSettings) -> None:
         self.index: dict[str, list[Member]] = {}
         self._output = output
-        self._compress = COMPRESSORS[settings.output.compression]
+        self._settings = settings
         self._limit = settings.member_size
         self._pieces: dict[str, list[bytes]] = {}
         self._sizes: dict[str, int] = {}
@@ -364,7 +363,7 @@ class _Members:
     def _write(self, label: str) -> None:
         pieces, size = self._pieces.pop(label), self._sizes.pop(label)
         self._held -= size
-        compressed = self._compress(b"".join(pieces))
+        compressed = COMPRESSORS[self._settings.compression(label)](b"".join(pieces))
         member = Member(self._output.size, len(compressed), size, len(pieces))
         self._output.write(compressed)
         self.index.setdefault(label, []).append(member)

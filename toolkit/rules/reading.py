@@ -18,8 +18,8 @@ from toolkit.rules.rule import Entries, Rule, Syntax
 from toolkit.streams import content_digest
 
 _OPTIONS: dict[str, tuple[str, ...]] = {
-    "drop": ("name", "when", "syntax", "files", "entries", "url"),
-    "keep": ("name", "when", "syntax"),
+    "drop": ("name", "when", "syntax", "strict", "files", "entries", "url"),
+    "keep": ("name", "when", "syntax", "strict"),
     "sample": ("when", "seed", "name"),
     "annotate": ("name", "when"),
     "set": ("to", "when", "name"),
@@ -126,6 +126,12 @@ def _check_option(place: Source, kind: str, key: str, option: Any) -> None:
         raise place.error((key,), f"unknown option {key!r} of the rule {kind!r}{hint}")
     if key in _FREE or (key == "seed" and isinstance(option, int)):
         return
+    if key == kind and "syntax" in place.value and isinstance(option, list):
+        if option and all(isinstance(each, str) for each in option):
+            return
+        raise place.error((key,), f"expected a pattern, or a list of patterns, got {option!r}")
+    if key == "strict" and isinstance(option, bool):
+        return
     number = key in _NUMBERS
     if not isinstance(option, int | float if number else str) or isinstance(option, bool):
         wanted = "a number" if number else "a text; put an expression that YAML reads otherwise between quotes"
@@ -162,13 +168,17 @@ def _rule(kind: str, value: dict[str, Any], place: Source) -> Rule:
     if kind == "route":
         name = value.get("name", f"route {value[kind]}")
         return Rule(kind="route", name=name, expression=value[kind], when=when, place=where)
-    expression = f"not ({value[kind]})" if kind == "keep" else value[kind]
-    name = value.get("name", expression + (f", when {when}" if when else ""))
+    syntax = _syntax(value, place)
+    patterns = [value[kind]] if isinstance(value[kind], str) else value[kind]
+    shown = " or ".join(patterns)
+    name = value.get("name", (f"not ({shown})" if kind == "keep" else shown) + (f", when {when}" if when else ""))
     return Rule(
         kind="keep" if kind == "keep" else "drop",
         name=name,
-        expression=value[kind],
-        syntax=_syntax(value, place),
+        expression="" if syntax else value[kind],
+        patterns=patterns if syntax else [],
+        syntax=syntax,
+        strict=value.get("strict", False),
         when=when,
         place=where,
     )
@@ -231,15 +241,17 @@ def _span_rule(kind: Literal["replace", "cut"], value: dict[str, Any], place: So
     if kind == "replace" and "by" not in value:
         raise place.error((), "expected `by: TEXT` beside replace (or `cut:`)")
     name = value.get("name", value[kind])
-    try:
-        by = editing.check_replacement(value.get("by", "")).replace(editing.TAG, name)
-    except ValueError as error:
-        raise place.error(("by",), str(error)) from None
+    by, syntax = value.get("by", ""), _syntax(value, place)
+    if not syntax:
+        try:
+            by = editing.check_replacement(by).replace(editing.TAG, name)
+        except ValueError as error:
+            raise place.error(("by",), str(error)) from None
     return Rule(
         kind=kind,
         name=name,
         expression=value[kind],
-        syntax=_syntax(value, place),
+        syntax=syntax,
         by=by,
         when=value.get("when", ""),
         min_score=value.get("min_score"),

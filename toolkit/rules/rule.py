@@ -28,11 +28,13 @@ class Rule(ConfigStruct):
         name: under which it is counted and shown; that of its group, and ``: ``, in front.
         group: the innermost group that it is in.
         expression: when it does it; of an edit the spans, or the condition for lines; of others the value.
-        syntax: of the expression, if it is not one of ours.
+        patterns: of a drop or keep in another language than ours: it is about documents that match any.
+        syntax: of the patterns, or of a selector of spans, if it is another language than ours.
+        strict: whether numbers are compared as Dolma does, 1 unequal to 1.0.
         when: a further condition on documents.
         annotation: what an `annotate` rule adds to the document's annotations.
         field: of the metadata, dotted, that a `set` rule gives a value.
-        by: what `replace` puts in the place of spans.
+        by: what `replace` puts in the place of spans; with a `syntax`, if it begins with ``$``, a jq filter behind it.
         share: of the documents that a sample leaves.
         shares: the same for some labels.
         seed: of a sample.
@@ -48,7 +50,9 @@ class Rule(ConfigStruct):
     name: str
     group: str = ""
     expression: str = ""
+    patterns: list[str] = []
     syntax: Syntax = ""
+    strict: bool = False
     when: str = ""
     annotation: str = ""
     field: str = ""
@@ -79,7 +83,11 @@ def settings(rules: Iterable[Rule]) -> list[dict[str, Any]]:
     """The rules as they are recorded: without the places where they, and the files that they name, are."""
     listed = []
     for rule in rules:
-        given = {key: value for key, value in msgspec.to_builtins(rule).items() if value not in (None, "", {})}
+        given = {
+            key: value
+            for key, value in msgspec.to_builtins(rule).items()
+            if value is not False and value not in (None, "", {}, [])  # zero is something
+        }
         given.pop("place", None)
         given["files"] = list(rule.files.values())
         if not rule.files:

@@ -56,6 +56,7 @@ class RuleSet:
         names: what expressions may use.
         arguments: of the functions: the variables that the names' code refers to, the document last.
         label: the expression of a document's label, if that is known before it is encoded.
+        translates: whether patterns of other languages may be run as expressions of ours where they mean the same.
 
     Attributes:
         used: the attribute keys that the rules use.
@@ -67,7 +68,8 @@ class RuleSet:
         used_by_fields: the attribute keys that their expressions use.
         applies: whether there is a rule for `applied`.
         reads_documents: whether a rule asks for more of the documents than attributes and row indexes tell.
-        joins: whether a rule asks for the whole document with its attributes, in another syntax than ours.
+        joins: whether a rule asks for the whole document with its attributes.
+        by_library: the patterns and selectors that are run by the library of their language.
         matched: for each blocklist, by index of its rule, the entries that documents matched.
 
     Raises:
@@ -75,15 +77,23 @@ class RuleSet:
     """
 
     def __init__(
-        self, rules: Iterable[Rule], names: Mapping[str, Name], arguments: tuple[str, ...], label: str | None = None
+        self,
+        rules: Iterable[Rule],
+        names: Mapping[str, Name],
+        arguments: tuple[str, ...],
+        label: str | None = None,
+        *,
+        translates: bool = True,
     ) -> None:
         self.rules = list(rules)
         self.used: set[str] = set()
         self.used_by_fields: set[str] = set()
         self.known: Facts = frozenset()
         self.edits = any(rule.edits for rule in self.rules)
-        self.joins = any(rule.syntax for rule in self.rules)
-        self.reads_documents = self.joins
+        self.joins = self.reads_documents = False
+        self.by_library: list[str] = []
+        self._translates = translates
+        self._by: dict[int, Callable[..., Any]] = {}
         self.matched: dict[int, set[int]] = {}
         self._attributes = dict(names)
         self._names = dict(names)
@@ -142,8 +152,8 @@ class RuleSet:
         elif rule.kind == "sample":
             code = self._sampled(i, rule)
         elif rule.syntax:
-            self._constants[f"matches_{i}"] = _OfJoined(selectors.matcher(rule.expression, rule.syntax))
-            code = f"{'not ' if rule.kind == 'keep' else ''}matches_{i}({self._arguments[-1]})"
+            code = " or ".join(self._matched(i, rule, n) for n in range(len(rule.patterns)))
+            code = f"{'not ' if rule.kind == 'keep' else ''}({code})"
         else:
             condition = f"not ({rule.expression})" if rule.kind == "keep" else rule.expression
             found = self._condition(i, rule, f"({rule.when}) and ({condition})" if rule.when else condition)
@@ -154,6 +164,30 @@ class RuleSet:
             self._condition(i, rule, rule.when)
             code = f"{self._conditions[i]} and {code}"
         self._conditions[i] = code
+
+    def _matched(self, i: int, rule: Rule, n: int) -> str:
+        """The code of whether a document matches a pattern: as an expression of ours if that is the same."""
+        assert rule.syntax
+        keys = {
+            name: selectors.KeyInfo(each.present or each.type, each.present is not None)
+            for name, each in self._attributes.items()
+        }
+        try:
+            text = None
+            if self._translates and not rule.strict:
+                text = selectors.translate(rule.patterns[n], rule.syntax, keys)
+            if text is not None:
+                return f"({self._checked(i, rule, check_condition, text).code})"
+            found = selectors.matcher(rule.patterns[n], rule.syntax, strict=rule.strict, exclude=rule.kind == "drop")
+        except ConfigError as error:
+            raise ConfigError(f"{rule.place}: rule {rule.name!r}: {error}") from None
+        self._constants[f"matches_{i}_{n}"] = _OfJoined(found)
+        self._needs_joined(rule.patterns[n])
+        return f"matches_{i}_{n}({self._arguments[-1]})"
+
+    def _needs_joined(self, pattern: str) -> None:
+        self.joins = self.reads_documents = True
+        self.by_library.append(pattern)
 
     def _sampled(self, i: int, rule: Rule) -> str:
         if rule.shares and self.label is None:
@@ -178,9 +212,25 @@ class RuleSet:
         if rule.kind == "cut lines":
             self._cuts_lines(i, rule)
         elif rule.syntax:
-            self._values[i] = _OfJoined(selectors.selection(rule.expression, rule.syntax))
+            self._selects(i, rule)
         else:
             self._computes(i, rule)
+
+    def _selects(self, i: int, rule: Rule) -> None:
+        assert rule.syntax
+        try:
+            if rule.by.startswith("$"):
+                self._by[i] = _OfJoined(selectors.selection(rule.by[1:], "jq"))
+                self.joins = True
+            key = selectors.selected_key(rule.expression, rule.syntax)
+            if self._translates and key in self._attributes and self._attributes[key].type == SPANS:
+                self._values[i] = compile_function(self._attributes[key].code, self._arguments)
+                self.used.add(key)
+                return
+            self._values[i] = _OfJoined(selectors.selection(rule.expression, rule.syntax))
+        except ConfigError as error:
+            raise ConfigError(f"{rule.place}: rule {rule.name!r}: {error}") from None
+        self._needs_joined(rule.expression)
 
     def _computes(self, i: int, rule: Rule) -> None:
         names, arguments = self._names, self._arguments
@@ -411,13 +461,17 @@ class RuleSet:
             return []
         found = self._value(i, values)
         try:
-            spans = [span if isinstance(span, Span) else Span(*span) for span in found or ()]
-        except TypeError:
-            raise DataError(f"rule {rule.name!r} ({rule.place}): expected spans, got {found!r}") from None
+            spans = [span if isinstance(span, Span) else _span(span) for span in found or ()]
+        except (TypeError, ValueError):
+            raise DataError(
+                f"rule {rule.name!r} ({rule.place}): expected spans, a list of [start, end, score], got {found!r}"
+            ) from None
         low, high = rule.min_score, rule.max_score
         return [s for s in spans if (low is None or s.score >= low) and (high is None or s.score < high)]
 
-    def edit(self, document: Document, *values: Any) -> tuple[Edited | None, list[list[Edit]]]:
+    def edit(
+        self, document: Document, *values: Any, overlaps: editing.Overlaps = "union"
+    ) -> tuple[Edited | None, list[list[Edit]]]:
         """The document's text after all edits (None if there are none), and the edits of each rule.
 
         Raises:
@@ -429,12 +483,21 @@ class RuleSet:
             if rule.kind == "cut lines":
                 by_rule[i] = editing.edits_of_lines(self._lines_to_cut(i, document, values), text)
             elif rule.edits:
+                spans = self.spans(i, *values)
                 try:
-                    by_rule[i] = editing.edits_of_spans(self.spans(i, *values), rule.by, text)
+                    by_rule[i] = editing.edits_of_spans(spans, self._replacement(i, values) if spans else "", text)
                 except DataError as error:
                     raise DataError(f"rule {rule.name!r} ({rule.place}): {error.message}") from None
         everything = [edit for edits in by_rule for edit in edits]
-        return (editing.apply(text, everything) if everything else None), by_rule
+        return (editing.apply(text, everything, overlaps) if everything else None), by_rule
+
+    def _replacement(self, i: int, values: Sequence[Any]) -> str:
+        if i not in self._by:
+            return self.rules[i].by
+        found = self._by[i](*values)
+        if not isinstance(found, str):
+            raise DataError(f"expected a text at {self.rules[i].by!r}, to replace spans by, got {found!r}")
+        return found
 
     def preview_edits(self, *values: Any) -> list[tuple[int, int | None]]:
         """For each rule how many stretches it would edit, and their code points (None where only text could tell).
@@ -498,6 +561,13 @@ def _falls_out(seed: str, limits: Mapping[str, float], limit: float, document: A
     if label is not None:
         limit = limits.get(label, limit)
     return sample_hash(seed, document.source, document.id) >= limit
+
+
+def _span(value: Any) -> Span:
+    start, end, score = value[:3]
+    if not (type(start) is int and type(end) is int and type(score) in (int, float)):
+        raise TypeError
+    return Span(start, end, score)
 
 
 class _OfJoined:

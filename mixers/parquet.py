@@ -1,0 +1,274 @@
+"""Documents as Parquet files, the same columns whatever the dataset.
+
+Source: the Parquet format, https://parquet.apache.org/docs/file-format/; what DuckDB, polars and Hugging Face datasets
+read without being told the types.
+"""
+
+from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
+from typing import IO, Annotated, Any, Literal
+
+import msgspec
+
+from toolkit import (
+    DataError,
+    Document,
+    MissingExtra,
+    Mixed,
+    Prediction,
+    Size,
+    Wanted,
+    Writer,
+    check_label,
+    merge_fields,
+)
+
+_NULL = msgspec.Raw(b"null")
+_COLUMNS = {
+    "id": "string",
+    "source": "string",
+    "text": "large_string",
+    "added": "string",
+    "created": "string",
+    "label": "string",
+    "prob": "double",
+    "annotation": "list",
+    "metadata": "large_string",
+    "attributes": "large_string",
+}
+_NEVER_NULL = ("id", "source", "text", "annotation")
+_JSON = ("metadata", "attributes")
+_LARGE = tuple(name for name, kind in _COLUMNS.items() if kind == "large_string")
+_REPEATED = ["source", "label", "annotation.list.element"]
+"""Columns of few values, which are written as numbers with a dictionary."""
+
+_OWN = {"id", "source", "text", "added", "created", "metadata", "attributes"}
+"""Fields of a document that have a column."""
+
+_LEVELS = {"zstd": 3, "gzip": 6}
+
+READ = 16 << 20
+"""Bytes of rows, about, that a check holds."""
+
+
+class _Row(msgspec.Struct):
+    id: str
+    source: str
+    text: str
+    added: str | None
+    created: str | None
+    label: str | None
+    prob: float | None
+    annotation: list[str]
+    metadata: msgspec.Raw
+    attributes: msgspec.Raw
+
+
+_ENCODER = msgspec.json.Encoder()
+_ROW = msgspec.json.Decoder(_Row)
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_TEXT = msgspec.json.Decoder(str | None)
+
+
+class Parquet(Writer):
+    """One row a document; the columns are always these, null where a document has no value:
+
+    - `id`, `source`, `text`: texts, never null
+    - `added`, `created`: texts
+    - `label`, `prob`: text and double, of the attribute that `by` names
+    - `annotation`: list of texts, never null; what `annotate` rules have added
+    - `metadata`, `attributes`: the document's own, as JSON texts, so that types do not depend on the data
+
+    `text`, `metadata` and `attributes` are Arrow's `large_string`, which other readers take for text. Documents with
+    further fields, which have no column, are counted. Files need the package pyarrow: `corpus-toolkit[parquet]`.
+    """
+
+    SUFFIX = ".parquet"
+    FIELDS = True
+    CONCATENATES = False
+
+    by: Annotated[
+        str | None, msgspec.Meta(description="an attribute with a label, for an output a label (`language`)")
+    ] = None
+    name: Annotated[str, msgspec.Meta(description="of the one output, without `by`")] = "documents"
+    attributes: Annotated[
+        bool, msgspec.Meta(description="merge the attributes of the mix into the column; those already there are kept")
+    ] = False
+    row_group_size: Annotated[
+        Size,
+        msgspec.Meta(
+            description="bytes of a row group before compression, exceeded only by a document that is larger; what "
+            "writing, and most readers, hold in memory"
+        ),
+    ] = Size(64 << 20)
+    codec: Annotated[
+        Literal["zstd", "snappy", "gzip", "none"], msgspec.Meta(description="compression inside the files")
+    ] = "zstd"
+
+    def check_installed(self) -> None:
+        if find_spec("pyarrow") is None:
+            raise MissingExtra("Parquet files need the package pyarrow: pip install 'corpus-toolkit[parquet]'")
+
+    def label(self) -> str | None:
+        return f"{self.by}.label" if self.by else repr(self.name)
+
+    def wants(self) -> dict[str, Wanted]:
+        return {"by": Wanted(self.by, Prediction, not_null=("label",))} if self.by else {}
+
+    def takes_all(self) -> bool:
+        return self.attributes
+
+    def stem(self, label: str) -> str:
+        return super().stem(label) if self.by else label
+
+    def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
+        found: Prediction | None = mixed.values["by"] if self.by else None
+        fields = _FIELDS.decode(document.row)
+        if not fields.keys() <= _OWN:
+            mixed.counts["documents with fields that have no column"] += 1
+        metadata, attributes = document.raw_metadata, fields.get("attributes", _NULL)
+        if mixed.fields:
+            metadata = merge_fields(metadata, mixed.fields)
+        if mixed.attributes is not None:
+            attributes = merge_fields(attributes, mixed.attributes)
+        row = _Row(
+            id=document.id,
+            source=document.source,
+            text=document.text,
+            added=_TEXT.decode(fields.get("added", _NULL)),
+            created=_TEXT.decode(fields.get("created", _NULL)),
+            label=found.label if found else None,
+            prob=found.prob if found else None,
+            annotation=mixed.annotations,
+            metadata=metadata,
+            attributes=_checked(attributes),
+        )
+        return [(check_label(found.label if found else self.name), _ENCODER.encode(row) + b"\n")]
+
+    def assemble(self, pieces: Iterator[bytes], out: IO[bytes]) -> None:
+        """Rows become Arrow's piece by piece, and a row group once they are as many as one holds."""
+        self.check_installed()
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        columns = _schema()
+        held: list[Any] = []
+        size = 0
+        with pq.ParquetWriter(
+            out,
+            columns,
+            compression=self.codec,
+            compression_level=_LEVELS.get(self.codec),
+            use_dictionary=_REPEATED,
+            write_statistics=[name for name in _COLUMNS if name not in (*_LARGE, "annotation")],
+            write_batch_size=64,
+            write_page_checksum=True,
+        ) as file:
+
+            def write() -> None:
+                file.write_table(pa.Table.from_batches(held, columns), sum(batch.num_rows for batch in held))
+                held.clear()
+
+            for piece in pieces:
+                rows: list[_Row] = []
+                for line in piece[:-1].split(b"\n"):
+                    if size and size + len(line) > self.row_group_size:
+                        held += [_batch(rows, columns)] if rows else []
+                        write()
+                        rows, size = [], 0
+                    rows.append(_ROW.decode(line))
+                    size += len(line) + 1
+                held.append(_batch(rows, columns))
+            if held:
+                write()
+
+    def check_file(
+        self, path: str, documents: int | None = None, first: int | None = None
+    ) -> Iterator[tuple[int | None, str]]:
+        self.check_installed()
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        row = 0
+        try:
+            with pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
+                yield from _schema_faults(file.schema_arrow)
+                if documents is not None and file.metadata.num_rows != documents:
+                    yield None, f"expected {documents:,} rows by the manifest, got {file.metadata.num_rows:,}"
+                if not file.schema_arrow.equals(_schema()):
+                    return
+                for group in range(file.metadata.num_row_groups):
+                    about = file.metadata.row_group(group)
+                    some = max(1, READ * about.num_rows // max(1, about.total_byte_size))
+                    for batch in file.iter_batches(some, row_groups=[group], use_threads=False):
+                        batch.validate(full=True)
+                        for number, wrong in _row_faults(batch):
+                            if first is None or row + number <= first:
+                                yield row + number, wrong
+                        row += batch.num_rows
+                        if first is not None and row >= first:
+                            return
+        except (pa.ArrowException, OSError) as error:
+            place = f" after row {row:,}" if row else ""
+            yield None, f"expected a sound Parquet file, got damage{place}: {error}"
+
+
+def _checked(attributes: msgspec.Raw) -> msgspec.Raw:
+    """The attributes, if they can be text; of what other programs wrote, nothing has read all yet."""
+    try:
+        str(memoryview(attributes), "utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"expected attributes in UTF-8, got {error}") from None
+    return attributes
+
+
+# --- Arrow ------------------------------------------------------------------------------------------------------------
+
+
+def _schema() -> Any:
+    import pyarrow as pa
+
+    types = {"string": pa.string(), "large_string": pa.large_string(), "double": pa.float64()}
+    types["list"] = pa.list_(pa.field("element", pa.string()))
+    return pa.schema([(name, types[kind]) for name, kind in _COLUMNS.items()])
+
+
+def _batch(rows: list[_Row], schema: Any) -> Any:
+    import pyarrow as pa
+
+    values = [
+        [_json_text(getattr(row, name)) for row in rows] if name in _JSON else [getattr(row, name) for row in rows]
+        for name in _COLUMNS
+    ]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(values, schema, strict=True)], schema=schema
+    )
+
+
+def _json_text(value: msgspec.Raw) -> str | None:
+    return None if value == _NULL else str(memoryview(value), "utf-8")
+
+
+def _schema_faults(found: Any) -> Iterator[tuple[None, str]]:
+    expected = _schema()
+    if found.names != expected.names:
+        yield None, f"expected the columns {', '.join(expected.names)}, got {', '.join(found.names)}"
+        return
+    for field in expected:
+        if (got := found.field(field.name).type) != field.type:
+            yield None, f"expected the column {field.name} to be {field.type}, got {got}"
+
+
+def _row_faults(batch: Any) -> Iterator[tuple[int, str]]:
+    """Nulls where none may be, and texts that are no JSON objects; rows of a batch are numbered from 1."""
+    for name in _NEVER_NULL:
+        column = batch.column(name)
+        if column.null_count:
+            yield from ((i, f"expected a value of {name}, got null") for i, v in enumerate(column, 1) if not v.is_valid)
+    for name in _JSON:
+        for number, value in enumerate(batch.column(name), 1):
+            if (text := value.as_py()) is not None:
+                try:
+                    msgspec.json.decode(text, type=dict[str, Any])
+                except msgspec.DecodeError as error:
+                    yield number, f"expected {name} to be the text of a JSON object, got: {error}"
