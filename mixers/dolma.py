@@ -11,6 +11,9 @@ import msgspec
 
 from toolkit import Document, Mixed, Prediction, Wanted, Writer, check_label, merge_fields
 
+_WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+"""What is white space to Dolma: that of Unicode, without the separators U+001C to U+001F that Python adds."""
+
 
 class Dolma(Writer):
     """Each document with all its keys and their order; with `attributes`, the mix's attributes under ``attributes``.
@@ -63,7 +66,7 @@ class Dolma(Writer):
         return self.attributes == "original"
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
-        if self.min_text_length and len(document.text.strip().encode()) < self.min_text_length:
+        if self.min_text_length and len(document.text.strip(_WHITE_SPACE).encode()) < self.min_text_length:
             mixed.counts["documents below min_text_length"] += 1
             return []
         label = mixed.shard if self.layout == "inputs" else mixed.values["by"].label if self.by else self.name

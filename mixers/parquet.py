@@ -77,7 +77,8 @@ class Parquet(Writer):
     - `added`, `created`: texts
     - `label`, `prob`: text and double, of the attribute that `by` names
     - `annotation`: list of texts, never null; what `annotate` rules have added
-    - `metadata`, `attributes`: the document's own, as JSON texts, so that types do not depend on the data
+    - `metadata`, `attributes`: JSON texts, so that types do not depend on the data; what `set` rules give is in the
+      first, with the option `attributes` those of the mix are in the second
 
     `text`, `metadata` and `attributes` are Arrow's `large_string`, which other readers take for text. Documents with
     further fields, which have no column, are counted. Files need the package pyarrow: `corpus-toolkit[parquet]`.
@@ -172,7 +173,7 @@ class Parquet(Writer):
             for piece in pieces:
                 rows: list[_Row] = []
                 for line in piece[:-1].split(b"\n"):
-                    if size and size + len(line) > self.row_group_size:
+                    if size and size + len(line) >= self.row_group_size:  # with its line end
                         held += [_batch(rows, columns)] if rows else []
                         write()
                         rows, size = [], 0
@@ -260,7 +261,7 @@ def _schema_faults(found: Any) -> Iterator[tuple[None, str]]:
 
 
 def _row_faults(batch: Any) -> Iterator[tuple[int, str]]:
-    """Nulls where none may be, and texts that are no JSON objects; rows of a batch are numbered from 1."""
+    """Nulls where none may be, and texts that are no JSON; rows of a batch are numbered from 1."""
     for name in _NEVER_NULL:
         column = batch.column(name)
         if column.null_count:
@@ -269,6 +270,6 @@ def _row_faults(batch: Any) -> Iterator[tuple[int, str]]:
         for number, value in enumerate(batch.column(name), 1):
             if (text := value.as_py()) is not None:
                 try:
-                    msgspec.json.decode(text, type=dict[str, Any])
+                    msgspec.json.decode(text, type=msgspec.Raw)  # numbers of any size
                 except msgspec.DecodeError as error:
-                    yield number, f"expected {name} to be the text of a JSON object, got: {error}"
+                    yield number, f"expected {name} in JSON, got: {error}"

@@ -8,8 +8,10 @@ import msgspec
 import pytest
 
 from toolkit import cli, config, reference
+from toolkit.dolma import is_dolma, read_mixer
 from toolkit.ingesting import Common
-from toolkit.mixing.settings import OutputSettings
+from toolkit.mixing.settings import OutputSettings, read_section
+from toolkit.paths import Dataset
 from toolkit.reader import READERS
 from toolkit.tagger import TAGGERS
 from toolkit.writer import WRITERS
@@ -90,7 +92,13 @@ def test_every_setting_is_described() -> None:
 @pytest.mark.parametrize(("name", "text"), _blocks("yaml"))
 def test_yaml_in_pages_is_a_configuration(name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/someone")
-    config.convert(config.parse(text, name), config.Config)
+    source = config.parse(text, name)
+    if is_dolma(source):
+        assert read_mixer(source).configs
+        return
+    found = config.convert(source, config.Config)
+    if "output" in found.mix and "my/" not in text:  # of a reader's own files there are none here
+        read_section(source.at("mix"), str(ROOT), lambda: Dataset("documents", "attributes"))
 
 
 @pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: path.name)
@@ -125,3 +133,24 @@ def test_every_page_is_listed(path: Path) -> None:
 def test_lines_are_short(path: Path) -> None:
     long = [line for line in path.read_text(encoding="utf-8").splitlines() if len(line) > 120]
     assert long == []
+
+
+def test_the_walk_through_a_threshold_shows_what_happens(
+    tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "wet").mkdir()
+    for name in ("hplt-sample200", "htmlpool-real"):
+        shutil.copy(shared / "wet" / f"{name}.warc.wet.gz", tmp_path / "wet")
+    monkeypatch.chdir(tmp_path)
+    blocks = [(language, text) for language, text in BLOCK.findall(_text("iterating.md"))]
+    first, second = (text for language, text in blocks if language == "yaml")
+    (tmp_path / "pages.yaml").write_text(first)
+    (tmp_path / "by-language.yaml").write_text(first.partition("mix:\n")[0] + second)
+    shown = ""
+    for language, text in blocks:
+        if language == "sh":
+            for line in text.splitlines():
+                assert cli.main([*line.split()[1:], "--quiet"]) == 0
+            shown = capsys.readouterr().out
+        elif language == "text":
+            assert [line for line in text.splitlines() if line not in (*shown.splitlines(), "…")] == []

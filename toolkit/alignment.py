@@ -1,6 +1,7 @@
 """Reading attributes beside their documents: row n of one describes row n of the other, or it is an error."""
 
 from collections.abc import Iterable, Iterator
+from itertools import islice, tee
 from types import TracebackType
 from typing import Any, Self
 
@@ -88,26 +89,42 @@ class AttributeRows:
             return None
         return row.id if row else None
 
-    def indexed(self, hashes: Iterable[int]) -> Iterator[Any]:
-        """All rows, for documents that are known by their hashes in the row index; those without source on trust.
+    def counted(self, sizes: Iterable[int]) -> Iterator[list[Any]]:
+        """All rows, in blocks of these sizes, of a file that is known to describe these documents.
 
         Raises:
-            AlignmentError: if a row describes another document, or there are fewer or more rows than hashes.
+            AlignmentError: if there are fewer or more rows.
             DataError: if a row is none of attributes.
         """
         number = 0
         rows = self._decoded()
-        for expected in hashes:
-            number += 1
-            row = next(rows, None)
-            if row is None or (row.source is not None and row_hash(row.source, row.id) != expected):
-                got = "the end of the file" if row is None else f"those of {row.id!r} from {row.source!r}"
-                raise AlignmentError(
-                    f"expected the attributes of {self._documents}:{number}, got {got}", path=self.path, line=number
-                )
-            yield row
-        if (extra := next(rows, None)) is not None:
-            raise self._too_many(number, extra.id)
+        for size in sizes:
+            block = list(islice(rows, size))
+            number += len(block)
+            if len(block) < size:
+                raise self._other(number + 1, "the end of the file")
+            yield block
+        if next(rows, None) is not None:
+            raise self._too_many(number, None)
+
+    def indexed(self, hashes: Iterable[list[int]]) -> Iterator[list[Any]]:
+        """As `counted`, of a file of another program: for documents that are known by their hashes in the row index.
+
+        Rows without source are taken on trust.
+        """
+        sizes, expected = tee(hashes)
+        number = 0
+        for rows, wanted in zip(self.counted(map(len, sizes)), expected, strict=True):
+            for row, hash_ in zip(rows, wanted, strict=True):
+                number += 1
+                if row.source is not None and row_hash(row.source, row.id) != hash_:
+                    raise self._other(number, f"those of {row.id!r} from {row.source!r}")
+            yield rows
+
+    def _other(self, number: int, got: str) -> AlignmentError:
+        return AlignmentError(
+            f"expected the attributes of {self._documents}:{number}, got {got}", path=self.path, line=number
+        )
 
     def _decoded(self) -> Iterator[Any]:
         """The rows, decoded many at a time."""

@@ -93,7 +93,10 @@ def _add_look(command: argparse.ArgumentParser, name: str) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line; the exit status."""
     top = parser()
-    parsed, behind = top.parse_known_args(arguments)  # KEY=VALUE may also stand behind options
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] in (["-c"], ["--config"]):  # before the command, as Dolma has it
+        given = [*given[2:3], *given[:2], *given[3:]]
+    parsed, behind = top.parse_known_args(given)  # KEY=VALUE may also stand behind options
     if unknown := [argument for argument in behind if argument.startswith("-")]:
         top.error(f"unrecognized arguments: {' '.join(unknown)}")
     if behind:

@@ -134,10 +134,11 @@ class Document:
 
     @property
     def joined(self) -> dict[str, Any]:
-        """All fields of the row, with the attributes of a mix under ``attributes`` (see `join`)."""
+        """All fields of the row, with the attributes of a mix under ``attributes``, if there are any (see `join`)."""
         if self._joined is None:
             fields = msgspec.json.decode(self.row)
-            fields["attributes"] = (fields.get("attributes") or {}) | (self._join() if self._join else {})
+            if self._join:
+                fields["attributes"] = (fields.get("attributes") or {}) | self._join()
             self._joined = fields
         return self._joined
 

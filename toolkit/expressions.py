@@ -9,6 +9,7 @@ checker knows where a test has been made, also by the rules before.
 """
 
 import ast
+import functools
 import keyword
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -119,8 +120,8 @@ def compile_function(
         arguments: the variables that it refers to.
         constants: other names that it refers to; they are looked up when it runs.
     """
-    tree = ast.parse(f"lambda {', '.join(arguments)}: ({code})", mode="eval")
-    return eval(compile(tree, "<rule>", "eval"), _globals(constants))  # type: ignore[no-any-return]  # noqa: S307
+    compiled = _compiled(f"lambda {', '.join(arguments)}: ({code})", "eval")
+    return eval(compiled, _globals(constants))  # type: ignore[no-any-return]  # noqa: S307
 
 
 def compile_chain(
@@ -137,8 +138,14 @@ def compile_chain(
     for code, number, ends in conditions:
         lines.append(f"    if {code}: {f'return {number}' if ends else f'found += ({number},)'}")
     names = _globals(constants)
-    exec(compile("\n".join([*lines, "    return found"]), "<rules>", "exec"), names)  # noqa: S102
+    exec(_compiled("\n".join([*lines, "    return found"]), "exec"), names)  # noqa: S102
     return names["chain"]  # type: ignore[no-any-return]
+
+
+@functools.lru_cache(maxsize=4096)
+def _compiled(code: str, mode: str) -> Any:
+    """Compiled code; the rules are the same for every shard that a process works on."""
+    return compile(code, "<rules>", mode)
 
 
 def _globals(constants: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -299,7 +299,7 @@ def _literal(node: "BaseExpression", text: str) -> Any:
         case Nil():
             return None
         case FilterExpressionLiteral(value=value):
-            if isinstance(value, bool | str | float) or (isinstance(value, int) and abs(value) <= 2**53):
+            if isinstance(value, bool | str | float) or (isinstance(value, int) and abs(value) < 2**53):
                 return value
         case ListLiteral(items=items):
             values = [_literal(item, text) for item in items]
@@ -394,6 +394,14 @@ def named_keys(text: str, syntax: Syntax) -> set[str]:
     return {first or second for first, second in _NAMED[syntax].findall(text)}
 
 
+_GUARDED = re.compile(r"\.attributes\??(?:\.(\w+)[\w.\[\]]*\?)", re.ASCII)
+
+
+def guarded_keys(text: str) -> set[str]:
+    """The keys of attributes that a jq filter asks for with a `?`."""
+    return set(_GUARDED.findall(text))
+
+
 def translate(text: str, syntax: Syntax, keys: Mapping[str, KeyInfo]) -> str | None:
     """An expression of rules that is true for the same documents as a filter.
 
@@ -406,15 +414,15 @@ def translate(text: str, syntax: Syntax, keys: Mapping[str, KeyInfo]) -> str | N
         keys: the attributes, by their keys.
 
     Returns:
-        The expression, or None where it cannot be told for sure: of keys that are not known or no identifiers, of
-        values of any type, of anything but attributes, of whether a list of spans is missing or empty.
+        The expression, or None where it cannot be told for sure: without any keys, of keys that are not known or no
+        identifiers, of values of any type, of anything but attributes, of whether a list of spans is missing or empty.
 
     Raises:
         ConfigError: if it is not of the language, or means something that is not supported.
         MissingExtra: if the language's library is not installed.
     """
     matcher(text, syntax)
-    if syntax == "jq":
+    if syntax == "jq" or not keys:
         return None
     try:
         return _joined(_Translator(text, keys).found(_parse(text), None))

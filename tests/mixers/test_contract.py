@@ -1,6 +1,7 @@
 """What every output format keeps: safe labels, the same bytes again, every text; and the bytes of OSCAR's lines."""
 
 import json
+from pathlib import Path
 from typing import Any, get_origin
 
 import msgspec
@@ -8,7 +9,7 @@ import pytest
 
 from toolkit import DataError, Document, Mixed, Prediction, Writer, check_label
 from toolkit.config import convert, parse
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, MissingExtra
 from toolkit.plugins import camel_case
 from toolkit.writer import WRITERS, part_name
 
@@ -18,6 +19,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("dolma", {"by": "language"}),
     ("dolma", {"attributes": True}),
     ("oscar", {"schema": "23.01"}),
+    ("parquet", {"by": "language"}),
+    ("parquet", {"attributes": True}),
     ("text", {"unit": "line"}),
     ("text", {"unit": "block"}),
     ("text", {"layout": "folders"}),
@@ -130,6 +133,30 @@ def test_a_format_accepts_what_it_writes(name: str, options: dict[str, Any], tex
         for _, data in encoded(writer, document_of(TEXTS[text], metadata), "en", ("tiny",)):
             for line in data[:-1].split(b"\n"):
                 assert writer.check(line) is None
+
+
+@every_writer
+def test_a_format_that_makes_files_accepts_what_it_makes(name: str, options: dict[str, Any], tmp_path: Path) -> None:
+    writer = writer_of(name, options)
+    if writer.CONCATENATES:
+        return
+    try:
+        writer.check_installed()
+    except MissingExtra as error:
+        pytest.skip(str(error))
+    lines = [data for text in TEXTS.values() for _, data in encoded(writer, document_of(text, '{"a":1}'))]
+    made: list[bytes] = []
+    for pieces in ([b"".join(lines)], lines, lines):
+        path = tmp_path / f"{len(made)}{writer.SUFFIX}"
+        with path.open("wb") as out:
+            writer.assemble(iter(pieces), out)
+            assert not out.closed
+        assert list(writer.check_file(str(path), len(lines))) == []
+        assert list(writer.check_file(str(path), len(lines) + 1)) != []
+        made.append(path.read_bytes())
+    assert made[1] == made[2]
+    path.write_bytes(made[1][:-1])
+    assert list(writer.check_file(str(path))) != []
 
 
 @every_writer

@@ -184,7 +184,9 @@ def test_an_annotation_that_two_rules_add_is_there_once() -> None:
 def test_a_rule_alone_drops_what_no_later_rule_drops() -> None:
     found = rules("- drop: label is None\n- {annotate: a, when: n > 0}\n- drop: n > 3\n- drop: label == 'en'")
     for n, label, alone in ((1, None, True), (4, None, False), (4, "fr", True), (4, "en", False), (1, "en", True)):
-        assert found.only_drop(found.decide(n, label, [], {}), n, label, [], {}) is alone, (n, label)
+        dropped = found.decide(n, label, [], {}).dropped
+        assert dropped is not None
+        assert found.only_drop(dropped, n, label, [], {}) is alone, (n, label)
 
 
 def test_keep_is_drop_of_the_opposite() -> None:

@@ -458,3 +458,8 @@ def test_the_type_of_what_dolma_writes_is_told() -> None:
         "$.attributes[?(@.toxicity > 0.8)]",
     ):
         assert translate(text, "jsonpath", keys) is not None
+
+
+def test_keys_that_jq_asks_for_with_a_question_mark_are_told() -> None:
+    assert selectors.guarded_keys(".attributes.k[0]?[2]? < 0.5 and .attributes.other > 1") == {"k"}
+    assert selectors.guarded_keys('(.attributes.a? // 0) > 1 or .attributes["b"]') == {"a"}

@@ -61,7 +61,7 @@ def _mix(context: Context, prepared: Prepared) -> Outcome:
     manifest = _published(listed) if listed and not prepared.unreadable else None
     if manifest:
         publish.clear_work(output)  # of a mix that failed since
-        return _outcome(output, manifest, already=True)
+        return _outcome(output, manifest, unmatched.load(output), already=True)
     results = context.run("mix", stage.mix_shard, works.tasks(listed))
     omitted = dict(prepared.unreadable)
     if broken := failures(results):
@@ -95,8 +95,8 @@ def _second_stage(
     made = [result.value for result in results if result.value]
     counts, left = _blocklists(prepared, stages)
     manifest = _manifest(prepared, stages, omitted, made, counts, digest)
-    publish.publish(output, manifest)
     unmatched.save(output, left)
+    publish.publish(output, manifest)
     outcome = _outcome(output, manifest, left)
     outcome.failures, outcome.exit_code = list(omitted.values()), 1 if omitted else 0
     return outcome

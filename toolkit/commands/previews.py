@@ -140,15 +140,10 @@ def compare(context: Context, prepared: Prepared, path: str) -> Outcome:
     for result in results:
         if result.value:
             total.add(result.value)
-    data = msgspec.to_builtins(total)
-    data["samples"] = [
-        each
-        for what in ("gained", "lost", "relabelled")
-        for each in [s for s in data["samples"] if s["what"] == what][: options.count]
-    ]
+    total.keep_samples(options.count)
     return Outcome(
-        text=reports.comparison(context.options.config or "", path, total, options.count),
-        data={**data, "failed": broken},
+        text=reports.comparison(context.options.config or "", path, total),
+        data={**msgspec.to_builtins(total), "failed": broken},
         failures=broken,
         exit_code=1 if broken else 0,
     )

@@ -1,7 +1,6 @@
 """The tables that a mix, a dry run and a comparison show."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
 
 from toolkit.commands import table
 from toolkit.mixing.compare import Comparison
@@ -12,6 +11,7 @@ from toolkit.mixing.settings import MixSettings, Stream
 
 LABELS_SHOWN = 20
 ENTRIES_SHOWN = 10
+CAUSES_SAMPLED = 5
 
 _VERBS = {
     "drop": "drops", "keep": "drops", "blocklist": "drops", "sample": "drops", "annotate": "annotates", "set": "sets",
@@ -106,33 +106,39 @@ def rules_table(totals: Totals, effects: list[RuleEffect], *, preview: bool = Fa
             shown, and the characters of lines that are cut are not known.
     """
     rows = [["#", "rule", "", "documents", "of all", "of reached", "characters", "of all", "only this"]]
-    number = 0
-    for (stream, group), found in groupby(effects, key=lambda effect: (effect.stream, effect.group)):
-        members = list(found)
-        prefix = f"{stream}: " if stream else ""
-        if group:
-            rows.append(_group_row(prefix + group, members, totals))
-        for effect in members:
-            number += 1
-            known = not preview or effect.kind != "cut lines"
-            rows.append(
-                [
-                    str(number),
-                    ("  " if group else "") + prefix + effect.name,
-                    _VERBS.get(effect.kind, "edits") + (f" {effect.spans:,} spans" if effect.spans else ""),
-                    f"{effect.documents:,}",
-                    share(effect.documents, totals.rows),
-                    share(effect.documents, effect.reached),
-                    f"{effect.chars:,}" if known else "?",
-                    share(effect.chars, totals.chars) if known else "?",
-                    "" if effect.only is None else f"{effect.only:,}",
-                ]
-            )
+    shown: set[tuple[str, str]] = set()
+    for number, effect in enumerate(effects, 1):
+        prefix = f"{effect.stream}: " if effect.stream else ""
+        for group in _groups(effect.group):
+            if (effect.stream, group) not in shown:
+                shown.add((effect.stream, group))
+                members = [e for e in effects if e.stream == effect.stream and group in _groups(e.group)]
+                rows.append(_group_row(prefix + group, members, totals))
+        known = not preview or effect.kind != "cut lines"
+        rows.append(
+            [
+                str(number),
+                ("  " if effect.group else "") + prefix + effect.name,
+                _VERBS.get(effect.kind, "edits") + (f" {effect.spans:,} spans" if effect.spans else ""),
+                f"{effect.documents:,}",
+                share(effect.documents, totals.rows),
+                share(effect.documents, effect.reached),
+                f"{effect.chars:,}" if known else "?",
+                share(effect.chars, totals.chars) if known else "?",
+                "" if effect.only is None else f"{effect.only:,}",
+            ]
+        )
     kept, chars = share(totals.kept, totals.rows), share(totals.kept_chars, totals.chars)
     rows.append(["", "kept", "", f"{totals.kept:,}", kept, "", f"{totals.kept_chars:,}", chars, ""])
     if not preview:
         return table([row[1:-1] for row in rows], right=range(2, 7))
     return table(rows, right=[0, *range(3, 9)])
+
+
+def _groups(name: str) -> list[str]:
+    """A group and those around it, outermost first."""
+    parts = name.split("/") if name else []
+    return ["/".join(parts[: i + 1]) for i in range(len(parts))]
 
 
 def _group_row(name: str, members: list[RuleEffect], totals: Totals) -> list[str]:
@@ -180,7 +186,7 @@ def blocklists(counts: Iterable[BlocklistCount], left: Mapping[str, list[str]], 
     return "\n".join(["", *lines]) if lines else ""
 
 
-def comparison(one: str, other: str, found: Comparison, samples: int) -> str:
+def comparison(one: str, other: str, found: Comparison) -> str:
     """What changes from one configuration to the other."""
     gained, lost = sum(found.gained.values()), sum(found.lost.values())
     relabelled = sum(found.relabelled.values())
@@ -201,7 +207,9 @@ def comparison(one: str, other: str, found: Comparison, samples: int) -> str:
         if len(ranked) > LABELS_SHOWN:
             rows.append([f"{len(ranked) - LABELS_SHOWN} more", f"{sum(n for _, n in ranked[LABELS_SHOWN:]):,}"])
         lines += ["", table(rows, right=[1])]
-        for sample in [each for each in found.samples if each.what == what][:samples]:
-            values = ", ".join(f"{name} = {value}" for name, value in sample.values.items())
-            lines.append(f"  {sample.place}  id {sample.id}: {sample.why}" + (f"  ({values})" if values else ""))
+        for cause, _ in ranked[:CAUSES_SAMPLED]:
+            lines.append(f"{cause}, for example")
+            for sample in [each for each in found.samples if (each.what, each.why) == (what, cause)]:
+                values = ", ".join(f"{name} = {value}" for name, value in sample.values.items())
+                lines += [f"  {sample.place}  {sample.id}", *([f"    {values}"] if values else [])]
     return "\n".join(lines)

@@ -21,15 +21,18 @@ def run(context: Context) -> Outcome:
         for target in targets:
             findings += _check_target(context, target.rstrip("/"), checked)
     else:
-        if context.has_dataset or not context.has("mix"):
-            findings += _check_dataset(context, context.dataset, checked)
-        if context.has("tag"):
-            findings += _check_settings(context)
+        settings = None
+        datasets = [context.dataset] if context.has_dataset or not context.has("mix") else []
         if context.has("mix"):
             settings = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
-            if os.path.isdir(settings.output.path):
-                findings += _check_output(context, settings.output.path, checked)
-                findings += _check_current(settings)
+            datasets += [stream.dataset for stream in settings.streams]
+        for dataset in dict.fromkeys(datasets):
+            findings += _check_dataset(context, dataset, checked)
+        if context.has("tag"):
+            findings += _check_settings(context)
+        if settings and os.path.isdir(settings.output.path):
+            findings += _check_output(context, settings.output.path, checked)
+            findings += _check_current(settings)
     text = "\n".join(findings)
     text += ("\n\n" if findings else "") + f"checked {', '.join(checked)}: {len(findings)} findings"
     return Outcome(text=text, data={"checked": checked, "findings": findings}, exit_code=1 if findings else 0)

@@ -91,7 +91,8 @@ def prepare(context: Context, settings: MixSettings) -> Prepared:
     prepared = Prepared(settings)
     for stream in settings.streams:
         _add_stream(context, prepared, stream)
-    if settings.streams[0].weight is not None and not prepared.unreadable:
+    fails = prepared.unreadable and settings.on_failed_shard == "stop"
+    if settings.streams[0].weight is not None and not fails:
         _weigh(context, prepared)
     return prepared
 
@@ -120,8 +121,9 @@ def _add_stream(context: Context, prepared: Prepared, stream: Stream) -> None:
             prepared.works.append(work)
     if any(rule.syntax for rule in stream.rules):
         _index(context, [work for work in prepared.works if work.stream is stream])
-    for note in _check_patterns([w for w in prepared.works if w.stream is stream], stream, joined):
-        print(f"warning: {note}", file=sys.stderr)
+    if not unreadable:  # or else it is not known which attributes there are
+        for note in _check_patterns([w for w in prepared.works if w.stream is stream], stream, joined):
+            print(f"warning: {note}", file=sys.stderr)
     _note_patterns(context, prepared.settings, stream, joined)
 
 
@@ -138,17 +140,23 @@ def index_shard(work: Work, report: Any) -> None:
 
 
 def _check_patterns(works: list[Work], stream: Stream, joined: list[JoinedSet]) -> list[str]:
-    """What is to be said of patterns that ask for attributes which no row has.
+    """What is to be said of patterns that ask for attributes which no row has, or not every row.
 
     Raises:
         ConfigError: if every document would be dropped for lack of one, or jq would meet a null that is not asked for.
     """
     known = {key.name for each in joined for key in each.keys}
+    lacked = {key.name for each in joined for key in each.keys if key.default}
     notes = []
     for rule in stream.rules:
         if not rule.patterns or rule.strict:
             continue
         syntax = rule.syntax or "jsonpath"
+        if syntax == "jq" and (guarded := {key for p in rule.patterns for key in selectors.guarded_keys(p)} & lacked):
+            notes.append(
+                f"{rule.place}: rule {rule.name!r}: some rows lack {min(guarded)!r}: `?` gives null there, which "
+                "compares, where Dolma gives nothing; a rule that tests for it first means the same in both"
+            )
         missing = {pattern: selectors.named_keys(pattern, syntax) - known for pattern in rule.patterns}
         asked = {key for keys in missing.values() for key in keys}
         if not asked or any(work.has_inline() for work in works):
@@ -177,7 +185,7 @@ def _note_patterns(context: Context, settings: MixSettings, stream: Stream, join
 
 def tasks(works: list[Work]) -> list[Task[Work]]:
     """A task for each shard, named by its path (streams may share one), with its size."""
-    return [Task(f"{w.stream.name}: {w.path}" if w.stream.name else w.path, w, size_of(w.path)) for w in works]
+    return [Task(w.name, w, size_of(w.path)) for w in works]
 
 
 # --- weights ----------------------------------------------------------------------------------------------------------

@@ -4,6 +4,8 @@ import os
 import re
 from typing import Any
 
+import msgspec
+
 from toolkit.config import Path, Source
 
 _REFERENCE = re.compile(r"\$\{([^${}]*)\}")
@@ -38,16 +40,24 @@ def _looked_up(text: str, path: Path, source: Source, around: tuple[str, ...]) -
         name, comma, default = argument.partition(",")
         if name not in os.environ and not comma:
             raise source.error(path, f"expected the environment variable {name} to be set")
-        return os.environ.get(name, default.strip())
+        return _scalar(os.environ.get(name, default.strip()))
     if resolver == "d.processes":
         if not argument.strip("-").isdecimal():
             raise source.error(path, f"expected a number of processes to leave, got {argument!r}")
         return max(1, (os.cpu_count() or 1) - int(argument))
     if resolver == "d.glob":
-        return argument
+        return [argument]
     raise source.error(
         path, f"expected oc.env, d.processes or d.glob in ${{…}}, got {resolver!r}; write the value itself"
     )
+
+
+def _scalar(text: str) -> Any:
+    """A number or a truth value if the text is one."""
+    try:
+        return msgspec.json.decode(text, type=bool | int | float)
+    except msgspec.DecodeError:
+        return text
 
 
 def _referred(text: str, path: Path, source: Source, around: tuple[str, ...]) -> Any:

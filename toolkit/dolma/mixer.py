@@ -144,7 +144,7 @@ def _output(stream: StreamOptions, found: MixerOptions, place: Source) -> dict[s
 
 def _compression(stream: StreamOptions, place: Source) -> str:
     given = stream.compression or CompressionOptions()
-    if given.input not in (None, "infer"):
+    if given.input not in (None, "infer") and not all(each.endswith(f".{given.input}") for each in stream.documents):
         raise place.error(
             ("compression", "input"), f"expected documents compressed as their suffix says, got {given.input!r}"
         )
@@ -192,7 +192,7 @@ def _filter_rules(stream: StreamOptions, found: MixerOptions) -> list[dict[str, 
 
 def _span_rules(stream: StreamOptions) -> list[dict[str, Any]]:
     rules = []
-    names: dict[str, int] = {}
+    names = dict.fromkeys(stream.filter.exclude if stream.filter else (), 1)  # those rules are called by their pattern
     for each in stream.span_replacement:
         names[each.span] = names.get(each.span, 0) + 1
         rule = {

@@ -1,15 +1,17 @@
 """What changes for documents between two mixes of the same datasets, from attributes and row indexes alone."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import msgspec
 
 from toolkit.config import ConfigStruct
 from toolkit.errors import DataError
 from toolkit.mixing.explain import short
-from toolkit.mixing.join import Work, inputs_of
-from toolkit.mixing.preview import NO_LABEL, decisions
+from toolkit.mixing.join import Work, at_document, inputs_of
+from toolkit.mixing.preview import NO_LABEL, blocks
+from toolkit.rules import RuleSet
 
 Report = Callable[[int, int], None]
 
@@ -67,6 +69,16 @@ class Comparison(msgspec.Struct):
         self.relabelled += other.relabelled
         self.samples += other.samples
 
+    def keep_samples(self, number: int) -> None:
+        """Keeps the first samples of each cause."""
+        seen: Counter[tuple[str, str]] = Counter()
+        kept = []
+        for sample in self.samples:
+            seen[sample.what, sample.why] += 1
+            if seen[sample.what, sample.why] <= number:
+                kept.append(sample)
+        self.samples = kept
+
 
 def compare_shard(pair: Pair, report: Report) -> Comparison:
     """The changes in one shard.
@@ -79,24 +91,23 @@ def compare_shard(pair: Pair, report: Report) -> Comparison:
     inputs_of(pair.other)
     works = (pair.one, pair.other)
     rules = [work.compile_rules() for work in works]
-    rows = zip(*(decisions(work, each) for work, each in zip(works, rules, strict=True)), strict=True)
+    rows = zip(*(_fates(work, each) for work, each in zip(works, rules, strict=True)), strict=True)
     for number, both in enumerate(rows, 1):
         found.rows += 1
-        dropped = [decision.dropped for decision, _, _, _ in both]
+        dropped = [fate.dropped for fate in both]
         found.kept += dropped[0] is None
         if dropped == [None, None]:
             labels = [
-                each.route(each.applied(*values), label or NO_LABEL, *values)
-                for each, (_, label, values, _) in zip(rules, both, strict=True)
+                _folder(work, each, number, *fate.values) for work, each, fate in zip(works, rules, both, strict=True)
             ]
             if labels[0] != labels[1]:
                 change = f"{labels[0] or '(none)'} -> {labels[1] or '(none)'}"
-                _note(found, found.relabelled, "relabelled", change, pair, number, both[0][2][-1].id, {})
+                _note(found, found.relabelled, "relabelled", change, pair, number, both[0].values[-1].id, {})
         elif None in dropped:
             side = 0 if dropped[1] is None else 1
             i = dropped[side]
             assert i is not None
-            values = both[side][2]
+            values = both[side].values
             counter = found.lost if side else found.gained
             seen = {name: short(value) for name, value in rules[side].watched(i, *values).items()}
             name = rules[side].rules[i].name
@@ -105,6 +116,28 @@ def compare_shard(pair: Pair, report: Report) -> Comparison:
     if found.rows != state.rows:
         raise DataError(f"expected {state.rows} rows as indexed, got {found.rows}", path=pair.one.path)
     return found
+
+
+def _folder(work: Work, rules: RuleSet, number: int, *values: Any) -> str:
+    """The output folder of a document that stays: the label of the format, or where a rule routes it."""
+    try:
+        label = rules.folder(*values) if rules.folder else None
+        return rules.route(rules.applied(*values), label or NO_LABEL, *values) if rules.applies else label or NO_LABEL
+    except DataError as error:
+        raise at_document(error, work, number, values[-1].id) from None
+
+
+class _Fate(NamedTuple):
+    """What becomes of a document: the rule that drops it; and what the rules see."""
+
+    dropped: int | None
+    values: tuple[Any, ...]
+
+
+def _fates(work: Work, rules: RuleSet) -> Iterator[_Fate]:
+    for block in blocks(work, rules):
+        for outcome, values in zip(block.outcomes, block.values(), strict=True):
+            yield _Fate(outcome if isinstance(outcome, int) else None, values)
 
 
 def _note(
@@ -118,5 +151,5 @@ def _note(
     values: dict[str, str],
 ) -> None:
     counter[why] += 1
-    if sum(counter.values()) <= pair.samples:
-        found.samples.append(Sample(what, why, f"{pair.one.path}:{number}", id, values))
+    if counter[why] <= pair.samples:
+        found.samples.append(Sample(what, why, f"{pair.one.name}:{number}", id, values))

@@ -8,7 +8,8 @@ import msgspec
 
 from toolkit.config import ConfigStruct
 from toolkit.documents import Document
-from toolkit.mixing.join import Work, inputs_of, joint_rows
+from toolkit.errors import DataError
+from toolkit.mixing.join import Work, at_document, inputs_of, joint_rows
 from toolkit.rules import RuleSet
 
 Report = Callable[[int, int], None]
@@ -17,7 +18,7 @@ VALUE_CHARS = 200
 
 
 class Target(ConfigStruct):
-    """What to explain in a shard: the documents with an id, or so many that each rule drops, edits or annotates."""
+    """What to explain in a shard: the documents with an id, or so many that each rule does something to."""
 
     work: Work
     id: str | None = None
@@ -68,20 +69,31 @@ def explain_shard(target: Target, report: Report) -> list[Explanation]:
     found: list[Explanation] = []
     left = [target.samples] * len(rules.rules)
     with ExitStack() as stack:
-        for document, number, _, values in joint_rows(work, stack, rules.used, joined=rules.joins):
+        for document, number, _, values in joint_rows(work, stack, rules.used, rules.used_fields, joined=rules.joins):
             report(1, 0)
-            if target.id is not None:
-                if document.id == target.id:
-                    found.append(_explain(work, rules, document, number, [*values, document], -1))
-                continue
-            decision = rules.decide(*values, document)
-            for i in decision.annotated if decision.dropped is None else [decision.dropped]:
-                if left[i]:
-                    left[i] -= 1
-                    found.append(_explain(work, rules, document, number, [*values, document], i))
-            if not any(left):
+            try:
+                if target.id is None:
+                    deciding = [i for i in _concerned(rules, document, [*values, document]) if left[i]]
+                else:
+                    deciding = [-1] if document.id == target.id else []
+                found += [_explain(work, rules, document, number, [*values, document], i) for i in deciding]
+            except DataError as error:
+                raise at_document(error, work, number, document.id) from None
+            for i in deciding if target.id is None else ():
+                left[i] -= 1
+            if target.id is None and not any(left):
                 break
     return found
+
+
+def _concerned(rules: RuleSet, document: Document, values: list[Any]) -> list[int]:
+    """The rules that do something to a document."""
+    decision = rules.decide(*values)
+    if decision.dropped is not None:
+        return [decision.dropped]
+    edits = rules.edit(document, *values)[1] if rules.edits else []
+    applied = rules.applied(*values) if rules.applies else []
+    return sorted({*decision.annotated, *applied, *(i for i, found in enumerate(edits) if found)})
 
 
 def _explain(
@@ -94,7 +106,7 @@ def _explain(
         verdict = rules.verdict(i, *values) if reached else "is not reached"
         steps.append(RuleStep(rule.name, verdict, {k: short(v) for k, v in rules.watched(i, *values).items()}))
     dropped = None if decision.dropped is None else rules.rules[decision.dropped].name
-    place = f"{work.path}:{number}"
+    place = f"{work.name}:{number}"
     return Explanation(place, document.id, document.source, len(document.text), dropped, deciding, steps)
 
 

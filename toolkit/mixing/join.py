@@ -1,6 +1,6 @@
 """Joining: the documents of a shard, row by row with their attributes; and whether these may be joined at all."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from toolkit.mixing.binding import Binding
 from toolkit.mixing.sets import JoinedSet, compile_rules
 from toolkit.mixing.settings import MixSettings, Stream
 from toolkit.paths import Dataset, exists
-from toolkit.rules import RuleSet
+from toolkit.rules import WHOLE, RuleSet
 from toolkit.streams import Lines
 
 
@@ -51,6 +51,11 @@ class Work(ConfigStruct):
     def path(self) -> str:
         """Of the documents."""
         return self.dataset.shard_path(self.shard)
+
+    @property
+    def name(self) -> str:
+        """For people: the path, behind the stream's name."""
+        return f"{self.stream.name}: {self.path}" if self.stream.name else self.path
 
     def compile_rules(self) -> RuleSet:
         """The stream's rules, for this shard."""
@@ -107,36 +112,69 @@ def _find_fault(work: Work, joined: JoinedSet) -> None:
 class RowDecoder:
     """Decodes rows of a set: ``id``, ``source``, and ``attributes`` with the values of these keys of the mix.
 
+    Args:
+        joined: the set.
+        keys: of the mix.
+        fields: of the values of keys, where no more is needed (see `RuleSet.used_fields`).
+        names: whether ``id`` and ``source`` are decoded.
+
     Attributes:
         decoder: of rows.
         absent: the values where a row of another program has none at all (Dolma's deduper writes ``[]`` then).
     """
 
-    def __init__(self, joined: JoinedSet, keys: set[str]) -> None:
+    def __init__(
+        self,
+        joined: JoinedSet,
+        keys: set[str],
+        fields: Mapping[str, set[str]] | None = None,
+        *,
+        names: bool = True,
+    ) -> None:
+        fields = fields or {}
         used = [key for key in joined.keys if key.name in keys]
         defaults: dict[str, Any] = {key.key: [] if key.declared.kind == "list" else None for key in used if key.default}
-        values: Any = schema.struct_of({key.key: schema.to_python(key.declared) for key in used}, defaults)
+        types = {key.key: schema.to_python(_narrowed(key.declared, fields.get(key.name))) for key in used}
+        values: Any = schema.struct_of(types, defaults)
         self.absent: Any = values() if not joined.ours and len(defaults) == len(used) else None
         if self.absent is not None:
             values = values | list
-        fields: list[Any] = [("attributes", values), ("id", str | None, None), ("source", str | None, None)]
-        self.decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(msgspec.defstruct("Row", fields))
+        parts: list[Any] = [("attributes", values)]
+        parts += [("id", str | None, None), ("source", str | None, None)] if names else []
+        self.decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(msgspec.defstruct("Row", parts, gc=False))
 
     def values(self, row: Any) -> Any:
         """The values of a decoded row."""
         return self.absent if row.attributes == [] else row.attributes
 
 
+def _narrowed(type_: schema.Type, fields: set[str] | None) -> schema.Type:
+    """The type with these fields only; the others need not be decoded."""
+    if fields is None or WHOLE in fields:
+        return type_
+    if type_.kind == "nullable" and type_.item:
+        return schema.nullable(_narrowed(type_.item, fields))
+    return schema.Type(type_.kind, type_.item, tuple(each for each in type_.fields if each[0] in fields))
+
+
 Joint = tuple[Document, int, list[bytes], list[Any]]
 
 
-def joint_rows(work: Work, stack: ExitStack, keys: set[str], *, joined: bool = False) -> Iterator[Joint]:
+def joint_rows(
+    work: Work,
+    stack: ExitStack,
+    keys: set[str],
+    fields: Mapping[str, set[str]] | None = None,
+    *,
+    joined: bool = False,
+) -> Iterator[Joint]:
     """The documents of a shard with, for each set, its line and its values.
 
     Args:
         work: the shard and the sets.
         stack: closes the files.
         keys: of the mix, whose values are decoded.
+        fields: of these values, where no more is needed.
         joined: whether `Document.joined` has the attributes.
 
     Raises:
@@ -144,7 +182,7 @@ def joint_rows(work: Work, stack: ExitStack, keys: set[str], *, joined: bool = F
     """
     dataset, shard, path = work.dataset, work.shard, work.path
     documents = Rows(stack.enter_context(Lines(path, work.max_document_bytes)), DOCUMENT_DECODER, path)
-    decoders = [RowDecoder(each, keys) for each in work.sets]
+    decoders = [RowDecoder(each, keys, fields) for each in work.sets]
     others = [
         stack.enter_context(
             AttributeRows(dataset.attribute_path(each.set, shard), path, decoder.decoder, any_source=not each.ours)
@@ -159,11 +197,16 @@ def joint_rows(work: Work, stack: ExitStack, keys: set[str], *, joined: bool = F
             lines.append(other_line)
             values.append(each.values(found))
         document = to_document(row, documents, line)
-        if joined:
+        if joined and work.sets:
             document.join(partial(_plain, work.sets, lines))
         yield document, documents.number, lines, values
     for other in others:
         other.finish(documents.number)
+
+
+def at_document(error: DataError, work: Work, number: int, id: str) -> DataError:
+    """The error, with the document that it is about, if it says none."""
+    return error if error.path else DataError(error.message, path=work.path, line=number, id=id)
 
 
 def merged(sets: list[JoinedSet], lines: list[bytes]) -> dict[str, msgspec.Raw]:

@@ -1,19 +1,24 @@
 """What a mix would do, from attributes and row indexes alone: no text is read, nothing is written."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import msgspec
 
 from toolkit import rowindex
-from toolkit.alignment import AttributeRows
+from toolkit.alignment import MAX_ROW, AttributeRows
 from toolkit.config import ConfigStruct
+from toolkit.documents import Rows
 from toolkit.errors import DataError
 from toolkit.mixing.effects import RuleCount, Totals, finish
-from toolkit.mixing.join import RowDecoder, Work, inputs_of, joint_rows
-from toolkit.rules import Decision, RuleSet
+from toolkit.mixing.join import RowDecoder, Work, at_document, inputs_of, joint_rows
+from toolkit.mixing.sets import JoinedSet
+from toolkit.rules import Outcome, RuleSet
+from toolkit.streams import Lines
 
 Report = Callable[[int, int], None]
 
@@ -57,30 +62,33 @@ def preview_shard(work: Work, report: Report) -> Preview:
     rules = work.compile_rules()
     effects = [RuleCount() for _ in rules.rules]
     only = [0] * len(effects)
-    cells: dict[tuple[str | None, int | None], list[int]] = defaultdict(lambda: [0, 0])
-    watch_others = sum(rule.drops for rule in rules.rules) > 1
-    for decision, label, values, chars in decisions(work, rules):
-        cell = cells[label, decision.dropped]
-        cell[0] += 1
-        cell[1] += chars
-        if decision.dropped is not None:
-            only[decision.dropped] += not watch_others or rules.only_drop(decision, *values)
-        elif decision.annotated or rules.applies or rules.edits:
-            _count_kept(effects, rules, decision, values, chars)
+    cells = _Cells()
+    number = 0
+    for block in blocks(work, rules):
+        cells.add(block)
+        for values, chars, outcome in zip(block.values(), block.chars, block.outcomes, strict=True):
+            number += 1
+            if isinstance(outcome, int):
+                only[outcome] += rules.only_drop(outcome, *values)
+            elif rules.applies or rules.edits:
+                try:
+                    _count_kept(effects, rules, values, chars)
+                except DataError as error:
+                    raise at_document(error, work, number, values[-1].id) from None
     labels: dict[str, LabelCount] = {}
     totals = Totals()
-    for (label, dropped), (documents, chars) in cells.items():
+    for label, outcome, documents, chars in cells.found():
         found = labels.setdefault(label or NO_LABEL, LabelCount(dropped=[0] * len(effects)))
+        dropped = isinstance(outcome, int)
         for each in (totals, found):
             each.rows += documents
             each.chars += chars
-            if dropped is None:
-                each.kept += documents
-                each.kept_chars += chars
-        if dropped is not None:
-            found.dropped[dropped] += documents
-            effects[dropped].documents += documents
-            effects[dropped].chars += chars
+            each.kept += 0 if dropped else documents
+            each.kept_chars += 0 if dropped else chars
+        for i in (outcome,) if isinstance(outcome, int) else outcome:
+            effects[i].documents += documents
+            effects[i].chars += chars
+            found.dropped[i] += documents if dropped else 0
     finish(effects, rules.rules, totals)
     report(state.rows, 0)
     matched = {i: sorted(found) for i, found in rules.matched.items()}
@@ -88,8 +96,30 @@ def preview_shard(work: Work, report: Report) -> Preview:
     return Preview(totals=totals, effects=effects, only=only, labels=labels, matched=matched, texts=texts)
 
 
-def _count_kept(effects: list[RuleCount], rules: RuleSet, decision: Decision, values: list[Any], chars: int) -> None:
-    for i in (*decision.annotated, *(rules.applied(*values) if rules.applies else ())):
+class _Cells:
+    """Documents and their code points, by label and outcome."""
+
+    def __init__(self) -> None:
+        self._codes: dict[tuple[str | None, Outcome], int] = defaultdict(lambda: len(self._codes))
+        self._documents: Counter[int] = Counter()
+        self._chars: Counter[int] = Counter()
+
+    def add(self, block: "Block") -> None:
+        import numpy as np
+
+        codes = list(map(self._codes.__getitem__, zip(block.labels, block.outcomes, strict=True)))
+        self._documents.update(codes)
+        for code, chars in enumerate(np.bincount(codes, weights=block.chars)):  # exact below 2^53
+            self._chars[code] += int(chars)
+
+    def found(self) -> Iterator[tuple[str | None, Outcome, int, int]]:
+        """Label, outcome, documents, code points."""
+        for (label, outcome), code in self._codes.items():
+            yield label, outcome, self._documents[code], self._chars[code]
+
+
+def _count_kept(effects: list[RuleCount], rules: RuleSet, values: tuple[Any, ...], chars: int) -> None:
+    for i in rules.applied(*values) if rules.applies else ():
         effects[i].documents += 1
         effects[i].chars += chars
     for effect, (spans, cut) in zip(effects, rules.preview_edits(*values) if rules.edits else (), strict=False):
@@ -99,30 +129,85 @@ def _count_kept(effects: list[RuleCount], rules: RuleSet, decision: Decision, va
             effect.chars += cut or 0
 
 
-def decisions(work: Work, rules: RuleSet) -> Iterator[tuple[Decision, str | None, list[Any], int]]:
-    """For each document: what is decided, its label, the values of the rules' arguments, and its code points.
+# --- blocks of documents ----------------------------------------------------------------------------------------------
+
+BLOCK = 4096
+"""Documents that are looked at together: their attributes are in memory at a time."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some documents in a row.
+
+    Attributes:
+        columns: the values of each of the rules' arguments, the document last.
+        chars: code points of each.
+        outcomes: what is decided of each.
+        labels: of each, None where there is none.
+    """
+
+    columns: list[list[Any]]
+    chars: list[int]
+    outcomes: list[Outcome]
+    labels: Sequence[str | None]
+
+    def values(self) -> Iterator[tuple[Any, ...]]:
+        """The arguments of each document."""
+        return zip(*self.columns, strict=True)
+
+
+def blocks(work: Work, rules: RuleSet) -> Iterator[Block]:
+    """All documents of a shard, with what is decided of them.
 
     Raises:
         DataError: naming the document.
     """
-    decide, label_of = rules.decide, rules.label
-    rows = _with_documents(work, rules) if _reads_documents(work, rules) else _without_documents(work, rules)
-    for number, (values, chars) in enumerate(rows, 1):
+    number = 0
+    found = _with_documents(work, rules) if _reads_documents(work, rules) else _without_documents(work, rules)
+    for columns, chars in found:
         try:
-            yield decide(*values), label_of(*values) if label_of else None, values, chars
+            outcomes = rules.outcomes(columns)
+            labels = rules.labels(columns)
         except DataError as error:
-            raise DataError(error.message, path=work.path, line=number, id=values[-1].id) from None
+            raise DataError(error.message, path=work.path, line=number + (error.line or 0), id=error.id) from None
+        yield Block(columns, chars, outcomes, labels)
+        number += len(chars)
 
 
 def _reads_documents(work: Work, rules: RuleSet) -> bool:
-    return rules.reads_documents or not work.sets
+    if rules.reads_documents or not work.sets:
+        return True
+    return rules.asks_source and not any(_has_source(work, joined) for joined in work.sets)
 
 
-def _with_documents(work: Work, rules: RuleSet) -> Iterator[tuple[list[Any], int]]:
+def _has_source(work: Work, joined: JoinedSet) -> bool:
+    """Whether the rows of a set name the source of their documents, as those of Dolma's deduper do not."""
+    if joined.ours:
+        return True
+    path = work.dataset.attribute_path(joined.set, work.shard)
+    with Lines(path, MAX_ROW) as lines:
+        first = next(Rows(lines, _SOURCES, path), None)
+    return first is None or first[0].source is not None
+
+
+class _Sourced(msgspec.Struct):
+    source: str | None = None
+
+
+_SOURCES = msgspec.json.Decoder(_Sourced)
+
+
+def _with_documents(work: Work, rules: RuleSet) -> Iterator[tuple[list[list[Any]], list[int]]]:
     with ExitStack() as stack:
-        rows = joint_rows(work, stack, rules.used | rules.label_names, joined=rules.joins)
-        for document, _, _, values in rows:
-            yield [*values, document], len(document.text)
+        rows = joint_rows(work, stack, rules.used | rules.label_names, rules.used_fields, joined=rules.joins)
+        while some := [(values, document) for document, _, _, values in islice(rows, DOCUMENTS)]:
+            documents = [document for _, document in some]
+            columns = [list(column) for column in zip(*(values for values, _ in some), strict=True)]
+            yield [*columns, documents], [len(document.text) for document in documents]
+
+
+DOCUMENTS = 64
+"""As `BLOCK`, where whole documents are in memory."""
 
 
 class _Row(msgspec.Struct, gc=False):
@@ -133,41 +218,41 @@ class _Row(msgspec.Struct, gc=False):
     chars: int
 
 
-def _without_documents(work: Work, rules: RuleSet) -> Iterator[tuple[list[Any], int]]:
+def _without_documents(work: Work, rules: RuleSet) -> Iterator[tuple[list[list[Any]], list[int]]]:
+    """From the files of sets that the rules need, and the row index.
+
+    That our own files describe these documents, row by row, is what their records say, which have been checked.
+    """
     used = rules.used | rules.label_names
     needed = [i for i, joined in enumerate(work.sets) if any(key.name in used for key in joined.keys)] or [0]
-    places = {i: place for place, i in enumerate(needed)}
-    decoders = [RowDecoder(work.sets[i], used) for i in needed]
-    values_of = [decoder.values for decoder in decoders]
-    order = [places.get(i) for i in range(len(work.sets))]
+    named = [i for i in needed if not rules.asks_source or _has_source(work, work.sets[i])]
+    if not named:
+        named = [next(i for i, joined in enumerate(work.sets) if _has_source(work, joined))]
+        needed += named
+    names = next((i for i in named if work.sets[i].ours), named[0])  # by which documents are called
+    decoders = {
+        i: RowDecoder(work.sets[i], used, rules.used_fields, names=i == names or not work.sets[i].ours) for i in needed
+    }
     with ExitStack() as stack:
-        sets = [
-            stack.enter_context(
-                AttributeRows(
-                    work.dataset.attribute_path(work.sets[i].set, work.shard),
-                    work.path,
-                    decoder.decoder,
-                    any_source=not work.sets[i].ours,
-                )
-            )
-            for i, decoder in zip(needed, decoders, strict=True)
-        ]
-        columns = [rows.indexed(_hashes(work)) for rows in sets]
-        for chars, *rows in zip(_chars(work), *columns, strict=False):
-            found = [values(row) for values, row in zip(values_of, rows, strict=True)]
-            first = rows[0]
-            values: list[Any] = [None if place is None else found[place] for place in order]
-            values.append(_Row(first.id, first.source, chars))
-            yield values, chars
-        for column in columns:
-            next(column, None)  # which says if there are more rows
+        sets = {i: _rows(work, i, decoder, stack) for i, decoder in decoders.items()}
+        for index in rowindex.read(work.dataset, work.shard, BLOCK):
+            chars = index["chars"].tolist()
+            rows = {i: next(each) for i, each in sets.items()}
+            nothing = [None] * len(chars)
+            columns = [list(map(decoders[i].values, rows[i])) if i in rows else nothing for i in range(len(work.sets))]
+            documents = rows[names]
+            if "document" in used:
+                documents = [_Row(row.id, row.source, count) for row, count in zip(documents, chars, strict=True)]
+            yield [*columns, documents], chars
+        for each in sets.values():
+            next(each, None)  # which says if there are more rows
 
 
-def _hashes(work: Work) -> Iterator[int]:
-    for block in rowindex.read(work.dataset, work.shard):
-        yield from block["hash"].tolist()
-
-
-def _chars(work: Work) -> Iterator[int]:
-    for block in rowindex.read(work.dataset, work.shard):
-        yield from block["chars"].tolist()
+def _rows(work: Work, i: int, decoder: RowDecoder, stack: ExitStack) -> Iterator[list[Any]]:
+    joined = work.sets[i]
+    path = work.dataset.attribute_path(joined.set, work.shard)
+    rows = stack.enter_context(AttributeRows(path, work.path, decoder.decoder, any_source=not joined.ours))
+    blocks = (block["hash"] for block in rowindex.read(work.dataset, work.shard, BLOCK))
+    if joined.ours:
+        return rows.counted(map(len, blocks))
+    return rows.indexed(block.tolist() for block in blocks)

@@ -178,8 +178,10 @@ def compile_rules(
     """
     arguments = (*(f"r{i}" for i in range(len(sets))), "document")
     names = names_for_rules(sets)
-    label = settings.label or _label(settings.writer().label(), names)
-    found = rules.RuleSet(stream.all_rules, names, arguments, label, translates=translates)
+    folder = _label(settings.writer().label(), names)
+    found = rules.RuleSet(stream.all_rules, names, arguments, settings.label or folder, folder, translates=translates)
+    if settings.output.provenance and "provenance" in {field.partition(".")[0] for field in found.fields}:
+        raise ConfigError(f"{settings.place}: expected `provenance` once, got the option and a `set` rule")
     if found.fields and not settings.writer().FIELDS:
         place = next(rule.place for rule in stream.rules if rule.field)
         raise ConfigError(

@@ -220,7 +220,7 @@ def read_section(section: Source, base: str, dataset: Callable[[], Dataset]) -> 
     if omit not in ("stop", "omit"):
         raise section.error(("on_failed_shard",), f"expected stop or omit, got {omit!r}")
     for key, what in (("rejected", "a path"), ("label", "an expression")):
-        if not isinstance(value.get(key), str | None):
+        if not isinstance(value.get(key), str | None) or value.get(key) == "":
             raise section.error((key,), f"expected {what}, got {value[key]!r}")
     output, options = _output(section.at("output"))
     return MixSettings(
@@ -311,7 +311,10 @@ def _stream(
     _refuse_unknown(place, _STREAM_KEYS)
     name = place.value.get("name")
     if not isinstance(name, str) or not re.fullmatch(r"\w[\w.-]*", name):
-        raise place.error(("name",), f"expected a name of letters, digits, _ . and - that begins with none of the last two, got {name!r}")
+        raise place.error(
+            ("name",),
+            f"expected a name of letters, digits, _ . and - that begins with one of the first three, got {name!r}",
+        )
     weight = place.value.get("weight")
     if weight is not None and (isinstance(weight, bool) or not isinstance(weight, int | float) or weight <= 0):
         raise place.error(("weight",), f"expected a number above 0, got {weight!r}")

@@ -16,7 +16,7 @@ from toolkit.editing import Edited, along
 from toolkit.errors import DataError
 from toolkit.mixing.binding import Binding, needed, recomputed
 from toolkit.mixing.effects import RuleCount, Totals, count, count_edits, finish
-from toolkit.mixing.join import RAW_ATTRIBUTES, Work, inputs_of, joint_rows, merged
+from toolkit.mixing.join import RAW_ATTRIBUTES, Work, at_document, inputs_of, joint_rows, merged
 from toolkit.mixing.settings import REJECTED, MixSettings, work_folder
 from toolkit.paths import SHARD_SUFFIXES, join, remove, stat, strip_suffix
 from toolkit.streams import COMPRESSORS, Output
@@ -111,7 +111,7 @@ def mix_shard(work: Work, report: Report) -> Done:
     encoder = _Encoder(work)
     with ExitStack() as stack:
         members = _Members(stack.enter_context(Output(path)), work.settings)
-        rows = joint_rows(work, stack, encoder.rules.used, joined=encoder.rules.joins)
+        rows = joint_rows(work, stack, encoder.rules.used, encoder.rules.used_fields, joined=encoder.rules.joins)
         for document, number, lines, values in rows:
             encoder.encode(document, number, lines, values, members)
             report(1, len(document.row))
@@ -165,9 +165,7 @@ class _Encoder:
             if why is not None and self.work.settings.rejected is not None:
                 pieces = [(REJECTED, self._rejected(document, why, values))]
         except DataError as error:
-            if error.path:
-                raise
-            raise DataError(error.message, path=self.work.path, line=number, id=document.id) from None
+            raise at_document(error, self.work, number, document.id) from None
         for label, data in pieces:
             out.add(label, data)
 

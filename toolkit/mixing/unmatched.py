@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from toolkit.mixing.join import Work
 from toolkit.mixing.publish import BlocklistCount
 from toolkit.mixing.settings import work_folder
-from toolkit.paths import join, remove
+from toolkit.paths import exists, join, remove
 from toolkit.rules import RuleSet
 from toolkit.streams import write_file
 
@@ -41,6 +41,17 @@ def matches(
 def path_of(output: str) -> str:
     """Where they are listed beside an output: rule, tab, ``file:line: entry``."""
     return join(work_folder(output), "unmatched.txt")
+
+
+def load(output: str) -> dict[str, list[str]]:
+    """Those that an earlier mix listed, by rule."""
+    left: dict[str, list[str]] = {}
+    if exists(path_of(output)):
+        with open(path_of(output), encoding="utf-8", newline="\n") as stream:
+            for line in stream:
+                name, _, entry = line.removesuffix("\n").partition("\t")
+                left.setdefault(name, []).append(entry)
+    return left
 
 
 def save(output: str, left: Mapping[str, list[str]]) -> None:

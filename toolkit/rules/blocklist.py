@@ -12,6 +12,7 @@ One entry a line; blank lines, and those that begin with ``#``, are none. An ent
 Memory: the entries as they are, and 12 bytes for each way that one can match.
 """
 
+import codecs
 import re
 from array import array
 from bisect import bisect_left
@@ -32,7 +33,11 @@ MAX_ENTRY = 100_000_000
 URL_FIELDS = ("metadata.warc_headers.warc-target-uri", "metadata.url")
 """Where documents of WET input, and of Dolma's own tools, have their URL."""
 
-_HOST = re.compile(r"(?i)[a-z0-9_-]+(\.[a-z0-9_-]+)*\.[a-z][a-z0-9-]*\.?")
+SHOWN = 200
+"""Characters of an entry that are shown: it may be a whole document."""
+
+_HOST = re.compile(r"[\w-]+(\.[\w-]+)*\.[^\W\d_][\w-]*\.?")
+_SCHEME = re.compile(r"(?i)[a-z][a-z0-9+.-]*://")
 
 
 class _Listed(msgspec.Struct):
@@ -65,10 +70,12 @@ class Blocklist:
             self._files.append((path, len(self._lines)))
             with Lines(path, MAX_ENTRY) as lines:
                 for line in lines:
+                    if lines.number == 1:
+                        line = line.removeprefix(codecs.BOM_UTF8)
                     entry = line.strip()
                     if not entry or entry.startswith(b"#"):
                         continue
-                    for key in _keys_of(line.rstrip(b"\r"), entries, path, lines.number):
+                    for key in _keys_of(entry, entries, path, lines.number):
                         self.needs_url = self.needs_url or key[0] in "hu"
                         keys.append((_hash(key), len(self._lines)))
                     text += entry
@@ -101,7 +108,8 @@ class Blocklist:
     def show(self, number: int) -> str:
         """``file:line: entry``."""
         path = next(path for path, first in reversed(self._files) if first <= number)
-        return f"{path}:{self._lines[number]}: {self._entry(number).decode(errors='replace')}"
+        entry = self._entry(number).decode(errors="replace")
+        return f"{path}:{self._lines[number]}: {entry if len(entry) <= SHOWN else entry[:SHOWN] + '…'}"
 
     def without(self, matched: Iterable[int]) -> Iterator[int]:
         """The numbers of the entries that are not among these."""
@@ -116,9 +124,8 @@ def _hash(key: str) -> int:
     return xxhash.xxh3_64_intdigest(key.encode())
 
 
-def _keys_of(line: bytes, entries: Entries, path: str = "", number: int = 0) -> Sequence[str]:
+def _keys_of(entry: bytes, entries: Entries, path: str = "", number: int = 0) -> Sequence[str]:
     """What an entry matches by: ``i`` and an id, ``d`` source and id, ``h`` and a host, ``u`` and a URL."""
-    entry = line.strip()
     if entry.startswith(b"{"):
         try:
             listed = msgspec.json.decode(entry, type=_Listed)
@@ -132,10 +139,9 @@ def _keys_of(line: bytes, entries: Entries, path: str = "", number: int = 0) -> 
     if "\t" in text:
         return (f"d{text}",)
     keys = [f"i{text}"] if entries in ("any", "ids") else []
-    is_url = "://" in text or "/" in text
-    if entries == "hosts" or (entries == "any" and not is_url and _HOST.fullmatch(text)):
+    if entries == "hosts" or (entries == "any" and _HOST.fullmatch(text)):
         keys.append(f"h{_host(text)}")
-    if entries == "urls" or (entries == "any" and "://" in text):
+    if entries == "urls" or (entries == "any" and _SCHEME.match(text)):
         keys.append(f"u{_normal(text)}")
     return keys
 
@@ -151,7 +157,7 @@ def _keys_of_url(url: str) -> Iterator[str]:
 def _host(text: str) -> str:
     """The host of a URL, or a host by itself: in lower case, other scripts as the domain name system has them."""
     try:
-        host = (urlsplit(text if "://" in text else f"//{text}").hostname or "").rstrip(".")
+        host = (urlsplit(text if _SCHEME.match(text) else f"//{text}").hostname or "").rstrip(".")
         return host if host.isascii() else host.encode("idna").decode()
     except ValueError:
         return ""
@@ -159,7 +165,7 @@ def _host(text: str) -> str:
 
 def _normal(url: str) -> str:
     try:
-        parts = urlsplit(url if "://" in url else f"//{url}")
+        parts = urlsplit(url if _SCHEME.match(url) else f"//{url}")
         port = f":{parts.port}" if parts.port not in (None, 80, 443) else ""
     except ValueError:
         return url

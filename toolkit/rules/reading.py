@@ -14,7 +14,7 @@ from toolkit.config import Source
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.expressions import is_name
 from toolkit.paths import expand
-from toolkit.rules.rule import Entries, Rule, Syntax
+from toolkit.rules.rule import Entries, Rule, Syntax, parameter_type
 from toolkit.streams import content_digest
 
 _OPTIONS: dict[str, tuple[str, ...]] = {
@@ -34,6 +34,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 BLOCKLIST = "blocklist"
 
 _NUMBERS = ("min_score", "max_score")
+_NOT_EMPTY = ("when", "name", "group", "include")
 _FREE = ("sample", "to", "files", "rules", "parameters", "languages", "set")
 """Keys whose values are checked where they are used; those of all others are texts, or numbers."""
 
@@ -123,6 +124,8 @@ def _kind(place: Source) -> str:
 def _check_option(place: Source, kind: str, key: str, option: Any) -> None:
     if key not in (kind, *_OPTIONS[kind]):
         hint = did_you_mean(key, _OPTIONS[kind]) or f"; known: {', '.join(_OPTIONS[kind]) or 'none'}"
+        if option is None:  # what YAML makes of {drop: get(a, b, 1) > 2}
+            hint += "; between braces, an expression that has commas stands in quotes"
         raise place.error((key,), f"unknown option {key!r} of the rule {kind!r}{hint}")
     if key in _FREE or (key == "seed" and isinstance(option, int)):
         return
@@ -136,6 +139,8 @@ def _check_option(place: Source, kind: str, key: str, option: Any) -> None:
     if not isinstance(option, int | float if number else str) or isinstance(option, bool):
         wanted = "a number" if number else "a text; put an expression that YAML reads otherwise between quotes"
         raise place.error((key,), f"expected {wanted}, got {option!r}")
+    if key in _NOT_EMPTY and not str(option).strip():
+        raise place.error((key,), "expected a text that is not empty")
 
 
 def _rules(kind: str, value: dict[str, Any], place: Source, around: _Around) -> list[Rule]:
@@ -194,6 +199,8 @@ def _syntax(value: dict[str, Any], place: Source) -> Syntax:
 def _sample(value: dict[str, Any], place: Source) -> Rule:
     given = value["sample"]
     shares = {str(label): share for label, share in given.items()} if isinstance(given, dict) else {"default": given}
+    if not shares:
+        raise place.error(("sample",), "expected a share, or {LABEL: SHARE}, got none")
     for label, share in shares.items():
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
             at = ("sample", label) if isinstance(given, dict) else ("sample",)
@@ -223,7 +230,7 @@ def _set(value: dict[str, Any], place: Source) -> list[Rule]:
     rules = []
     for name, expression in given.items():
         path = str(name).removeprefix("metadata.")
-        if isinstance(expression, int | float) and not isinstance(expression, bool):
+        if isinstance(expression, int | float):
             expression = repr(expression)
         if not isinstance(expression, str) or not all(path.split(".")):
             raise place.error(
@@ -268,6 +275,9 @@ def _blocklist(value: dict[str, Any], place: Source, base: str) -> Rule:
     entries: Entries = value.get("entries", "any")
     if entries not in ("any", "ids", "hosts", "urls"):
         raise place.error(("entries",), f"expected any, ids, hosts or urls, got {entries!r}")
+    url = value.get("url", "")
+    if url and not (url.startswith("metadata.") and all(url.split("."))):
+        raise place.error(("url",), f"expected a field of the metadata (`metadata.url`), got {url!r}")
     files: dict[str, str] = {}
     for pattern in patterns:
         near = pattern if os.path.isabs(pattern) else os.path.join(base, pattern)
@@ -286,7 +296,7 @@ def _blocklist(value: dict[str, Any], place: Source, base: str) -> Rule:
         name=value.get("name", BLOCKLIST),
         files=files,
         entries=entries,
-        url=value.get("url", ""),
+        url=url,
         when=value.get("when", ""),
         place=place.place(()),
     )
@@ -392,7 +402,9 @@ def read_scope(place: Source, base: str = "") -> Scope:
             source = config.load(path)
             label = os.path.basename(path).partition(".")[0]
             for name, value in _values(source, (), source.value if source.value is not None else {}).items():
-                scope.setdefault(name, {})[label] = value
+                if label in scope.setdefault(name, {}):
+                    raise source.error((name,), f"expected one file for the label {label!r}, got another before")
+                scope[name][label] = value
         return scope
     if not isinstance(languages, dict):
         raise place.error(("languages",), "expected {LABEL: {PARAMETER: VALUE}}, or a glob of files, one a label")
@@ -415,18 +427,20 @@ def _values(source: Source, path: tuple[str, ...], values: Any) -> dict[str, Any
     for name, value in values.items():
         if not is_name(name) or name == "label":
             raise source.error((*path, name), f"expected a name that expressions can use, got {name!r}")
-        type_ = schema.infer(value)
-        if value is None or type_.kind not in ("bool", "int", "float", "str", "list") or "any" in str(type_):
+        if parameter_type(value) == schema.ANY:
             raise source.error(
-                (*path, name), f"expected a number, a text, true, false, or a list of such, got {value!r}"
+                (*path, name), f"expected a number, a text, true, false, or a list of such of one type, got {value!r}"
             )
     return values
 
 
 def check_used(place: Source, scope: Scope, rules: Iterable[Rule]) -> None:
     """Raises ConfigError for a parameter that no rule uses: it is a slip, and would be without effect."""
-    used = {name: values for rule in rules for name, values in rule.parameters.items()}
+    listed = list(rules)
+    used = {name: values for rule in listed for name, values in rule.parameters.items()}
     for name in scope:
         if name not in used:
-            hint = did_you_mean(name, used) or f"; used are: {', '.join(sorted(used)) or 'none'}"
-            raise place.error((), f"expected parameters that a rule uses, got {name!r}{hint}")
+            names = {each for rule in listed for text in (rule.expression, rule.when) for each in _names_in(text)}
+            hint = did_you_mean(name, sorted(names)) or f"; used are: {', '.join(sorted(used)) or 'none'}"
+            at = ("parameters", name) if name in place.value.get("parameters", {}) else ("languages",)
+            raise place.error(at, f"expected parameters that a rule uses, got {name!r}{hint}")

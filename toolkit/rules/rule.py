@@ -1,5 +1,6 @@
 """A rule as data: what was written, ready to be sent to a worker, recorded, and compiled there."""
 
+import math
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -7,7 +8,7 @@ import msgspec
 import xxhash
 
 from toolkit.config import ConfigStruct
-from toolkit.schema import SPANS, Type
+from toolkit.schema import ANY, NEVER, SPANS, Type, infer, list_of, union
 
 Kind = Literal["drop", "keep", "blocklist", "sample", "annotate", "set", "route", "replace", "cut", "cut lines"]
 Syntax = Literal["", "jsonpath", "jq"]
@@ -94,6 +95,23 @@ def settings(rules: Iterable[Rule]) -> list[dict[str, Any]]:
             del given["files"], given["entries"]
         listed.append(given)
     return listed
+
+
+def parameter_type(*values: Any) -> Type:
+    """The type of a parameter that has these values: of numbers, texts, booleans, or lists of such; else any."""
+    found = NEVER
+    for value in values:
+        if isinstance(value, list):  # three integers are no span here
+            item = parameter_type(*value)
+            type_ = ANY if item == ANY or item.kind == "list" else list_of(item)
+        elif isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
+            type_ = infer(value)
+        else:
+            return ANY
+        found = union(found, type_)
+        if ANY in (found, found.item):
+            return ANY
+    return found
 
 
 def sample_hash(seed: str, source: str, id: str) -> int:

@@ -26,13 +26,19 @@ from toolkit.expressions import (
     paths_in,
 )
 from toolkit.rules.blocklist import Blocklist, url_of
-from toolkit.rules.rule import Rule, is_per_line, sample_hash
+from toolkit.rules.rule import Rule, is_per_line, parameter_type, sample_hash
 from toolkit.schema import ANY, BOOL, INT, SPANS, STR, Type
+
+WHOLE = ""
 
 LABEL = "label"
 """What the document's label is called in expressions."""
 
 _LINE = Type("object", fields=(("number", INT), ("chars", INT)))
+
+
+Outcome = int | tuple[int, ...]
+"""A `Decision` in short: index of the rule that drops a document, or indexes of those that annotate it."""
 
 
 @dataclass(frozen=True)
@@ -56,18 +62,22 @@ class RuleSet:
         names: what expressions may use.
         arguments: of the functions: the variables that the names' code refers to, the document last.
         label: the expression of a document's label, if that is known before it is encoded.
+        folder: that of the label which the format gives, if that is known beforehand and is another.
         translates: whether patterns of other languages may be run as expressions of ours where they mean the same.
 
     Attributes:
         used: the attribute keys that the rules use.
+        used_fields: the fields of their values that rules and label use; `WHOLE` where the value itself is used.
         label: gives the label of a document, None if that is not known beforehand.
-        label_names: the attribute keys that it uses.
+        folder: gives the label of the format, likewise.
+        label_names: the attribute keys that both use.
         known: what is known not to be null of a document that stays.
         edits: whether a rule changes text.
         fields: of the metadata that `set` rules give.
         used_by_fields: the attribute keys that their expressions use.
         applies: whether there is a rule for `applied`.
         reads_documents: whether a rule asks for more of the documents than attributes and row indexes tell.
+        asks_source: whether a rule asks for the source of documents.
         joins: whether a rule asks for the whole document with its attributes.
         by_library: the patterns and selectors that are run by the library of their language.
         matched: for each blocklist, by index of its rule, the entries that documents matched.
@@ -82,15 +92,17 @@ class RuleSet:
         names: Mapping[str, Name],
         arguments: tuple[str, ...],
         label: str | None = None,
+        folder: str | None = None,
         *,
         translates: bool = True,
     ) -> None:
         self.rules = list(rules)
         self.used: set[str] = set()
+        self.used_fields: dict[str, set[str]] = {}
         self.used_by_fields: set[str] = set()
         self.known: Facts = frozenset()
         self.edits = any(rule.edits for rule in self.rules)
-        self.joins = self.reads_documents = False
+        self.joins = self.reads_documents = self.asks_source = False
         self.by_library: list[str] = []
         self._translates = translates
         self._by: dict[int, Callable[..., Any]] = {}
@@ -103,11 +115,14 @@ class RuleSet:
         self._values: dict[int, Callable[..., Any]] = {}
         self._lists: dict[int, Callable[..., Any]] = {}
         self._holders: dict[int, Callable[..., Any]] = {}
+        self._others: dict[int, Callable[..., Any]] = {}
         self._paths: dict[int, dict[str, Callable[..., Any]]] = {}
         self._blocklists: list[_Blocked] = []
         self._label_text = label or ""
         self.label_names: set[str] = set()
+        self._tells_labels = False
         self.label = self._compiled_label(label) if label else None
+        self.folder = self._label_function(self._checked_label(folder)) if folder and folder != label else self.label
         for i, rule in enumerate(self.rules):
             if not (rule.edits or rule.kind in ("set", "route")):
                 self._decides(i, rule)
@@ -119,6 +134,7 @@ class RuleSet:
         self._sets = [i for i, kind in kinds if kind == "set"]
         self._routes = [i for i, kind in kinds if kind == "route"]
         self.fields = {self.rules[i].field for i in self._sets}
+        self._check_fields()
         self.applies = bool(self._sets or self._routes)
         chain = [
             (self._conditions[i], i, rule.drops)
@@ -131,22 +147,54 @@ class RuleSet:
     # --- compiling ----------------------------------------------------------------------------------------------------
 
     def _compiled_label(self, text: str) -> Callable[..., str | None]:
+        found = self._checked_label(text)
+        self._label_code = found.code
+        self._tells_labels = bool(found.names)
+        self._names.setdefault(LABEL, Name(found.type, found.code))  # an attribute may be called so
+        return self._label_function(found)
+
+    def _checked_label(self, text: str) -> Expression:
         try:
             found = check(text, self._names)
         except ExpressionError as error:
             raise ConfigError(f"label: {error}") from None
-        if found.type not in (STR, schema.nullable(STR)):
+        if found.type not in (STR, schema.nullable(STR), ANY):
             raise ConfigError(f"label: expected an expression that gives a text, got a value of type {found.type}")
         self.label_names.update(found.names)
-        self._label_code = found.code
-        self._names.setdefault(LABEL, Name(found.type, found.code))  # an attribute may be called so
-        return compile_function(found.code, self._arguments)
+        self._note_fields(text)
+        self._note_documents(found, text)
+        return found
+
+    def _label_function(self, found: Expression) -> Callable[..., str | None]:
+        function = compile_function(found.code, self._arguments)
+
+        def label(*values: Any) -> str | None:
+            try:
+                value = function(*values)
+            except Exception as error:
+                raise DataError(f"the label `{found.text}` failed: {_describe(error)}") from None
+            if not isinstance(value, str | None):
+                raise DataError(f"expected a text or null as label, got {value!r}")
+            return value
+
+        return label
+
+    def _check_fields(self) -> None:
+        """Raises ConfigError if a `set` rule gives a field that another one gives a field inside of."""
+        for i in self._sets:
+            for outer in sorted(self.fields):
+                if self.rules[i].field.startswith(f"{outer}."):
+                    raise ConfigError(
+                        f"{self.rules[i].place}: rule {self.rules[i].name!r}: expected fields beside each other, got "
+                        f"{self.rules[i].field} inside {outer}, which a rule sets too"
+                    )
 
     def _decides(self, i: int, rule: Rule) -> None:
         if rule.kind == "blocklist":
             self._constants[f"blocked_{i}"] = blocked = _Blocked(rule)
             self._blocklists.append(blocked)
             self.matched[i] = blocked.matched
+            self.asks_source = True
             self.reads_documents = self.reads_documents or blocked.list.needs_url
             code = f"blocked_{i}({self._arguments[-1]})"
         elif rule.kind == "sample":
@@ -190,8 +238,9 @@ class RuleSet:
         self.by_library.append(pattern)
 
     def _sampled(self, i: int, rule: Rule) -> str:
-        if rule.shares and self.label is None:
+        if rule.shares and not self._tells_labels:
             raise ConfigError(f"{rule.place}: rule {rule.name!r}: {_NO_LABEL}")
+        self.asks_source = True
         limits = {label: share * 2**64 for label, share in rule.shares.items()}
         self._constants[f"falls_out_{i}"] = partial(_falls_out, rule.seed, limits, (rule.share or 0.0) * 2**64)
         label = self._label_code if rule.shares else "None"
@@ -204,7 +253,9 @@ class RuleSet:
         return found
 
     def _learn(self, known: Facts) -> None:
-        self.known = known | {LABEL} if self._label_text in known else known
+        if self.label and LABEL not in self._attributes and known & {LABEL, self._label_text}:
+            known = known | {LABEL, self._label_text}
+        self.known = known
 
     def _applies(self, i: int, rule: Rule) -> None:
         if rule.when:
@@ -226,6 +277,7 @@ class RuleSet:
             if self._translates and key in self._attributes and self._attributes[key].type == SPANS:
                 self._values[i] = compile_function(self._attributes[key].code, self._arguments)
                 self.used.add(key)
+                self.used_fields.setdefault(key, set()).add(WHOLE)
                 return
             self._values[i] = _OfJoined(selectors.selection(rule.expression, rule.syntax))
         except ConfigError as error:
@@ -283,10 +335,20 @@ class RuleSet:
 
     def _note(self, found: Expression, text: str) -> None:
         self.used.update(found.names)
+        self._note_fields(text)
         if LABEL in found.names:
             self.used |= self.label_names
+        self._note_documents(found, text)
+
+    def _note_fields(self, text: str) -> None:
+        for path in paths_in(text, self._attributes):
+            name, _, fields = path.partition(".")
+            self.used_fields.setdefault(name, set()).add(fields.partition(".")[0] or WHOLE)
+
+    def _note_documents(self, found: Expression, text: str) -> None:
         if "document" in found.names:
             needed = paths_in(text, self._names)
+            self.asks_source = self.asks_source or "document.source" in needed
             self.reads_documents = self.reads_documents or any(
                 path == "document" or path.startswith("document.metadata") for path in needed
             )
@@ -303,14 +365,13 @@ class RuleSet:
                     f"{rule.place}: rule {rule.name!r}: expected a value of {name!r} for all other labels: "
                     f"`parameters: {{{name}: …}}`"
                 )
-            type_ = schema.NEVER
-            for value in values.values():
-                type_ = schema.union(type_, schema.infer(value))
+            type_ = parameter_type(*values.values())
             if type_ == ANY:
-                raise ConfigError(f"{rule.place}: parameter {name!r}: expected values of one type, got {values}")
+                shown = {label or "all others": value for label, value in values.items()}
+                raise ConfigError(f"{rule.place}: parameter {name!r}: expected values of one type, got {shown}")
             code = repr(values[""])
             if len(values) > 1:
-                if self.label is None:
+                if not self._tells_labels:
                     raise ConfigError(f"{rule.place}: rule {rule.name!r}: parameter {name!r}: {_NO_LABEL}")
                 self._constants[f"values_{i}_{name}"] = {k: v for k, v in values.items() if k}
                 code = f"get(values_{i}_{name}, {self._label_code}, {code})"
@@ -346,13 +407,55 @@ class RuleSet:
                 annotated.append(i)
         return Decision(None, tuple(annotated))
 
-    def only_drop(self, decision: Decision, *values: Any) -> bool:
-        """Whether no other rule would drop a document that this decision drops.
+    def outcomes(self, columns: Sequence[Sequence[Any]]) -> list[Outcome]:
+        """As `decide`, for many documents at once.
 
-        A rule behind it that cannot be evaluated, because it counts on what the decision's rule has ruled out, would
-        not.
+        Args:
+            columns: for each argument its values.
+
+        Raises:
+            DataError: its line is that of the document among these, from 1.
         """
-        for i in range((decision.dropped or 0) + 1, len(self.rules)):
+        if not self._blocklists:
+            with contextlib.suppress(Exception):
+                return list(map(self._chain, *columns))
+        found: list[Outcome] = []
+        for number, values in enumerate(zip(*columns, strict=True), 1):
+            try:
+                decision = self.decide(*values)
+            except DataError as error:
+                raise DataError(error.message, line=number, id=values[-1].id) from None
+            found.append(decision.annotated if decision.dropped is None else decision.dropped)
+        return found
+
+    def labels(self, columns: Sequence[Sequence[Any]]) -> Sequence[str | None]:
+        """The labels of many documents, null where there is none; arguments as of `outcomes`."""
+        if self.label is None:
+            return [None] * len(columns[-1])
+        found: list[str | None] = []
+        for number, values in enumerate(zip(*columns, strict=True), 1):
+            try:
+                found.append(self.label(*values))
+            except DataError as error:
+                raise DataError(error.message, line=number, id=values[-1].id) from None
+        return found
+
+    def only_drop(self, dropped: int, *values: Any) -> bool:
+        """Whether no other rule would drop a document that this rule drops, as the first.
+
+        A rule behind it that cannot be evaluated, because it counts on what the rule has ruled out, would not.
+        """
+        if dropped not in self._others:
+            others = [f"({self._conditions[i]})" for i in range(dropped + 1, len(self.rules)) if self.rules[i].drops]
+            code = " or ".join(others) or "False"
+            self._others[dropped] = compile_function(code, self._arguments, self._constants)
+        try:
+            return not self._others[dropped](*values)
+        except Exception:
+            return self._only_drops(dropped, values)
+
+    def _only_drops(self, dropped: int, values: Sequence[Any]) -> bool:
+        for i in range(dropped + 1, len(self.rules)):
             if self.rules[i].drops:
                 with contextlib.suppress(Exception):
                     if self._holder(i)(*values):
@@ -389,8 +492,15 @@ class RuleSet:
                 inside = fields
                 for key in path:
                     inside = inside.setdefault(key, {})
-                inside[last] = msgspec.Raw(msgspec.json.encode(self._value(i, values)))
+                inside[last] = self._encoded(i, self._value(i, values))
         return fields
+
+    def _encoded(self, i: int, value: Any) -> msgspec.Raw:
+        try:
+            return msgspec.Raw(msgspec.json.encode(value))
+        except (TypeError, OverflowError) as error:
+            rule = self.rules[i]
+            raise DataError(f"rule {rule.name!r} ({rule.place}): expected a value for JSON, got: {error}") from None
 
     def _value(self, i: int, values: Sequence[Any]) -> Any:
         try:
@@ -552,7 +662,9 @@ class RuleSet:
 
 
 _STAYS = Decision(None)
-_NO_LABEL = "expected a label for each document, this output has none beforehand; give `label: EXPRESSION` in `mix:`"
+_NO_LABEL = (
+    "expected labels that documents have by an attribute, this output has none; give `label: EXPRESSION` in `mix:`"
+)
 
 
 def _falls_out(seed: str, limits: Mapping[str, float], limit: float, document: Any, label: str | None) -> bool:
