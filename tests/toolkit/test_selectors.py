@@ -27,7 +27,7 @@ from toolkit.schema import (
     nullable,
     to_python,
 )
-from toolkit.selectors import KeyInfo, Syntax, matcher, selected_key, selection, translate
+from toolkit.selectors import KeyInfo, Syntax, guarded_keys, matcher, selected_key, selection, translate
 
 VALUES: dict[str, Any] = {
     "null": None,
@@ -461,5 +461,5 @@ def test_the_type_of_what_dolma_writes_is_told() -> None:
 
 
 def test_keys_that_jq_asks_for_with_a_question_mark_are_told() -> None:
-    assert selectors.guarded_keys(".attributes.k[0]?[2]? < 0.5 and .attributes.other > 1") == {"k"}
-    assert selectors.guarded_keys('(.attributes.a? // 0) > 1 or .attributes["b"]') == {"a"}
+    assert guarded_keys(".attributes.k[0]?[2]? < 0.5 and .attributes.other > 1") == {"k"}
+    assert guarded_keys('(.attributes.a? // 0) > 1 or .attributes["b"]') == {"a"}
