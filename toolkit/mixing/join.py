@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -109,6 +110,9 @@ def _find_fault(work: Work, joined: JoinedSet) -> None:
             pass
 
 
+_ATTRIBUTES = attrgetter("attributes")
+
+
 class RowDecoder:
     """Decodes rows of a set: ``id``, ``source``, and ``attributes`` with the values of these keys of the mix.
 
@@ -142,6 +146,10 @@ class RowDecoder:
         parts: list[Any] = [("attributes", values)]
         parts += [("id", str | None, None), ("source", str | None, None)] if names else []
         self.decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(msgspec.defstruct("Row", parts, gc=False))
+
+    def columns(self, rows: list[Any]) -> list[Any]:
+        """The values of decoded rows."""
+        return list(map(_ATTRIBUTES if self.absent is None else self.values, rows))
 
     def values(self, row: Any) -> Any:
         """The values of a decoded row."""

@@ -239,7 +239,7 @@ def _without_documents(work: Work, rules: RuleSet) -> Iterator[tuple[list[list[A
             chars = index["chars"].tolist()
             rows = {i: next(each) for i, each in sets.items()}
             nothing = [None] * len(chars)
-            columns = [list(map(decoders[i].values, rows[i])) if i in rows else nothing for i in range(len(work.sets))]
+            columns = [decoders[i].columns(rows[i]) if i in rows else nothing for i in range(len(work.sets))]
             documents = rows[names]
             if "document" in used:
                 documents = [_Row(row.id, row.source, count) for row, count in zip(documents, chars, strict=True)]

@@ -165,10 +165,13 @@ def names_for_rules(sets: Iterable[JoinedSet]) -> dict[str, Name]:
     return names
 
 
+_compiled: dict[bytes, rules.RuleSet] = {}
+
+
 def compile_rules(
     settings: MixSettings, stream: Stream, sets: list[JoinedSet], *, translates: bool = True
 ) -> rules.RuleSet:
-    """A stream's rules, checked against the types of its sets and compiled.
+    """A stream's rules, checked against the types of its sets and compiled; once in a process.
 
     Args:
         settings: of the mix.
@@ -176,6 +179,15 @@ def compile_rules(
         sets: that it joins.
         translates: see `toolkit.rules.RuleSet`.
     """
+    output = (settings.output.format, settings.options, settings.output.provenance, settings.label, settings.place)
+    key = msgspec.msgpack.encode((output, stream.all_rules, sets, translates))
+    if key not in _compiled:
+        _compiled[key] = _compile(settings, stream, sets, translates=translates)
+    _compiled[key].start_over()
+    return _compiled[key]
+
+
+def _compile(settings: MixSettings, stream: Stream, sets: list[JoinedSet], *, translates: bool) -> rules.RuleSet:
     arguments = (*(f"r{i}" for i in range(len(sets))), "document")
     names = names_for_rules(sets)
     folder = _label(settings.writer().label(), names)

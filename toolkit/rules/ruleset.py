@@ -144,6 +144,11 @@ class RuleSet:
         self._chain = compile_chain(chain, arguments, self._constants)
         self._dropping = [Decision(i) for i in range(len(self.rules))]
 
+    def start_over(self) -> None:
+        """Forgets the documents that blocklists have matched."""
+        for blocked in self._blocklists:
+            blocked.start_over()
+
     # --- compiling ----------------------------------------------------------------------------------------------------
 
     def _compiled_label(self, text: str) -> Callable[..., str | None]:
@@ -700,6 +705,10 @@ class _Blocked:
         self.matched: set[int] = set()
         self._url = rule.url
         self._last: tuple[Any, list[int]] = (None, [])
+
+    def start_over(self) -> None:
+        self.matched.clear()
+        self._last = (None, [])
 
     def look(self, document: Any) -> list[int]:
         """The entries of a document."""
