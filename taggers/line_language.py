@@ -23,9 +23,11 @@ class LineLanguage(Tagger):
     given to the model at all. Probabilities are float32 and may exceed 1 by 1e-4. NUL characters are left out.
     """
 
+    VERSION = "2"
+
     EXAMPLES = (
         Example("", []),
-        Example(ENGLISH + "\n\n...", [{"label": "en", "prob": 0.9366176}, None, None]),
+        Example(ENGLISH + "\n\n...", [{"label": "en", "prob": 0.9366177}, None, None]),
         Example(GREEK, [{"label": "el", "prob": 0.9917329}]),
         Example(ENGLISH + "\n" + GREEK, [None, {"label": "el", "prob": 0.9917329}], options={"min_chars": 58}),
     )
@@ -38,9 +40,5 @@ class LineLanguage(Tagger):
         return self.tag_batch([document])[0]
 
     def tag_batch(self, documents: Sequence[Document]) -> list[list[Prediction | None]]:
-        wanted = [line for document in documents for line in document.lines if len(line) >= self.min_chars]
-        predictions = iter(load_fasttext(self.model).predict(wanted, k=1, threshold=self.min_prob))
-        return [
-            [next(iter(next(predictions)), None) if len(line) >= self.min_chars else None for line in document.lines]
-            for document in documents
-        ]
+        texts = [document.text for document in documents]
+        return load_fasttext(self.model).predict_lines(texts, threshold=self.min_prob, min_chars=self.min_chars)

@@ -27,18 +27,20 @@ class TextLanguage(Tagger):
     it is empty for k = 1, where ``label`` and ``prob`` say it all.
     """
 
+    VERSION = "2"
+
     EXAMPLES = (
         Example("", {"label": None, "prob": 0.0, "top": []}),
         Example(
             "The library opens\nat nine.",
-            {"label": "en", "prob": 0.8747395, "top": []},
+            {"label": "en", "prob": 0.8747396, "top": []},
         ),
         Example(
             "Η βιβλιοθήκη ανοίγει στις εννέα.",
             {
                 "label": "el",
-                "prob": 0.98514843,
-                "top": [{"label": "el", "prob": 0.98514843}, {"label": "en", "prob": 0.0057594115}],
+                "prob": 0.98514825,
+                "top": [{"label": "el", "prob": 0.98514825}, {"label": "en", "prob": 0.005759463}],
             },
             options={"k": 2},
         ),

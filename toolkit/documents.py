@@ -102,7 +102,12 @@ class Document:
     @cached_property
     def line_bytes(self) -> list[int]:
         """UTF-8 length of each line, without its end."""
-        return [len(line) if line.isascii() else len(line.encode()) for line in self.lines]
+        if self.text.isascii():
+            return list(map(len, self.lines))
+        if "\r" not in self.text:
+            pieces = self.text.encode().split(b"\n")
+            return list(map(len, pieces if pieces[-1] else pieces[:-1]))
+        return [len(line.encode()) for line in self.lines]
 
     @cached_property
     def line_spans(self) -> list[tuple[int, int]]:

@@ -1,0 +1,282 @@
+"""Reads supervised fastText models, ``.bin`` and ``.ftz``, for the compiled predictions.
+
+Source: the format is that of fastText 0.9.2 (``fasttext.cc``, ``dictionary.cc``, ``quantmatrix.cc``,
+``productquantizer.cc``), little-endian. Joulin et al. 2016, arXiv:1607.01759 and arXiv:1612.03651.
+"""
+
+import mmap
+import struct
+from typing import Any
+
+import numba
+import numpy as np
+
+from toolkit import fasttext_kernel as kernel
+from toolkit.errors import ConfigError
+from toolkit.fasttext_kernel import Array, Model, jit
+
+MAGIC = 793712314
+SUPERVISED = 3
+CENTROIDS = 256
+
+SUMMED = 64 << 20
+"""Bytes up to which the rows of known words are added up with those of their n-grams, in each process."""
+
+
+class _Reader:
+    """Takes numbers and arrays from a file in memory, one after the other."""
+
+    def __init__(self, data: mmap.mmap, path: str) -> None:
+        self.bytes = np.frombuffer(data, dtype=np.uint8)
+        self.at = 0
+        self.path = path
+
+    def _take(self, size: int) -> int:
+        begin = self.at
+        if size < 0 or begin + size > len(self.bytes):
+            raise ConfigError(f"{self.path}: expected a fastText model, got one that ends at byte {len(self.bytes):,}")
+        self.at += size
+        return begin
+
+    def numbers(self, form: str) -> tuple[Any, ...]:
+        """Numbers of a `struct` form."""
+        size = struct.calcsize("<" + form)
+        begin = self._take(size)
+        return struct.unpack("<" + form, self.bytes[begin : begin + size].tobytes())
+
+    def array(self, dtype: str, *shape: int) -> Array:
+        """An array that stays in the file."""
+        count = int(np.prod(shape, dtype=np.int64))
+        begin = self._take(count * np.dtype(dtype).itemsize)
+        return np.frombuffer(self.bytes, dtype=dtype, count=count, offset=begin).reshape(shape)
+
+
+def read(path: str) -> tuple[Model, list[str]]:
+    """A model, and its labels with their prefix, in the order of its output.
+
+    What is not quantised stays in the file, which processes share.
+
+    Raises:
+        ConfigError: if the file is none, or one of word vectors.
+    """
+    with open(path, "rb") as stream:
+        try:
+            reader = _Reader(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ), path)
+        except ValueError:
+            raise ConfigError(f"{path}: expected a fastText model, got an empty file") from None
+    magic, version = reader.numbers("ii")
+    if magic != MAGIC or version not in (11, 12):
+        raise ConfigError(f"{path}: expected a fastText model, got a file that does not begin as one")
+    dim, _, _, _, _, word_ngrams, loss, kind, bucket, minn, maxn, _, _ = reader.numbers("12id")
+    if kind != SUPERVISED or loss not in (kernel.HS, kernel.NS, kernel.SOFTMAX, kernel.OVA):
+        raise ConfigError(f"{path}: expected a supervised fastText model, got one of word vectors")
+    if version == 11:
+        maxn = 0  # supervised models had no n-grams of characters then, whatever they say
+    size, n_words, n_labels, _, n_pruned = reader.numbers("iiiqq")
+    words, labels, counts = _dictionary(reader, size, n_words, n_labels)
+    pairs = reader.array("<i4", max(n_pruned, 0), 2)
+    (quantised,) = reader.numbers("?")
+    input_ = _matrix(reader, quantised)
+    (quantised_output,) = reader.numbers("?")
+    output = _matrix(reader, quantised and quantised_output)
+    if input_.shape[1] != dim or output.shape != (n_labels, dim) or len(input_) < n_words:
+        raise ConfigError(f"{path}: expected vectors of {dim} numbers for {n_labels} labels, got {output.shape}")
+    hashed, bitmap, ranks = input_[n_words:], np.zeros(1, np.uint64), np.zeros(1, np.uint32)
+    if n_pruned >= 0:
+        hashed, bitmap, ranks = _pruned(input_, pairs, n_words, bucket)
+    left, right = _tree(counts)
+    table, first = _table(reader.bytes, words)
+    eos = next((i for i in range(min(n_words, 1 << 16)) if _word(reader.bytes, words, i) == kernel.EOS), -1)
+    model = Model(
+        dim=dim,
+        minn=minn,
+        maxn=maxn,
+        word_ngrams=word_ngrams,
+        loss=loss,
+        labels=n_labels,
+        bucket=np.uint32(max(bucket, 1)),
+        magic=np.uint64((1 << 64) // max(bucket, 1) + 1) if bucket > 1 else np.uint64(0),
+        is_pruned=n_pruned >= 0,
+        is_summed=True,
+        eos=eos,
+        known=_flat(input_[:n_words]),
+        features=_kept(np.ones(n_words, np.int32)),
+        hashed=_flat(hashed),
+        bitmap=_kept(bitmap),
+        ranks=_kept(ranks),
+        table=_kept(table),
+        first=_kept(first),
+        lengths=_kept(words[1]),
+        places=_kept(words[0]),
+        file=reader.bytes.view(np.int8),
+        left=_kept(left),
+        right=_kept(right),
+        output=_flat(output),
+        sigmoid=_kept(_sigmoids()),
+        separators=_kept(_separators()),
+        masks=_kept(np.array([(1 << (8 * i)) - 1 for i in range(9)], dtype=np.uint64)),
+    )
+    if maxn > 0:
+        model = _summed(model, n_words) if n_words * dim * 4 <= SUMMED else model._replace(is_summed=False)
+    return model, labels
+
+
+def _kept(array: Array) -> Array:
+    """Read-only, as what lies in a file is: for the compiled code another type."""
+    array.flags.writeable = False
+    return array
+
+
+def _flat(matrix: Array) -> Array:
+    found = np.ascontiguousarray(matrix).reshape(-1)
+    return _kept(found) if found.flags.writeable else found
+
+
+# --- words and labels -------------------------------------------------------------------------------------------------
+
+
+def _dictionary(
+    reader: _Reader, size: int, n_words: int, n_labels: int
+) -> tuple[tuple[Array, Array], list[str], Array]:
+    """Where the words are and how long, the labels, and how often each occurred."""
+    if not 0 <= size <= len(reader.bytes):
+        raise ConfigError(f"{reader.path}: expected a fastText model, got one with {size} words")
+    places, lengths = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    counts, kinds = np.zeros(size, np.int64), np.zeros(size, np.int8)
+    end = _scan(reader.bytes, reader.at, places, lengths, counts, kinds)
+    if end < 0 or (int((kinds == 0).sum()), int((kinds == 1).sum())) != (n_words, n_labels):
+        raise ConfigError(f"{reader.path}: expected {n_words} words and {n_labels} labels, got others")
+    reader.at = end
+    named = [
+        bytes(reader.bytes[p : p + n]).decode(errors="replace")
+        for p, n in zip(places[n_words:], lengths[n_words:], strict=True)
+    ]
+    return (places[:n_words].copy(), lengths[:n_words].copy()), named, counts[n_words:].copy()
+
+
+@jit
+def _scan(data: Any, at: Any, places: Any, lengths: Any, counts: Any, kinds: Any) -> Any:
+    """The entries of the dictionary: text, NUL, int64 count, int8 kind. Words come before labels."""
+    for i in range(places.shape[0]):
+        places[i] = at
+        while at < data.shape[0] and data[at] != 0:
+            at += 1
+        lengths[i] = at - places[i]
+        if at + 10 > data.shape[0]:
+            return numba.int64(-1)
+        count = numba.uint64(0)
+        for j in range(8):
+            count |= numba.uint64(data[at + 1 + j]) << numba.uint64(8 * j)
+        counts[i] = numba.int64(count)
+        kinds[i] = data[at + 9]
+        at += 10
+    return numba.int64(at)
+
+
+def _word(data: Array, words: tuple[Array, Array], i: int) -> bytes:
+    return bytes(data[words[0][i] : words[0][i] + words[1][i]])
+
+
+def _table(data: Array, words: tuple[Array, Array]) -> tuple[Array, Array]:
+    places, lengths = words
+    slots = 1 << max(4, int(4 * len(places)).bit_length())
+    table = np.full(slots, 0xFFFFFFFFFFFFFFFF, np.uint64)
+    first = np.zeros(len(places), np.uint64)
+    _fill(data.view(np.int8), places, lengths, table, first)
+    return table, first
+
+
+@jit
+def _fill(data: Any, places: Any, lengths: Any, table: Any, first: Any) -> None:
+    mask = numba.int64(table.shape[0] - 1)
+    for i in range(places.shape[0]):
+        hash_ = numba.uint32(2166136261)
+        for j in range(lengths[i]):
+            byte = data[places[i] + j]
+            hash_ = numba.uint32(numba.uint32(hash_ ^ numba.uint32(numba.int32(byte))) * numba.uint32(16777619))
+            if j < 8:
+                first[i] |= numba.uint64(numba.uint8(byte)) << numba.uint64(8 * j)
+        slot = numba.int64(hash_) & mask
+        while table[slot] != numba.uint64(0xFFFFFFFFFFFFFFFF):
+            slot = (slot + 1) & mask
+        table[slot] = (numba.uint64(hash_) << numba.uint64(32)) | numba.uint64(i)
+
+
+def _summed(model: Model, n_words: int) -> Model:
+    """With the rows of known words and of their n-grams added up."""
+    known = np.zeros((n_words, model.dim), np.float32)
+    features = np.zeros(n_words, np.int32)
+    kernel.sum_words(model, known, features)
+    return model._replace(known=_flat(known), features=_kept(features), is_summed=True)
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def _matrix(reader: _Reader, quantised: bool) -> Array:
+    if not quantised:
+        rows, columns = reader.numbers("qq")
+        return reader.array("<f4", rows, columns)
+    with_norms, rows, columns, size = reader.numbers("?qqi")
+    matrix = _decoded(reader, reader.array("u1", rows, size // max(rows, 1)))
+    if with_norms:
+        norms = _decoded(reader, reader.array("u1", rows, 1))
+        matrix = norms * matrix
+    if matrix.shape != (rows, columns):
+        raise ConfigError(f"{reader.path}: expected {rows} x {columns} quantised numbers, got {matrix.shape}")
+    return matrix
+
+
+def _decoded(reader: _Reader, codes: Array) -> Array:
+    """Rows from their codes: of each part of a row the centroid."""
+    dim, parts, width, last = reader.numbers("4i")
+    centroids = reader.array("<f4", dim * CENTROIDS)
+    rows = np.empty((len(codes), dim), dtype=np.float32)
+    for part in range(parts):
+        size = last if part == parts - 1 else width
+        begin = part * CENTROIDS * width
+        table = centroids[begin : begin + CENTROIDS * size].reshape(CENTROIDS, size)
+        rows[:, part * width : part * width + size] = table[codes[:, part]]
+    return rows
+
+
+def _pruned(input_: Array, pairs: Array, n_words: int, bucket: int) -> tuple[Array, Array, Array]:
+    """The rows of the buckets that were kept, in their order; a bit for each bucket; and how many bits are before."""
+    order = np.argsort(pairs[:, 0], kind="stable")
+    kept = pairs[order]
+    bitmap = np.zeros(bucket // 64 + 1, np.uint64)
+    np.bitwise_or.at(bitmap, kept[:, 0] >> 6, np.uint64(1) << (kept[:, 0] & 63).astype(np.uint64))
+    counts = np.bincount(kept[:, 0] >> 6, minlength=len(bitmap))
+    ranks = (np.cumsum(counts) - counts).astype(np.uint32)
+    return input_[n_words + kept[:, 1]], bitmap, ranks
+
+
+def _tree(counts: Array) -> tuple[Array, Array]:
+    """Huffman's tree over the labels, as fastText builds it: leaves first, the root last."""
+    n = len(counts)
+    left, right = np.full(max(2 * n - 1, 1), -1, np.int32), np.full(max(2 * n - 1, 1), -1, np.int32)
+    weights = [*counts.tolist(), *[10**15] * (n - 1)]
+    leaf, node = n - 1, n
+    for i in range(n, 2 * n - 1):
+        chosen = []
+        for _ in range(2):
+            if leaf >= 0 and weights[leaf] < weights[node]:
+                chosen.append(leaf)
+                leaf -= 1
+            else:
+                chosen.append(node)
+                node += 1
+        left[i], right[i] = chosen
+        weights[i] = weights[chosen[0]] + weights[chosen[1]]
+    return left, right
+
+
+def _sigmoids() -> Array:
+    x = (np.arange(513) * 16 / 512 - 8).astype(np.float32)
+    return (1 / (1 + np.exp(-x))).astype(np.float32)
+
+
+def _separators() -> Array:
+    found = np.zeros(256, np.uint8)
+    found[[byte + 128 for byte in kernel.SEPARATORS]] = 1
+    return found
