@@ -180,7 +180,7 @@ def _word(data: Array, words: tuple[Array, Array], i: int) -> bytes:
 def _table(data: Array, words: tuple[Array, Array]) -> tuple[Array, Array]:
     places, lengths = words
     slots = 1 << max(4, int(4 * len(places)).bit_length())
-    table = np.full(slots, 0xFFFFFFFFFFFFFFFF, np.uint64)
+    table = np.full(slots, kernel.EMPTY, np.uint64)
     first = np.zeros(len(places), np.uint64)
     _fill(data.view(np.int8), places, lengths, table, first)
     return table, first
@@ -190,14 +190,14 @@ def _table(data: Array, words: tuple[Array, Array]) -> tuple[Array, Array]:
 def _fill(data: Any, places: Any, lengths: Any, table: Any, first: Any) -> None:
     mask = numba.int64(table.shape[0] - 1)
     for i in range(places.shape[0]):
-        hash_ = numba.uint32(2166136261)
+        hash_ = numba.uint32(kernel.OFFSET)
         for j in range(lengths[i]):
             byte = data[places[i] + j]
-            hash_ = numba.uint32(numba.uint32(hash_ ^ numba.uint32(numba.int32(byte))) * numba.uint32(16777619))
+            hash_ = kernel.step(hash_, byte)
             if j < 8:
                 first[i] |= numba.uint64(numba.uint8(byte)) << numba.uint64(8 * j)
         slot = numba.int64(hash_) & mask
-        while table[slot] != numba.uint64(0xFFFFFFFFFFFFFFFF):
+        while table[slot] != numba.uint64(kernel.EMPTY):
             slot = (slot + 1) & mask
         table[slot] = (numba.uint64(hash_) << numba.uint64(32)) | numba.uint64(i)
 

@@ -26,20 +26,19 @@ Array = np.ndarray[Any, np.dtype[Any]]
 SEPARATORS = b" \t\n\v\f\r\0"
 PREFIX = b"__label__"
 EOS = b"</s>"
-CENTROIDS = 256
 
 HS, NS, SOFTMAX, OVA = 1, 2, 3, 4
 """Losses, as fastText numbers them."""
 
-_OFFSET, _PRIME = 2166136261, 16777619
-_EMPTY = 0xFFFFFFFFFFFFFFFF
+OFFSET, _PRIME = 2166136261, 16777619
+EMPTY = 0xFFFFFFFFFFFFFFFF
 _NGRAM = 116049371  # of word n-grams
 _STEPS = 512  # of the table of sigmoids, from -8 to 8
 
 
 def fnv(data: bytes) -> int:
     """FNV-1a as fastText has it, over signed bytes."""
-    hash_ = _OFFSET
+    hash_ = OFFSET
     for byte in data:
         hash_ = ((hash_ ^ (byte if byte < 128 else byte - 256)) & 0xFFFFFFFF) * _PRIME & 0xFFFFFFFF
     return hash_
@@ -107,7 +106,7 @@ def _ones(_: Any, bits: Any) -> Any:
 
 
 @_inline
-def _step(hash_: Any, byte: Any) -> Any:
+def step(hash_: Any, byte: Any) -> Any:
     """FNV-1a, of signed bytes."""
     return numba.uint32(numba.uint32(hash_ ^ numba.uint32(numba.int32(byte))) * numba.uint32(_PRIME))
 
@@ -206,7 +205,7 @@ def _word(
     slot = numba.int64(hash_) & mask
     while True:
         entry = _at(table, slot)
-        if entry == numba.uint64(_EMPTY):
+        if entry == numba.uint64(EMPTY):
             break
         if numba.uint32(entry >> numba.uint64(32)) == hash_:
             word = numba.int64(entry & numba.uint64(0xFFFFFFFF))
@@ -253,15 +252,15 @@ def _gather_ngrams(
     for a in range(start, end):
         if _at(text, a) < -64:  # inside a code point
             continue
-        hash_ = numba.uint32(_OFFSET)
+        hash_ = numba.uint32(OFFSET)
         j = a
         for size in range(1, maxn + 1):
             if j >= end:
                 break
-            hash_ = _step(hash_, _at(text, j))
+            hash_ = step(hash_, _at(text, j))
             j += 1
             while j < end and _at(text, j) < -64:
-                hash_ = _step(hash_, _at(text, j))
+                hash_ = step(hash_, _at(text, j))
                 j += 1
             if size >= minn and not (size == 1 and (a == start or j == end)):
                 n = _gather(hash_, magic, bucket, bitmap, is_pruned, rows, n)
@@ -285,21 +284,21 @@ def _gather_ascii(
     """As `_gather_ngrams`, where each byte is a code point; written out for n-grams of 2 to 4, those of lid.176."""
     if minn == 2 and maxn == 4 and is_pruned:
         for a in range(start, end - 1):
-            hash_ = _step(_step(numba.uint32(_OFFSET), _at(text, a)), _at(text, a + 1))
+            hash_ = step(step(numba.uint32(OFFSET), _at(text, a)), _at(text, a + 1))
             n = _gather(hash_, magic, bucket, bitmap, True, rows, n)
             if a + 2 < end:
-                hash_ = _step(hash_, _at(text, a + 2))
+                hash_ = step(hash_, _at(text, a + 2))
                 n = _gather(hash_, magic, bucket, bitmap, True, rows, n)
                 if a + 3 < end:
-                    hash_ = _step(hash_, _at(text, a + 3))
+                    hash_ = step(hash_, _at(text, a + 3))
                     n = _gather(hash_, magic, bucket, bitmap, True, rows, n)
         return n
     for a in range(start, end):
-        hash_ = numba.uint32(_OFFSET)
+        hash_ = numba.uint32(OFFSET)
         last = min(a + maxn, end)
         least = a + max(minn, 2 if a == start or a + 1 == end else 1) - 1
         for j in range(a, last):
-            hash_ = _step(hash_, _at(text, j))
+            hash_ = step(hash_, _at(text, j))
             if j >= least:
                 n = _gather(hash_, magic, bucket, bitmap, is_pruned, rows, n)
     return n
@@ -530,14 +529,14 @@ def predict(model: Any, text: Any, starts: Any, ends: Any, threshold: Any, label
             if at >= end:
                 break
             start, empty = at, False
-            hash_ = numba.uint32(_OFFSET)
+            hash_ = numba.uint32(OFFSET)
             bits = numba.int8(0)
             while at < end:
                 byte = _at(text, at)
                 if _at(separators, numba.int64(byte) + 128) == 1:
                     break
                 bits |= byte
-                hash_ = _step(hash_, byte)
+                hash_ = step(hash_, byte)
                 at += 1
             length = at - start
             if _at(text, start) == _LABEL_BYTES[0] and _begins(text, start, length, _LABEL_BYTES):
