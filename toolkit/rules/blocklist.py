@@ -25,7 +25,7 @@ import xxhash
 
 from toolkit.documents import explain_bad_row
 from toolkit.errors import DataError
-from toolkit.rules.rule import Entries
+from toolkit.rules.rule import Entries, Rule
 from toolkit.streams import Lines
 
 MAX_ENTRY = 100_000_000
@@ -187,3 +187,36 @@ def url_of(fields: Mapping[str, Any], path: str) -> str | None:
         if isinstance(value, str):
             return value
     return None
+
+
+class Watch:
+    """Whether a document is on a blocklist; notes the entries that documents matched."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.list = Blocklist(rule.files, rule.entries)
+        self.matched: set[int] = set()
+        self._url = rule.url
+        self._last: tuple[Any, list[int]] = (None, [])
+
+    def start_over(self) -> None:
+        """Forgets what has been matched."""
+        self.matched.clear()
+        self._last = (None, [])
+
+    def look(self, document: Any) -> list[int]:
+        """The entries of a document."""
+        if self._last[0] is not document:
+            if document.source is None:
+                raise DataError("expected rows with a source, which a blocklist may ask for")
+            url = url_of({"metadata": document.metadata}, self._url) if self.list.needs_url else None
+            found = self.list.find(document.id, document.source, url)
+            self.matched.update(found)
+            self._last = (document, found)
+        return self._last[1]
+
+    def __call__(self, document: Any) -> bool:
+        return bool(self.look(document))
+
+    def shown(self, document: Any) -> list[str]:
+        """The entries of a document, with their places."""
+        return [self.list.show(number) for number in self.look(document)]

@@ -25,7 +25,7 @@ from toolkit.expressions import (
     everything_known,
     paths_in,
 )
-from toolkit.rules.blocklist import Blocklist, url_of
+from toolkit.rules.blocklist import Blocklist, Watch
 from toolkit.rules.rule import Rule, is_per_line, parameter_type, sample_hash
 from toolkit.schema import ANY, BOOL, INT, SPANS, STR, Type
 
@@ -117,7 +117,7 @@ class RuleSet:
         self._holders: dict[int, Callable[..., Any]] = {}
         self._others: dict[int, Callable[..., Any]] = {}
         self._paths: dict[int, dict[str, Callable[..., Any]]] = {}
-        self._blocklists: list[_Blocked] = []
+        self._blocklists: list[Watch] = []
         self._label_text = label or ""
         self.label_names: set[str] = set()
         self._tells_labels = False
@@ -196,7 +196,7 @@ class RuleSet:
 
     def _decides(self, i: int, rule: Rule) -> None:
         if rule.kind == "blocklist":
-            self._constants[f"blocked_{i}"] = blocked = _Blocked(rule)
+            self._constants[f"blocked_{i}"] = blocked = Watch(rule)
             self._blocklists.append(blocked)
             self.matched[i] = blocked.matched
             self.asks_source = True
@@ -662,7 +662,7 @@ class RuleSet:
 
     def blocklist(self, i: int) -> Blocklist:
         """The entries of a blocklist rule."""
-        found: _Blocked = self._constants[f"blocked_{i}"]
+        found: Watch = self._constants[f"blocked_{i}"]
         return found.list
 
 
@@ -695,38 +695,6 @@ class _OfJoined:
 
     def __call__(self, *values: Any) -> Any:
         return self._function(values[-1].joined)
-
-
-class _Blocked:
-    """Whether a document is on a blocklist; notes the entries that documents matched."""
-
-    def __init__(self, rule: Rule) -> None:
-        self.list = Blocklist(rule.files, rule.entries)
-        self.matched: set[int] = set()
-        self._url = rule.url
-        self._last: tuple[Any, list[int]] = (None, [])
-
-    def start_over(self) -> None:
-        self.matched.clear()
-        self._last = (None, [])
-
-    def look(self, document: Any) -> list[int]:
-        """The entries of a document."""
-        if self._last[0] is not document:
-            if document.source is None:
-                raise DataError("expected rows with a source, which a blocklist may ask for")
-            url = url_of({"metadata": document.metadata}, self._url) if self.list.needs_url else None
-            found = self.list.find(document.id, document.source, url)
-            self.matched.update(found)
-            self._last = (document, found)
-        return self._last[1]
-
-    def __call__(self, document: Any) -> bool:
-        return bool(self.look(document))
-
-    def shown(self, document: Any) -> list[str]:
-        """The entries of a document, with their places."""
-        return [self.list.show(number) for number in self.look(document)]
 
 
 @dataclass(frozen=True, slots=True)
