@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from toolkit import models
@@ -115,17 +115,15 @@ def _buffer(lines: str) -> "np.ndarray[Any, Any]":
 @contextmanager
 def _compiled_once() -> Iterator[None]:
     """Lets one process of a machine compile while the others wait for what it keeps on disk."""
-    start = time.perf_counter()
-    try:
-        os.makedirs(models.cache_folder(), exist_ok=True)
-        stream = open(os.path.join(models.cache_folder(), "compiling"), "w")  # noqa: SIM115  # closed below
-    except OSError:
-        yield
-    else:
-        with stream:
+    with ExitStack() as stack:
+        with suppress(OSError):  # without a folder that can be written in, each compiles for itself
+            os.makedirs(models.cache_folder(), exist_ok=True)
+            stream = stack.enter_context(open(os.path.join(models.cache_folder(), "compiling"), "w"))
             fcntl.flock(stream, fcntl.LOCK_EX)
-            yield
-    if (seconds := time.perf_counter() - start) > _SLOW and not _compiled_here:
+        start = time.perf_counter()
+        yield
+    seconds = time.perf_counter() - start
+    if seconds > _SLOW and not _compiled_here:
         print(f"compiled the predictions of fastText models: {seconds:.0f} s, kept for the next time", file=sys.stderr)
     _compiled_here.append(True)
 
