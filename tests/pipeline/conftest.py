@@ -16,8 +16,8 @@ JsonRows = list[dict[str, Any]]
 
 
 @dataclass
-class Project:
-    """A folder with a configuration, in which commands are run."""
+class Folder:
+    """A folder with data, an output, and a configuration with which commands are run."""
 
     root: Path
     run: Run
@@ -28,16 +28,20 @@ class Project:
         return self.root / "data"
 
     @property
+    def out(self) -> Path:
+        return self.root / "out"
+
+
+class Project(Folder):
+    """With a configuration of ours, in which commands are run on one dataset."""
+
+    @property
     def documents(self) -> Path:
         return self.data / "documents"
 
     @property
     def attributes(self) -> Path:
         return self.data / "attributes"
-
-    @property
-    def out(self) -> Path:
-        return self.root / "out"
 
     @property
     def yaml(self) -> Path:

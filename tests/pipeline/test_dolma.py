@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,16 @@ import pytest
 from backports import zstd
 
 from tests.conftest import ROOT, Ran, Run
-from tests.pipeline.conftest import JsonRows, attributes, document, read_rows, sha256sum_accepts, tree, write_rows
+from tests.pipeline.conftest import (
+    Folder,
+    JsonRows,
+    attributes,
+    document,
+    read_rows,
+    sha256sum_accepts,
+    tree,
+    write_rows,
+)
 from toolkit.config import Source, parse
 from toolkit.dolma import read_mixer, read_tagger
 from toolkit.errors import ConfigError
@@ -32,21 +40,8 @@ STREAM: dict[str, Any] = {
 SHARD = "x.json.gz"
 
 
-@dataclass
-class Dolma:
-    """A folder with documents, attributes and a configuration of Dolma's."""
-
-    root: Path
-    run: Run
-    config: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def data(self) -> Path:
-        return self.root / "data"
-
-    @property
-    def out(self) -> Path:
-        return self.root / "out"
+class Dolma(Folder):
+    """With documents, attributes and a configuration of Dolma's."""
 
     @property
     def stream(self) -> dict[str, Any]:

@@ -120,11 +120,13 @@ def _add_stream(context: Context, prepared: Prepared, stream: Stream) -> None:
         else:
             prepared.works.append(work)
     if any(rule.syntax for rule in stream.rules):
-        _index(context, [work for work in prepared.works if work.stream is stream])
-    if not unreadable:  # or else it is not known which attributes there are
-        for note in _check_patterns([w for w in prepared.works if w.stream is stream], stream, joined):
-            print(f"warning: {note}", file=sys.stderr)
-    _note_patterns(context, prepared.settings, stream, joined)
+        works = [work for work in prepared.works if work.stream is stream]
+        _index(context, works)
+        if not unreadable:  # or else it is not known which attributes there are
+            inline = any(work.has_inline() for work in works)
+            for note in _check_patterns(stream, joined, inline=inline):
+                print(f"warning: {note}", file=sys.stderr)
+        _note_patterns(context, prepared.settings, stream, joined)
 
 
 def _index(context: Context, works: list[Work]) -> None:
@@ -139,8 +141,13 @@ def index_shard(work: Work, report: Any) -> None:
     rowindex.ensure(work.dataset, work.shard, work.max_document_bytes)
 
 
-def _check_patterns(works: list[Work], stream: Stream, joined: list[JoinedSet]) -> list[str]:
+def _check_patterns(stream: Stream, joined: list[JoinedSet], *, inline: bool) -> list[str]:
     """What is to be said of patterns that ask for attributes which no row has, or not every row.
+
+    Args:
+        stream: with the patterns.
+        joined: its sets.
+        inline: whether documents have attributes of their own, which may be those that are asked for.
 
     Raises:
         ConfigError: if every document would be dropped for lack of one, or jq would meet a null that is not asked for.
@@ -149,9 +156,9 @@ def _check_patterns(works: list[Work], stream: Stream, joined: list[JoinedSet]) 
     lacked = {key.name for each in joined for key in each.keys if key.default}
     notes = []
     for rule in stream.rules:
-        if not rule.patterns or rule.strict:
+        if not rule.syntax or not rule.patterns or rule.strict:
             continue
-        syntax = rule.syntax or "jsonpath"
+        syntax = rule.syntax
         if syntax == "jq" and (guarded := {key for p in rule.patterns for key in selectors.guarded_keys(p)} & lacked):
             notes.append(
                 f"{rule.place}: rule {rule.name!r}: some rows lack {min(guarded)!r}: `?` gives null there, which "
@@ -159,7 +166,7 @@ def _check_patterns(works: list[Work], stream: Stream, joined: list[JoinedSet]) 
             )
         missing = {pattern: selectors.named_keys(pattern, syntax) - known for pattern in rule.patterns}
         asked = {key for keys in missing.values() for key in keys}
-        if not asked or any(work.has_inline() for work in works):
+        if not asked or inline:
             continue
         key = min(asked)
         what = f"{rule.place}: rule {rule.name!r}: expected an attribute that a row has, got {key!r}"
@@ -174,7 +181,7 @@ def _check_patterns(works: list[Work], stream: Stream, joined: list[JoinedSet]) 
 def _note_patterns(context: Context, settings: MixSettings, stream: Stream, joined: list[JoinedSet]) -> None:
     """Says which patterns of other languages run as expressions of ours, and which in their library."""
     asked = [pattern for rule in stream.rules if rule.syntax for pattern in (rule.patterns or [rule.expression])]
-    if not asked or context.options.quiet:
+    if context.options.quiet:
         return
     slow = sets.compile_rules(settings, stream, joined).by_library
     of_stream = f" of the stream {stream.name}" if stream.name else ""

@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -28,6 +28,8 @@ from toolkit.expressions import (
 from toolkit.rules.blocklist import Blocklist, Watch
 from toolkit.rules.rule import Rule, is_per_line, parameter_type, sample_hash
 from toolkit.schema import ANY, BOOL, INT, SPANS, STR, Type
+
+T = TypeVar("T")
 
 WHOLE = ""
 
@@ -424,26 +426,12 @@ class RuleSet:
         if not self._blocklists:
             with contextlib.suppress(Exception):
                 return list(map(self._chain, *columns))
-        found: list[Outcome] = []
-        for number, values in enumerate(zip(*columns, strict=True), 1):
-            try:
-                decision = self.decide(*values)
-            except DataError as error:
-                raise DataError(error.message, line=number, id=values[-1].id) from None
-            found.append(decision.annotated if decision.dropped is None else decision.dropped)
-        return found
+        decisions = _of_each(self.decide, columns)
+        return [each.annotated if each.dropped is None else each.dropped for each in decisions]
 
     def labels(self, columns: Sequence[Sequence[Any]]) -> Sequence[str | None]:
         """The labels of many documents, null where there is none; arguments as of `outcomes`."""
-        if self.label is None:
-            return [None] * len(columns[-1])
-        found: list[str | None] = []
-        for number, values in enumerate(zip(*columns, strict=True), 1):
-            try:
-                found.append(self.label(*values))
-            except DataError as error:
-                raise DataError(error.message, line=number, id=values[-1].id) from None
-        return found
+        return _of_each(self.label, columns) if self.label else [None] * len(columns[-1])
 
     def only_drop(self, dropped: int, *values: Any) -> bool:
         """Whether no other rule would drop a document that this rule drops, as the first.
@@ -511,8 +499,7 @@ class RuleSet:
         try:
             return self._values[i](*values)
         except Exception as error:
-            rule = self.rules[i]
-            raise DataError(f"rule {rule.name!r} ({rule.place}) failed: {_describe(error)}") from None
+            raise self._failure(i, error) from None
 
     def _holder(self, i: int) -> Callable[..., Any]:
         if i not in self._holders:
@@ -523,8 +510,11 @@ class RuleSet:
         try:
             return bool(self._holder(i)(*values))
         except Exception as error:
-            rule = self.rules[i]
-            raise DataError(f"rule {rule.name!r} ({rule.place}) failed: {_describe(error)}") from None
+            raise self._failure(i, error) from None
+
+    def _failure(self, i: int, error: Exception) -> DataError:
+        rule = self.rules[i]
+        return DataError(f"rule {rule.name!r} ({rule.place}) failed: {_describe(error)}")
 
     # --- showing ------------------------------------------------------------------------------------------------------
 
@@ -555,10 +545,10 @@ class RuleSet:
         """What a rule says of a document that has come to it."""
         rule = self.rules[i]
         if rule.kind in ("set", "route"):
-            if rule.when and not self._holds(i, values):
+            if not self._applies_to(i, values):
                 return f"{rule.kind}s nothing"
             return f"sets {rule.field}" if rule.kind == "set" else "routes it"
-        if rule.edits and rule.when and not self._holds(i, values):
+        if rule.edits and not self._applies_to(i, values):
             return "edits nothing"
         if rule.kind == "cut lines":
             return "edits lines, where it holds"
@@ -572,7 +562,7 @@ class RuleSet:
     def spans(self, i: int, *values: Any) -> list[Span]:
         """The spans of a document that a rule edits."""
         rule = self.rules[i]
-        if rule.when and not self._holds(i, values):
+        if not self._applies_to(i, values):
             return []
         found = self._value(i, values)
         try:
@@ -670,6 +660,17 @@ _STAYS = Decision(None)
 _NO_LABEL = (
     "expected labels that documents have by an attribute, this output has none; give `label: EXPRESSION` in `mix:`"
 )
+
+
+def _of_each(function: Callable[..., T], columns: Sequence[Sequence[Any]]) -> list[T]:
+    """What a function gives for each document; the line of its error is that of the document, from 1."""
+    found: list[T] = []
+    for number, values in enumerate(zip(*columns, strict=True), 1):
+        try:
+            found.append(function(*values))
+        except DataError as error:
+            raise DataError(error.message, line=number, id=values[-1].id) from None
+    return found
 
 
 def _falls_out(seed: str, limits: Mapping[str, float], limit: float, document: Any, label: str | None) -> bool:
