@@ -117,6 +117,12 @@ def test_every_task_gives_one_result(executor: Executor) -> None:
     assert all(result.failure is None for result in found.values())
 
 
+def test_workers_end_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:
+    for _ in range(10):
+        collect(Local(2, ignore), shout, "ab")
+    assert capfd.readouterr() == ("", "")
+
+
 def test_no_tasks_give_no_results(executor: Executor) -> None:
     assert collect(executor, shout, []) == {}
 

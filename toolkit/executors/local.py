@@ -123,24 +123,32 @@ def _ready(workers: list[_Worker]) -> list[_Worker]:
 def _stop(workers: list[_Worker]) -> None:
     """Ends all workers: the idle by a word, the busy by SIGTERM, so that they delete their temporary files.
 
+    A signal that meets the end of an interpreter makes it complain, so the idle get one only if the word did not help.
     Asked more than once, because Python drops an exception that a signal raises inside a finalizer.
     """
     for worker in workers:
         if worker.task is None:
             with contextlib.suppress(OSError):
                 worker.connection.send(None)
+        else:
+            worker.process.terminate()
+    _join(workers)
     for _ in range(STOP_TRIES):
-        running = [worker.process for worker in workers if worker.process.is_alive()]
-        for process in running:
-            process.terminate()
-        deadline = time.monotonic() + STOP_SECONDS
-        for process in running:
-            process.join(max(0.0, deadline - time.monotonic()))
+        for worker in workers:
+            if worker.process.is_alive():
+                worker.process.terminate()
+        _join(workers)
     for worker in workers:
         if worker.process.is_alive():
             worker.process.kill()
             worker.process.join()
         worker.connection.close()
+
+
+def _join(workers: list[_Worker]) -> None:
+    deadline = time.monotonic() + STOP_SECONDS
+    for worker in workers:
+        worker.process.join(max(0.0, deadline - time.monotonic()))
 
 
 def _work(connection: Connection) -> None:
