@@ -5,12 +5,25 @@ Source: ungoliant 1.1 to 2.0 (OSCAR 22.01, 23.01), ``pipelines/oscardoc/pipeline
 alphabetically first label wins.
 """
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 
-from toolkit import Attribute, Document, Example, Prediction, Tagger, shortest_float32
+from toolkit import (
+    Attribute,
+    Batch,
+    Document,
+    Example,
+    LinePredictions,
+    Prediction,
+    Tagger,
+    compiled,
+    shortest_float32,
+)
+
+Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -94,36 +107,100 @@ class Language(Tagger):
     max_languages: Annotated[int, msgspec.Meta(ge=2, description="of a multilingual document")] = 5
 
     def tag(self, document: Document) -> Vote:
-        found: list[Prediction | None] = document.attribute(self.lines)
-        if len(found) != len(document.lines):
-            raise ValueError(f"expected a value for each of {len(document.lines)} lines, got {len(found)}")
-        rows: dict[str | None, list[tuple[int, float]]] = {}
-        for size, line in zip(document.line_bytes, found, strict=True):
-            rows.setdefault(line.label if line else None, []).append((size, line.prob if line else 1.0))
-        total = sum(document.line_bytes)
-        shares = {label: _share(lines, total) for label, lines in rows.items()}
-        winner = min(shares, key=lambda label: (-shares[label].bytes, label is None, label or ""), default=None)
-        languages = {label: share for label, share in shares.items() if label is not None}
-        ranked = dict(sorted(languages.items(), key=lambda item: (-item[1].bytes, item[0])))
-        if self._multilingual(found, rows):
+        return self.tag_batch([document])[0]
+
+    def tag_batch(self, documents: Sequence[Document]) -> list[Vote]:
+        batch = Batch.of(documents)
+        lines, found = batch.lines, LinePredictions.of(batch.attribute(self.lines))
+        counts = np.diff(lines.bounds).tolist()
+        for wanted, got in zip(counts, np.diff(found.bounds).tolist(), strict=True):
+            if wanted != got:
+                raise ValueError(f"expected a value for each of {wanted} lines, got {got}")
+        keys, n_lines, n_bytes = np.zeros((3, len(found.numbers)), dtype=np.int64)
+        probs = np.zeros(len(found.numbers), dtype=np.float32)
+        ends = np.zeros(len(lines.bounds), dtype=np.int64)
+        _add_up(
+            found.numbers,
+            found.probs,
+            lines.bytes,
+            lines.bounds,
+            len(found.labels),
+            keys,
+            n_lines,
+            n_bytes,
+            probs,
+            ends,
+        )
+        n = ends[-1]
+        each = map(Share, n_lines[:n].tolist(), n_bytes[:n].tolist(), shortest_float32(probs[:n]))
+        names = [*found.labels, None]
+        shares = [(names[key], share) for key, share in zip(keys[:n].tolist(), each, strict=True)]
+        sure = lines.sums((found.numbers >= 0) & (found.probs >= _least_float32(self.min_prob))).tolist()
+        bounds = zip(ends.tolist(), ends[1:].tolist(), strict=False)
+        return [self._vote(shares[a:b], *of) for (a, b), *of in zip(bounds, counts, sure, strict=True)]
+
+    def _vote(self, shares: list[tuple[str | None, Share]], n: int, sure: int) -> Vote:
+        shares.sort(key=_most_bytes)
+        ranked = {label: share for label, share in shares if label is not None}
+        if self._multilingual(shares, len(ranked), n, sure):
             return Vote("multi", 0.5, True, ranked)
-        return Vote(winner, shares[winner].prob if shares else 0.0, False, ranked)
+        winner, prob = (shares[0][0], shares[0][1].prob) if shares else (None, 0.0)
+        return Vote(winner, prob, False, ranked)
 
-    def _multilingual(self, found: list[Prediction | None], rows: dict[str | None, list[tuple[int, float]]]) -> bool:
-        n, languages = len(found), len(rows) - (None in rows)
-        if n < self.min_lines or not 2 <= languages <= self.max_languages:
+    def _multilingual(self, shares: list[tuple[str | None, Share]], languages: int, n: int, sure: int) -> bool:
+        if n < self.min_lines or not 2 <= languages <= self.max_languages or sure / n <= self.min_share:
             return False
-        if sum(1 for line in found if line and line.prob >= self.min_prob) / n <= self.min_share:
-            return False
-        t = n // len(rows)
-        return all(len(lines) <= t if label is None else len(lines) >= t for label, lines in rows.items())
+        t = n // len(shares)
+        return all(share.lines <= t if label is None else share.lines >= t for label, share in shares)
 
 
-def _share(lines: list[tuple[int, float]], total: int) -> Share:
-    size = sum(bytes_ for bytes_, _ in lines)
-    if not total:
-        return Share(len(lines), size, 0.0)
-    table = np.array(lines, dtype=np.float32)
-    # accumulate adds one after the other, in float32, as the original does; np.sum adds pairwise
-    weighted = np.add.accumulate(table[:, 0] * table[:, 1], dtype=np.float32)[-1]
-    return Share(len(lines), size, shortest_float32([weighted / np.float32(total)])[0])
+def _most_bytes(item: tuple[str | None, Share]) -> tuple[int, bool, str]:
+    """The order of shares; no language comes after languages."""
+    label, share = item
+    return -share.bytes, label is None, label or ""
+
+
+def _least_float32(number: float) -> np.float32:
+    """The least float32 whose shortest text is at least a number."""
+    near = np.float32(number)
+    return near if shortest_float32([near])[0] >= number else np.nextafter(near, np.float32(np.inf))
+
+
+@compiled
+def _add_up(
+    numbers: Array, probs: Array, sizes: Array, bounds: Array, null: int,
+    keys: Array, n_lines: Array, n_bytes: Array, shares: Array, ends: Array,
+) -> None:  # fmt: skip
+    """Adds up the lines of each label of each document, in float32 one after the other, as the original does.
+
+    Args:
+        numbers: label of each line, -1 for none.
+        probs: of each line.
+        sizes: bytes of each line.
+        bounds: the first line of each document, and the end.
+        null: the number that lines without label get.
+        keys: what is found: the labels of each document,
+        n_lines: the lines of each,
+        n_bytes: their bytes,
+        shares: and their share of the document.
+        ends: (documents + 1) of these, the first of each document.
+    """
+    place = np.full(null + 1, -1, dtype=np.int64)
+    at = 0
+    for i in range(bounds.shape[0] - 1):
+        begin, total = at, 0
+        for line in range(bounds[i], bounds[i + 1]):
+            number = numbers[line] if numbers[line] >= 0 else null
+            prob = probs[line] if numbers[line] >= 0 else np.float32(1)
+            if place[number] < begin:
+                place[number] = at
+                keys[at] = number
+                at += 1
+            j = place[number]
+            n_lines[j] += 1
+            n_bytes[j] += sizes[line]
+            shares[j] += np.float32(sizes[line]) * prob
+            total += sizes[line]
+        for j in range(begin, at):
+            shares[j] = shares[j] / np.float32(total) if total else np.float32(0)
+        ends[i + 1] = at

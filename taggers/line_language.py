@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from toolkit import Document, Example, Model, Prediction, Tagger, load_fasttext
+from toolkit import Batch, Document, Example, LinePredictions, Model, Prediction, Tagger, load_fasttext
 
 ENGLISH = "The library opens at nine and closes late in the evening."
 GREEK = "Η βιβλιοθήκη ανοίγει στις εννέα και κλείνει αργά το βράδυ."
@@ -39,6 +39,6 @@ class LineLanguage(Tagger):
     def tag(self, document: Document) -> list[Prediction | None]:
         return self.tag_batch([document])[0]
 
-    def tag_batch(self, documents: Sequence[Document]) -> list[list[Prediction | None]]:
-        texts = [document.text for document in documents]
-        return load_fasttext(self.model).predict_lines(texts, threshold=self.min_prob, min_chars=self.min_chars)
+    def tag_batch(self, documents: Sequence[Document]) -> LinePredictions:
+        lines = Batch.of(documents).lines
+        return load_fasttext(self.model).predict_lines(lines, threshold=self.min_prob, min_chars=self.min_chars)

@@ -6,12 +6,15 @@ footer: a fifth of the lines, short below 100 *bytes*). The published descriptio
 short lines; the code that made the corpus says 100 code points, and its files agree with the code.
 """
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any, cast
 
 import msgspec
+import numpy as np
 
-from toolkit import Document, Example, Tagger
+from toolkit import Batch, Document, Example, Tagger
 
+Array = np.ndarray[Any, np.dtype[Any]]
 Limit = Annotated[int, msgspec.Meta(ge=0)]
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
@@ -73,17 +76,28 @@ class LineShape(Tagger):
     footer_bytes: Annotated[Limit, msgspec.Meta(description="bytes below which a footer line is short")] = 100
 
     def tag(self, document: Document) -> Shape:
-        chars, sizes = [len(line) for line in document.lines], document.line_bytes
-        header = int(self.header_share * len(chars))
-        footer = int(self.footer_share * len(chars))
-        return Shape(
-            lines=len(chars),
-            chars=sum(chars),
-            bytes=sum(sizes),
-            short=sum(1 for n in chars if n <= self.short_chars),
-            long_chars=sum(n for n in chars if n >= self.long_from),
-            header_lines=header,
-            header_short=sum(1 for n in sizes[:header] if n < self.header_bytes),
-            footer_lines=footer,
-            footer_short=sum(1 for n in sizes[len(sizes) - footer :] if n < self.footer_bytes),
+        return self.tag_batch([document])[0]
+
+    def tag_batch(self, documents: Sequence[Document]) -> list[Shape]:
+        lines = Batch.of(documents).lines
+        chars, sizes, begin, end = lines.chars, lines.bytes, lines.bounds[:-1], lines.bounds[1:]
+        header = (self.header_share * (end - begin)).astype(np.int64)
+        footer = (self.footer_share * (end - begin)).astype(np.int64)
+        columns = (
+            end - begin,
+            lines.sums(chars),
+            lines.sums(sizes),
+            lines.sums(chars <= self.short_chars),
+            lines.sums(np.where(chars >= self.long_from, chars, 0)),
+            header,
+            _between(sizes < self.header_bytes, begin, begin + header),
+            footer,
+            _between(sizes < self.footer_bytes, end - footer, end),
         )
+        return list(map(Shape, *(column.tolist() for column in columns)))
+
+
+def _between(found: Array, begin: Array, end: Array) -> Array:
+    """How many are found in each stretch of lines."""
+    before = np.concatenate([[0], np.cumsum(found)])
+    return cast("Array", before[end] - before[begin])

@@ -3,11 +3,14 @@
 What plugins import is here; the command line is `toolkit.cli`.
 """
 
+from toolkit.batch import Batch, Column, LineTable
+from toolkit.compiling import compiled
 from toolkit.documents import Document, Prediction, Span, explain_bad_row, split_lines
 from toolkit.errors import AlignmentError, ConfigError, DataError, MissingExtra, ToolkitError
 from toolkit.fasttext_model import load_fasttext
 from toolkit.models import Model
 from toolkit.numbers import shortest_float32
+from toolkit.predictions import LinePredictions
 from toolkit.streams import Size
 from toolkit.tagger import Attribute, Example, Tagger
 from toolkit.writer import Mixed, Wanted, Writer, check_label, merge_fields
@@ -17,10 +20,14 @@ __version__ = "0.1.0"
 __all__ = [
     "AlignmentError",
     "Attribute",
+    "Batch",
+    "Column",
     "ConfigError",
     "DataError",
     "Document",
     "Example",
+    "LinePredictions",
+    "LineTable",
     "MissingExtra",
     "Mixed",
     "Model",
@@ -32,6 +39,7 @@ __all__ = [
     "Wanted",
     "Writer",
     "check_label",
+    "compiled",
     "explain_bad_row",
     "load_fasttext",
     "merge_fields",

@@ -48,6 +48,11 @@ def split_lines(text: str) -> list[str]:
     return lines
 
 
+class _Later(NamedTuple):
+    make: Callable[[int], Any]
+    place: int
+
+
 NO_ATTRIBUTES = msgspec.Raw(b"")
 """What a row without attributes of its own has for them."""
 
@@ -159,11 +164,18 @@ class Document:
 
     def attribute(self, path: str) -> Any:
         """The value of an attribute that the tagger declared to read, by the option's own text (``SET.KEY``)."""
-        return self._attributes[path]
+        value = self._attributes[path]
+        if isinstance(value, _Later):
+            value = self._attributes[path] = value.make(value.place)
+        return value
 
     def give(self, path: str, value: Any) -> None:
         """Make a value available to `attribute`; the engine calls it before the tagger."""
         self._attributes[path] = value
+
+    def give_later(self, path: str, make: Callable[[int], Any], index: int) -> None:
+        """As `give`, of a value that is made when it is first asked for: ``make(index)``."""
+        self._attributes[path] = _Later(make, index)
 
 
 class AttributesRow(msgspec.Struct):

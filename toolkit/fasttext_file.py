@@ -12,8 +12,9 @@ import numba
 import numpy as np
 
 from toolkit import fasttext_kernel as kernel
+from toolkit.compiling import jit
 from toolkit.errors import ConfigError
-from toolkit.fasttext_kernel import Array, Model, jit
+from toolkit.fasttext_kernel import Array, Model
 
 MAGIC = 793712314
 SUPERVISED = 3

@@ -12,7 +12,6 @@ for the order of float32 additions:
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numba
@@ -20,6 +19,8 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
+
+from toolkit.compiling import jit
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -47,17 +48,6 @@ def fnv(data: bytes) -> int:
 _LABEL_BYTES = tuple(PREFIX)
 _EOS_BYTES = tuple(EOS)
 _EOS_HASH = fnv(EOS) - (1 << 32 if fnv(EOS) >= 1 << 31 else 0)
-
-
-def jit(function: Callable[..., Any]) -> Any:
-    """Compiled without the GIL; kept on disk for the next process, where there is a folder for that.
-
-    Floating point is strict, and all functions are our own, so that every machine gives the same bits.
-    """
-    try:
-        return numba.njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # no folder that can be written in
-        return numba.njit(nogil=True)(function)
 
 
 _inline = functools.partial(numba.njit, inline="always")

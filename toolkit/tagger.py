@@ -71,8 +71,8 @@ class Tagger(msgspec.Struct, dict=True, **FROZEN):
         """The attribute's value for one document."""
         raise NotImplementedError(type(self).__name__)
 
-    def tag_batch(self, documents: Sequence[Document]) -> list[Any]:
-        """The values for some documents, in order. Override it where a batch is faster."""
+    def tag_batch(self, documents: Sequence[Document]) -> Sequence[Any]:
+        """The values for some documents, in order. Override it where a batch is faster (see `toolkit.Batch`)."""
         return [self.tag(document) for document in documents]
 
 

@@ -6,7 +6,7 @@ attributes/<other set>/X ──rows─────┘  only for sets that are re
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -14,6 +14,7 @@ import msgspec
 
 from toolkit import records, rowindex, schema
 from toolkit.alignment import AttributeRows
+from toolkit.batch import Batch, Column
 from toolkit.config import ConfigStruct
 from toolkit.documents import DOCUMENT_DECODER, Document, Rows, to_document
 from toolkit.errors import ConfigError, DataError, StaleError
@@ -200,37 +201,38 @@ def _batches(documents: Iterable[Numbered]) -> Iterator[list[Numbered]]:
 _ENCODER = msgspec.json.Encoder()
 
 
-def _tag_batch(batch: list[Numbered], steps: list[Step], outputs: Mapping[str, RowOutput], path: str) -> None:
-    documents = [document for document, _ in batch]
-    values: dict[tuple[str, str], list[Any]] = {}
+def _tag_batch(numbered: list[Numbered], steps: list[Step], outputs: Mapping[str, RowOutput], path: str) -> None:
+    batch = Batch([document for document, _ in numbered])
+    values: dict[tuple[str, str], Sequence[Any]] = {}
     for step in steps:
         for reference in step.references:
             if (produced := values.get((reference.set, reference.key))) is not None:
                 annotation = next(s.annotation for s in steps if (s.set, s.key) == (reference.set, reference.key))
-                for document, value in zip(documents, produced, strict=True):
-                    document.give(reference.text, _delivered(value, annotation, reference))
-        values[step.set, step.key] = _run(step, batch, documents, path)
+                batch.give(reference.text, _delivered(produced, annotation, reference))
+        values[step.set, step.key] = _run(step, batch, numbered, path)
     for set_name, output in outputs.items():
         keys = [step.key for step in steps if step.set == set_name]
-        columns = [values[set_name, key] for key in keys]
-        for document, *row in zip(documents, *columns, strict=True):
+        columns = [_encodable(values[set_name, key]) for key in keys]
+        for document, *row in zip(batch, *columns, strict=True):
             attributes = dict(zip(keys, row, strict=True))
             output.write_row(_ENCODER.encode({"source": document.source, "id": document.id, "attributes": attributes}))
 
 
-def _run(step: Step, batch: list[Numbered], documents: list[Document], path: str) -> list[Any]:
+def _encodable(values: Sequence[Any]) -> Sequence[Any]:
+    return values.raw() if isinstance(values, Column) else values
+
+
+def _run(step: Step, batch: Batch, numbered: list[Numbered], path: str) -> Sequence[Any]:
     try:
-        values = step.tagger.tag_batch(documents)
+        values = step.tagger.tag_batch(batch)
     except ConfigError:
         raise
     except Exception as error:
-        raise _blame(step, batch, path, error) from error
-    if len(values) != len(documents):
-        raise DataError(
-            f"tagger {step.key}: expected {len(documents)} values of tag_batch, got {len(values)}", path=path
-        )
-    if batch[0][1] <= CHECKED_ROWS:
-        for value, (document, number) in zip(values, batch, strict=True):
+        raise _blame(step, numbered, path, error) from error
+    if len(values) != len(batch):
+        raise DataError(f"tagger {step.key}: expected {len(batch)} values of tag_batch, got {len(values)}", path=path)
+    if numbered[0][1] <= CHECKED_ROWS:
+        for value, (document, number) in zip(_encodable(values), numbered, strict=True):
             try:
                 msgspec.json.decode(_ENCODER.encode(value), type=step.annotation)
             except (msgspec.MsgspecError, TypeError, ValueError) as error:
@@ -254,14 +256,17 @@ def _blame(step: Step, batch: list[Numbered], path: str, error: Exception) -> Da
     return DataError(message, path=path, line=batch[0][1])
 
 
-def _delivered(value: Any, annotation: Any, reference: Reference) -> Any:
-    """A value made in this pass, as the tagger that reads it would find it in the file."""
+def _delivered(values: Sequence[Any], annotation: Any, reference: Reference) -> Sequence[Any]:
+    """Values made in this pass, as the tagger that reads them would find them in the file."""
     if not reference.path and annotation == reference.type:
-        return value
-    plain = msgspec.json.decode(_ENCODER.encode(value))
-    for name in reference.path:
-        plain = None if plain is None else plain[name]
-    return msgspec.convert(plain, reference.type)
+        return values
+    found = []
+    for value in values:
+        plain = msgspec.json.decode(_ENCODER.encode(value))
+        for name in reference.path:
+            plain = None if plain is None else plain[name]
+        found.append(msgspec.convert(plain, reference.type))
+    return found
 
 
 class _Others(AttributeRows):

@@ -86,7 +86,7 @@ EXAMPLES = [
 def test_examples_hold_exactly(name: str, example: Example) -> None:
     tagger = configured(name, example.options)
     assert as_json(tagger.tag(of_example(tagger, example))) == as_json(example.value)
-    assert as_json(tagger.tag_batch([of_example(tagger, example)])) == [as_json(example.value)]
+    assert as_json(list(tagger.tag_batch([of_example(tagger, example)]))) == [as_json(example.value)]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -138,10 +138,12 @@ def test_values_are_the_same_again_and_in_any_batch(name: str) -> None:
     tagger = configured(name)
     texts = [example.text for example in tagger.EXAMPLES] + [text[:3000] for text in NASTY.values()]
     batches: list[Sequence[str]] = [texts, texts[::-1], texts * 3]
-    found = [as_json(tagger.tag_batch([with_attributes(tagger, Document(t)) for t in batch])) for batch in batches]
+    found = [
+        as_json(list(tagger.tag_batch([with_attributes(tagger, Document(t)) for t in batch]))) for batch in batches
+    ]
     one_by_one = [as_json(tagger.tag(with_attributes(tagger, Document(text)))) for text in texts]
     assert found == [one_by_one, one_by_one[::-1], one_by_one * 3]
-    assert tagger.tag_batch([]) == []
+    assert list(tagger.tag_batch([])) == []
 
 
 @pytest.mark.parametrize("text", NASTY)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit import models
+from toolkit.batch import LineTable
 from toolkit.documents import split_lines
 from toolkit.errors import ConfigError
 from toolkit.fasttext_model import FastTextModel, load_fasttext
@@ -128,7 +129,7 @@ def test_any_text_gets_the_label_of_the_library(texts: list[str]) -> None:
 @given(st.lists(st.text(st.sampled_from("ab é\n\r\u2028\0"), max_size=30), max_size=5), st.integers(0, 4))
 def test_lines_are_those_of_documents(texts: list[str], min_chars: int) -> None:
     model = load_fasttext("lid.176.ftz")
-    found = model.predict_lines(texts, min_chars=min_chars)
+    found = list(model.predict_lines(LineTable.of(texts), min_chars=min_chars))
     lines = [[line if len(line) >= min_chars else "" for line in split_lines(text)] for text in texts]
     assert found == [[next(iter(row), None) for row in model.predict(each)] for each in lines]
 

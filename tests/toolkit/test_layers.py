@@ -15,7 +15,10 @@ import toolkit
 ROOT = Path(__file__).parent.parent.parent
 LAYERS = [
     "errors documents schema",
-    "paths streams numbers config plugins models fasttext_kernel",
+    "paths streams numbers config plugins models",
+    "compiling",
+    "batch fasttext_kernel",
+    "predictions",
     "fasttext_file fasttext_model writer tagger reader alignment rowindex records",
     "tag_plan tagging ingesting dolma expressions selectors rules editing mixing readers validating",
     "executors progress",
