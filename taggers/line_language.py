@@ -23,7 +23,7 @@ class LineLanguage(Tagger):
     given to the model at all. Probabilities are float32 and may exceed 1 by 1e-4. NUL characters are left out.
     """
 
-    VERSION = "2"
+    VERSION = "3"
 
     EXAMPLES = (
         Example("", []),

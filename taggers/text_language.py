@@ -27,7 +27,7 @@ class TextLanguage(Tagger):
     it is empty for k = 1, where ``label`` and ``prob`` say it all.
     """
 
-    VERSION = "2"
+    VERSION = "3"
 
     EXAMPLES = (
         Example("", {"label": None, "prob": 0.0, "top": []}),

@@ -46,8 +46,8 @@ class LineTable(NamedTuple):
         """Of these texts."""
         import numpy as np
 
-        joined = "".join([text if text.endswith("\n") or not text else text + "\n" for text in texts])
-        utf8 = np.frombuffer(bytearray(b"\n" + joined.encode() + b"\n" * PADDING), dtype=np.int8)
+        pieces = [text if text.endswith("\n") or not text else text + "\n" for text in texts]
+        utf8 = np.frombuffer(bytearray("".join(["\n", *pieces, "\n" * PADDING]), "utf-8"), dtype=np.int8)
         lines = [text.count("\n") + (not text.endswith("\n")) if text else 0 for text in texts]
         bounds = np.zeros(len(lines) + 1, dtype=np.int64)
         np.cumsum(lines, out=bounds[1:])

@@ -86,7 +86,7 @@ def read(path: str) -> tuple[Model, list[str]]:
     if n_pruned >= 0:
         hashed, bitmap, ranks = _pruned(input_, pairs, n_words, bucket)
     left, right = _tree(counts)
-    table, first = _table(reader.bytes, words)
+    table, filter_, first = _table(reader.bytes, words)
     eos = next((i for i in range(min(n_words, 1 << 16)) if _word(reader.bytes, words, i) == kernel.EOS), -1)
     model = Model(
         dim=dim,
@@ -106,6 +106,7 @@ def read(path: str) -> tuple[Model, list[str]]:
         bitmap=_kept(bitmap),
         ranks=_kept(ranks),
         table=_kept(table),
+        filter=_kept(filter_),
         first=_kept(first),
         lengths=_kept(words[1]),
         places=_kept(words[0]),
@@ -178,29 +179,35 @@ def _word(data: Array, words: tuple[Array, Array], i: int) -> bytes:
     return bytes(data[words[0][i] : words[0][i] + words[1][i]])
 
 
-def _table(data: Array, words: tuple[Array, Array]) -> tuple[Array, Array]:
+def _table(data: Array, words: tuple[Array, Array]) -> tuple[Array, Array, Array]:
     places, lengths = words
-    slots = 1 << max(4, int(4 * len(places)).bit_length())
+    slots = 1 << max(6, (2 * len(places)).bit_length())
     table = np.full(slots, kernel.EMPTY, np.uint64)
+    filter_ = np.zeros(8 * slots // 64, np.uint64)
     first = np.zeros(len(places), np.uint64)
-    _fill(data.view(np.int8), places, lengths, table, first)
-    return table, first
+    _fill(data.view(np.int8), places, lengths, table, filter_, first)
+    return table, filter_, first
 
 
 @jit
-def _fill(data: Any, places: Any, lengths: Any, table: Any, first: Any) -> None:
-    mask = numba.int64(table.shape[0] - 1)
+def _fill(data: Any, places: Any, lengths: Any, table: Any, filter_: Any, first: Any) -> None:
+    mask, filter_mask = numba.int64(table.shape[0] - 1), numba.int64(64 * filter_.shape[0] - 1)
     for i in range(places.shape[0]):
-        hash_ = numba.uint32(kernel.OFFSET)
-        for j in range(lengths[i]):
-            byte = data[places[i] + j]
-            hash_ = kernel.step(hash_, byte)
-            if j < 8:
-                first[i] |= numba.uint64(numba.uint8(byte)) << numba.uint64(8 * j)
-        slot = numba.int64(hash_) & mask
+        mix = numba.uint64(lengths[i])
+        for begin in range(0, max(lengths[i], 1), 8):
+            eight = numba.uint64(0)
+            for j in range(begin, min(begin + 8, lengths[i])):
+                eight |= numba.uint64(numba.uint8(data[places[i] + j])) << numba.uint64(8 * (j - begin))
+            mix = kernel.mixed(mix, eight)
+            if begin == 0:
+                first[i] = eight
+        upper = mix >> numba.uint64(32)
+        bit = numba.int64(upper) & filter_mask
+        filter_[bit >> 6] |= numba.uint64(1) << numba.uint64(bit & 63)
+        slot = numba.int64(upper) & mask
         while table[slot] != numba.uint64(kernel.EMPTY):
             slot = (slot + 1) & mask
-        table[slot] = (numba.uint64(hash_) << numba.uint64(32)) | numba.uint64(i)
+        table[slot] = (upper << numba.uint64(32)) | numba.uint64(i)
 
 
 def _summed(model: Model, n_words: int) -> Model:

@@ -16,11 +16,31 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
 from toolkit.compiling import jit
+from toolkit.intrinsics import (
+    LANES,
+    add_lanes,
+    dot_eights,
+    float_of,
+    high_product,
+    keep,
+    lowest_bit,
+    offset,
+    pointer,
+)
+from toolkit.intrinsics import (
+    at as _at,
+)
+from toolkit.intrinsics import (
+    eight_bytes as _eight_bytes,
+)
+from toolkit.intrinsics import (
+    ones as _ones,
+)
+from toolkit.intrinsics import (
+    put as _put,
+)
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -34,6 +54,9 @@ HS, NS, SOFTMAX, OVA = 1, 2, 3, 4
 OFFSET, _PRIME = 2166136261, 16777619
 EMPTY = 0xFFFFFFFFFFFFFFFF
 _NGRAM = 116049371  # of word n-grams
+_ALL_33 = 0x2121212121212121
+_UPPER_HALF = 0x8080808080808080
+_ROOM = 1 << 14  # rows that are noted before they are added up
 _STEPS = 512  # of the table of sigmoids, from -8 to 8
 
 
@@ -53,48 +76,6 @@ _EOS_HASH = fnv(EOS) - (1 << 32 if fnv(EOS) >= 1 << 31 else 0)
 _inline = functools.partial(numba.njit, inline="always")
 
 
-# Array access without numba's look at negative indexes, which costs a third of the time.
-
-
-@intrinsic
-def _at(_: Any, array: Any, index: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        made = context.make_array(signature.args[0])(context, builder, arguments[0])
-        pointer = cgutils.gep_inbounds(builder, made.data, arguments[1])
-        return context.unpack_value(builder, signature.args[0].dtype, pointer)
-
-    return array.dtype(array, index), codegen
-
-
-@intrinsic
-def _put(_: Any, array: Any, index: Any, value: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        made = context.make_array(signature.args[0])(context, builder, arguments[0])
-        pointer = cgutils.gep_inbounds(builder, made.data, arguments[1])
-        context.pack_value(builder, signature.args[0].dtype, arguments[2], pointer)
-        return context.get_dummy_value()
-
-    return types.void(array, index, array.dtype), codegen
-
-
-@intrinsic
-def _eight_bytes(_: Any, array: Any, index: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        made = context.make_array(signature.args[0])(context, builder, arguments[0])
-        pointer = cgutils.gep_inbounds(builder, made.data, arguments[1])
-        return builder.load(builder.bitcast(pointer, ir.IntType(64).as_pointer()), align=1)
-
-    return types.uint64(array, index), codegen
-
-
-@intrinsic
-def _ones(_: Any, bits: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
-
-    return types.uint64(types.uint64), codegen
-
-
 @_inline
 def step(hash_: Any, byte: Any) -> Any:
     """FNV-1a, of signed bytes."""
@@ -102,12 +83,17 @@ def step(hash_: Any, byte: Any) -> Any:
 
 
 @_inline
+def mixed(hash_: Any, eight: Any) -> Any:
+    """A hash of words for the table of known words, taken on by up to 8 bytes; the upper bits are the good ones."""
+    mix = (numba.uint64(hash_) ^ numba.uint64(eight)) * numba.uint64(0x9E3779B97F4A7C15)
+    return mix ^ (mix >> numba.uint64(32))
+
+
+@_inline
 def _modulo(value: Any, magic: Any, divisor: Any) -> Any:
-    """Without a division (Lemire et al. 2019, arXiv:1902.01961); magic is 2^64 // divisor + 1."""
-    low = numba.uint64(magic * numba.uint64(value))
-    high = (low >> numba.uint64(32)) * numba.uint64(divisor)
-    rest = ((low & numba.uint64(0xFFFFFFFF)) * numba.uint64(divisor)) >> numba.uint64(32)
-    return numba.uint32((high + rest) >> numba.uint64(32))
+    """Without a division (Granlund and Montgomery 1994); magic is 2^64 // divisor + 1, value and divisor are uint32."""
+    quotient = high_product(numba.uint64(value), magic)
+    return numba.uint32(numba.uint32(value) - numba.uint32(quotient) * numba.uint32(divisor))
 
 
 class Model(NamedTuple):
@@ -130,7 +116,8 @@ class Model(NamedTuple):
         hashed: rows of the buckets (that were kept).
         bitmap: a bit for each bucket: whether it was kept.
         ranks: for each word of the bitmap, the kept buckets before it.
-        table: hash << 32 | word, found by open addressing from the hash's low bits.
+        table: (`mixed` >> 32) << 32 | word, found by open addressing from that half's low bits.
+        filter: a bit for each value of that half's low bits that a known word has; stays in the nearest cache.
         first: the first 8 bytes of each known word.
         lengths: of the known words, bytes.
         places: where they begin in the file.
@@ -160,6 +147,7 @@ class Model(NamedTuple):
     bitmap: Array
     ranks: Array
     table: Array
+    filter: Array
     first: Array
     lengths: Array
     places: Array
@@ -177,27 +165,28 @@ class Model(NamedTuple):
 
 @_inline
 def _word(
-    table: Any,
-    firsts: Any,
-    lengths: Any,
-    places: Any,
-    file: Any,
-    masks: Any,
-    text: Any,
-    start: Any,
-    length: Any,
-    hash_: Any,
-) -> Any:
-    """The known word that these bytes are, -1 if none."""
-    found = numba.int64(-1)
+    table: Any, mask: Any, filter: Any, filter_mask: Any, firsts: Any, lengths: Any, places: Any, file: Any, masks: Any,
+    text: Any, start: Any, length: Any,
+) -> Any:  # fmt: skip
+    """The known word that these bytes are, -1 if none; and all its bytes' bits together."""
     first = _eight_bytes(text, start) & _at(masks, min(length, 8))
-    mask = numba.int64(table.shape[0] - 1)
-    slot = numba.int64(hash_) & mask
+    bits = first
+    mix = mixed(length, first)
+    for j in range(8, length, 8):
+        eight = _eight_bytes(text, start + j) & _at(masks, min(length - j, 8))
+        bits |= eight
+        mix = mixed(mix, eight)
+    upper = mix >> numba.uint64(32)
+    found = numba.int64(-1)
+    maybe = numba.int64(upper) & filter_mask
+    if (_at(filter, maybe >> 6) >> numba.uint64(maybe & 63)) & numba.uint64(1) == 0:
+        return found, bits
+    slot = numba.int64(upper) & mask
     while True:
         entry = _at(table, slot)
         if entry == numba.uint64(EMPTY):
             break
-        if numba.uint32(entry >> numba.uint64(32)) == hash_:
+        if entry >> numba.uint64(32) == upper:
             word = numba.int64(entry & numba.uint64(0xFFFFFFFF))
             if _at(firsts, word) == first and _at(lengths, word) == length:
                 same = True
@@ -210,7 +199,7 @@ def _word(
                     found = word
                     break
         slot = (slot + 1) & mask
-    return found
+    return found, bits
 
 
 @_inline
@@ -226,20 +215,11 @@ def _gather(hash_: Any, magic: Any, bucket: Any, bitmap: Any, is_pruned: Any, ro
 
 @_inline
 def _gather_ngrams(
-    text: Any,
-    start: Any,
-    end: Any,
-    minn: Any,
-    maxn: Any,
-    magic: Any,
-    bucket: Any,
-    bitmap: Any,
-    is_pruned: Any,
-    rows: Any,
-    n: Any,
-) -> Any:
-    """Notes the character n-grams of a word that stands between < and > in the text."""
-    for a in range(start, end):
+    text: Any, start: Any, end: Any, first: Any, last: Any, minn: Any, maxn: Any, magic: Any, bucket: Any, bitmap: Any,
+    is_pruned: Any, rows: Any, n: Any,
+) -> Any:  # fmt: skip
+    """Notes the character n-grams, from those that begin at first up to last, of a word that has its < and >."""
+    for a in range(first, last):
         if _at(text, a) < -64:  # inside a code point
             continue
         hash_ = numba.uint32(OFFSET)
@@ -259,38 +239,51 @@ def _gather_ngrams(
 
 @_inline
 def _gather_ascii(
-    text: Any,
-    start: Any,
-    end: Any,
-    minn: Any,
-    maxn: Any,
-    magic: Any,
-    bucket: Any,
-    bitmap: Any,
-    is_pruned: Any,
-    rows: Any,
-    n: Any,
-) -> Any:
+    text: Any, start: Any, end: Any, first: Any, last: Any, minn: Any, maxn: Any, magic: Any, bucket: Any, bitmap: Any,
+    is_pruned: Any, rows: Any, n: Any,
+) -> Any:  # fmt: skip
     """As `_gather_ngrams`, where each byte is a code point; written out for n-grams of 2 to 4, those of lid.176."""
     if minn == 2 and maxn == 4 and is_pruned:
-        for a in range(start, end - 1):
+        whole = min(last, end - 3)
+        for a in range(first, whole):
+            hash_ = step(step(numba.uint32(OFFSET), _at(text, a)), _at(text, a + 1))
+            n = _gather(hash_, magic, bucket, bitmap, True, rows, n)
+            hash_ = step(hash_, _at(text, a + 2))
+            n = _gather(hash_, magic, bucket, bitmap, True, rows, n)
+            hash_ = step(hash_, _at(text, a + 3))
+            n = _gather(hash_, magic, bucket, bitmap, True, rows, n)
+        for a in range(max(first, whole), min(last, end - 1)):
             hash_ = step(step(numba.uint32(OFFSET), _at(text, a)), _at(text, a + 1))
             n = _gather(hash_, magic, bucket, bitmap, True, rows, n)
             if a + 2 < end:
-                hash_ = step(hash_, _at(text, a + 2))
-                n = _gather(hash_, magic, bucket, bitmap, True, rows, n)
-                if a + 3 < end:
-                    hash_ = step(hash_, _at(text, a + 3))
-                    n = _gather(hash_, magic, bucket, bitmap, True, rows, n)
+                n = _gather(step(hash_, _at(text, a + 2)), magic, bucket, bitmap, True, rows, n)
         return n
-    for a in range(start, end):
+    for a in range(first, last):
         hash_ = numba.uint32(OFFSET)
-        last = min(a + maxn, end)
+        behind = min(a + maxn, end)
         least = a + max(minn, 2 if a == start or a + 1 == end else 1) - 1
-        for j in range(a, last):
+        for j in range(a, behind):
             hash_ = step(hash_, _at(text, j))
             if j >= least:
                 n = _gather(hash_, magic, bucket, bitmap, is_pruned, rows, n)
+    return n
+
+
+@_inline
+def _gather_word_ngrams(
+    hash_: Any, words: Any, longest: Any, hashes: Any, magic: Any, bucket: Any, bitmap: Any, ranks: Any,
+    is_pruned: Any, rows: Any, n: Any,
+) -> Any:  # fmt: skip
+    """Notes the n-grams of words that end with one; `hashes` has those of the n-grams that it continues."""
+    begin = n
+    for place in range(min(words, longest - 1)):
+        joined = _at(hashes, place) * numba.uint64(_NGRAM) + numba.uint64(numba.int64(hash_))
+        _put(hashes, place, joined)
+        short = numba.uint32(joined % numba.uint64(bucket))
+        n = _gather(short, magic, bucket, bitmap, is_pruned, rows, n)
+    _put(hashes, words % (longest - 1), numba.uint64(numba.int64(hash_)))
+    if is_pruned:
+        _to_rows(bitmap, ranks, rows, begin, n)
     return n
 
 
@@ -305,165 +298,148 @@ def _to_rows(bitmap: Any, ranks: Any, rows: Any, begin: Any, end: Any) -> None:
         _put(rows, q, numba.int32(rank))
 
 
-@jit
-def _add_16(matrix: Any, rows: Any, n: Any, out: Any) -> None:
-    """Adds rows of 16 numbers, which stay in registers."""
-    a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = a8 = a9 = a10 = a11 = a12 = a13 = a14 = a15 = numba.float32(0)
-    for i in range(n):
-        r = numba.int64(_at(rows, i)) * 16
-        a0 += _at(matrix, r)
-        a1 += _at(matrix, r + 1)
-        a2 += _at(matrix, r + 2)
-        a3 += _at(matrix, r + 3)
-        a4 += _at(matrix, r + 4)
-        a5 += _at(matrix, r + 5)
-        a6 += _at(matrix, r + 6)
-        a7 += _at(matrix, r + 7)
-        a8 += _at(matrix, r + 8)
-        a9 += _at(matrix, r + 9)
-        a10 += _at(matrix, r + 10)
-        a11 += _at(matrix, r + 11)
-        a12 += _at(matrix, r + 12)
-        a13 += _at(matrix, r + 13)
-        a14 += _at(matrix, r + 14)
-        a15 += _at(matrix, r + 15)
-    sums = (a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15)
-    for d in range(16):
-        out[d] += sums[d]
-
-
-@jit
+@_inline
 def _add(matrix: Any, rows: Any, n: Any, dim: Any, out: Any) -> None:
     """Adds rows of a matrix."""
-    if dim == 16:
-        _add_16(matrix, rows, n, out)
-        return
-    for i in range(n):
-        r = numba.int64(_at(rows, i)) * dim
-        for d in range(dim):
-            out[d] += _at(matrix, r + d)
+    done = 0
+    while done + LANES <= dim:
+        add_lanes(matrix, rows, n, dim, done, out)
+        done += LANES
+    if done < dim:
+        for i in range(n):
+            row = numba.int64(_at(rows, i)) * dim
+            for d in range(done, dim):
+                _put(out, d, _at(out, d) + _at(matrix, row + d))
 
 
 @_inline
 def _dot(hidden: Any, matrix: Any, row: Any, dim: Any) -> Any:
-    """The product of two rows, in eight sums whatever the machine has registers for."""
-    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = numba.float32(0)
-    d = 0
-    while d + 8 <= dim:
-        s0 += _at(hidden, d) * _at(matrix, row + d)
-        s1 += _at(hidden, d + 1) * _at(matrix, row + d + 1)
-        s2 += _at(hidden, d + 2) * _at(matrix, row + d + 2)
-        s3 += _at(hidden, d + 3) * _at(matrix, row + d + 3)
-        s4 += _at(hidden, d + 4) * _at(matrix, row + d + 4)
-        s5 += _at(hidden, d + 5) * _at(matrix, row + d + 5)
-        s6 += _at(hidden, d + 6) * _at(matrix, row + d + 6)
-        s7 += _at(hidden, d + 7) * _at(matrix, row + d + 7)
-        d += 8
-    while d < dim:
-        s0 += _at(hidden, d) * _at(matrix, row + d)
-        d += 1
-    return ((s0 + s4) + (s1 + s5)) + ((s2 + s6) + (s3 + s7))
+    """The product of two rows, in the same order on every machine."""
+    total = dot_eights(hidden, matrix, row, dim >> 3)
+    for d in range(dim & ~7, dim):
+        total += _at(hidden, d) * _at(matrix, row + d)
+    return total
 
 
 @_inline
 def _exp(x: Any) -> Any:
-    """e^x to 1e-12: the range cut to half a binary digit, then Taylor's series."""
+    """e^x to 1e-12: the range cut to half a binary digit, then Taylor's series, in pairs that do not wait."""
     y = min(max(numba.float64(x), -80.0), 80.0)
     k = math.floor(y * 1.4426950408889634 + 0.5)
     r = (y - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10
-    p = 1.0 + r * (1 / 10)
-    for n in range(9, 0, -1):
-        p = 1.0 + r * p / n
-    return math.ldexp(p, int(k))
+    r2 = r * r
+    r4 = r2 * r2
+    low = (1.0 + r) + r2 * (1 / 2 + r * (1 / 6))
+    middle = (1 / 24 + r * (1 / 120)) + r2 * (1 / 720 + r * (1 / 5040))
+    high = (1 / 40320 + r * (1 / 362880)) + r2 * (1 / 3628800)
+    return (low + r4 * (middle + r4 * high)) * float_of(numba.int64(k + 1023) << numba.int64(52))
 
 
 # --- outputs ----------------------------------------------------------------------------------------------------------
 
 
 @_inline
-def _insert(label: Any, prob: Any, n: Any, labels: Any, probs: Any) -> Any:
-    """Puts a label among the best, which are sorted; how many there are then."""
-    k = labels.shape[0]
-    if n == k and prob <= probs[k - 1]:
+def _insert(label: Any, prob: Any, n: Any, k: Any, labels: Any, probs: Any, first: Any) -> Any:
+    """Puts a label among the k best, which are sorted and stand from `first`; how many there are then."""
+    if n == k and prob <= _at(probs, first + k - 1):
         return n
-    at = n if n < k else k - 1
-    while at > 0 and probs[at - 1] < prob:
-        probs[at] = probs[at - 1]
-        labels[at] = labels[at - 1]
+    at = first + (n if n < k else k - 1)
+    while at > first and _at(probs, at - 1) < prob:
+        _put(probs, at, _at(probs, at - 1))
+        _put(labels, at, _at(labels, at - 1))
         at -= 1
-    probs[at] = prob
-    labels[at] = label
+    _put(probs, at, prob)
+    _put(labels, at, numba.int32(label))
     return min(n + 1, k)
 
 
-@jit
-def _best_of_tree(model: Any, hidden: Any, threshold: Any, nodes: Any, scores: Any, labels: Any, probs: Any) -> None:
+@_inline
+def _best_of_tree(
+    lefts: Any, rights: Any, output: Any, dim: Any, n: Any, hidden: Any, threshold: Any, nodes: Any, scores: Any,
+    k: Any, labels: Any, probs: Any, first_of_row: Any,
+) -> None:  # fmt: skip
     """The most probable leaves. Each decision's probability is p + 1e-5, as fastText has it."""
-    output, lefts, rights, dim = model.output, model.left, model.right, model.dim
     small = numba.float32(1e-5)
     limit = threshold + small
-    k = labels.shape[0]
     found = 0
-    nodes[0] = 2 * model.labels - 2
-    scores[0] = numba.float32(1)
+    _put(nodes, 0, numba.int32(2 * n - 2))
+    _put(scores, 0, numba.float32(1))
     waiting = 1
     while waiting > 0:
         waiting -= 1
-        node = numba.int64(nodes[waiting])
-        score = scores[waiting]
+        node = numba.int64(_at(nodes, waiting))
+        score = _at(scores, waiting)
         if score < limit:
             continue
-        if node < model.labels:
-            found = _insert(node, score, found, labels, probs)
+        if node < n:
+            found = _insert(node, score, found, k, labels, probs, first_of_row)
             if found == k:
-                limit = max(limit, probs[k - 1])
+                limit = max(limit, _at(probs, first_of_row + k - 1))
             continue
-        row = (node - model.labels) * dim
-        p = numba.float32(1.0 / (1.0 + _exp(-_dot(hidden, output, row, dim))))
+        p = numba.float32(1.0 / (1.0 + _exp(-_dot(hidden, output, (node - n) * dim, dim))))
         left = score * (numba.float32(1) - p + small)
         right = score * (p + small)
-        first, second, low, high = rights[node], lefts[node], right, left
+        first, second, low, high = _at(rights, node), _at(lefts, node), right, left
         if right > left:
-            first, second, low, high = lefts[node], rights[node], left, right
+            first, second, low, high = second, first, left, right
         if low >= limit:
-            nodes[waiting] = first
-            scores[waiting] = low
+            _put(nodes, waiting, first)
+            _put(scores, waiting, low)
             waiting += 1
         if high >= limit:
-            nodes[waiting] = second
-            scores[waiting] = high
+            _put(nodes, waiting, second)
+            _put(scores, waiting, high)
             waiting += 1
 
 
-@jit
-def _best_of_all(model: Any, hidden: Any, threshold: Any, values: Any, labels: Any, probs: Any) -> None:
+@_inline
+def _best_of_all(
+    loss: Any, output: Any, sigmoid: Any, dim: Any, n: Any, hidden: Any, threshold: Any, values: Any, k: Any,
+    labels: Any, probs: Any, first_of_row: Any,
+) -> None:  # fmt: skip
     """The most probable labels where each has an output of its own."""
-    n, dim, output = model.labels, model.dim, model.output
     for i in range(n):
-        values[i] = _dot(hidden, output, i * dim, dim)
-    if model.loss == SOFTMAX:
-        highest = values[0]
+        _put(values, i, _dot(hidden, output, i * dim, dim))
+    if loss == SOFTMAX:
+        highest = _at(values, 0)
         for i in range(1, n):
-            highest = max(highest, values[i])
+            highest = max(highest, _at(values, i))
         total = numba.float32(0)
         for i in range(n):
-            values[i] = numba.float32(_exp(values[i] - highest))
-            total += values[i]
+            _put(values, i, numba.float32(_exp(_at(values, i) - highest)))
+            total += _at(values, i)
         for i in range(n):
-            values[i] /= total
+            _put(values, i, _at(values, i) / total)
     else:
         for i in range(n):
-            x = values[i]
+            x = _at(values, i)
             if x < -8:
-                values[i] = numba.float32(0)
+                _put(values, i, numba.float32(0))
             elif x > 8:
-                values[i] = numba.float32(1)
+                _put(values, i, numba.float32(1))
             else:
-                values[i] = model.sigmoid[numba.int64((x + 8) * _STEPS / 16)]
+                _put(values, i, _at(sigmoid, numba.int64((x + 8) * _STEPS / 16)))
     found = 0
     for i in range(n):
-        if values[i] >= threshold:
-            found = _insert(i, values[i] + numba.float32(1e-5), found, labels, probs)
+        if _at(values, i) >= threshold:
+            found = _insert(i, _at(values, i) + numba.float32(1e-5), found, k, labels, probs, first_of_row)
+
+
+@_inline
+def _end_of_word(text: Any, start: Any, end: Any, separators: Any) -> Any:
+    """Where the next separator is; looks at 8 bytes at once for one below 33, as all separators are."""
+    found = start
+    while found < end:
+        eight = _eight_bytes(text, found)
+        low = (eight - numba.uint64(_ALL_33)) & ~eight & numba.uint64(_UPPER_HALF)
+        if low == 0:
+            found += 8
+            continue
+        found += lowest_bit(low) >> 3
+        if _at(separators, numba.int64(_at(text, found)) + 128) == 1:
+            break
+        found += 1
+    return min(found, end)
 
 
 @_inline
@@ -494,118 +470,132 @@ def predict(model: Any, text: Any, starts: Any, ends: Any, threshold: Any, label
         labels: int32 (stretches, k), filled with -1; what is found, best first.
         probs: float32, likewise.
     """
-    # Arrays are taken out of the tuple once: each time costs the counting of references.
-    table, firsts, lengths, places = model.table, model.first, model.lengths, model.places
-    file, masks, separators = model.file, model.masks, model.separators
-    bitmap, ranks, is_pruned, is_summed = model.bitmap, model.ranks, model.is_pruned, model.is_summed
-    of_known, of_hashed, features_of = model.known, model.hashed, model.features
+    table, mask = pointer(model.table), model.table.shape[0] - 1
+    filter_, filter_mask = pointer(model.filter), 64 * model.filter.shape[0] - 1
+    firsts, lengths, places = pointer(model.first), pointer(model.lengths), pointer(model.places)
+    file, masks, separators = pointer(model.file), pointer(model.masks), pointer(model.separators)
+    bitmap, ranks, is_pruned, is_summed = pointer(model.bitmap), pointer(model.ranks), model.is_pruned, model.is_summed
+    of_known, of_hashed, features_of = pointer(model.known), pointer(model.hashed), pointer(model.features)
+    lefts, rights, output, sigmoid = (
+        pointer(model.left), pointer(model.right), pointer(model.output), pointer(model.sigmoid)
+    )  # fmt: skip
     dim, minn, maxn, word_ngrams, eos = model.dim, model.minn, model.maxn, model.word_ngrams, model.eos
-    magic, bucket = model.magic, model.bucket
-    hidden = np.zeros(dim, np.float32)
-    nodes = np.zeros(model.labels + 2, np.int32)
-    values = np.zeros(model.labels + 2, np.float32)
-    known = np.zeros(1 << 10, np.int32)
-    hashed = np.zeros(1 << 14, np.int32)
-    hashes = np.zeros(1 << 10, np.int32)
+    magic, bucket, loss, n_labels, k = model.magic, model.bucket, model.loss, model.labels, labels.shape[1]
+    bytes_, found_labels, found_probs = pointer(text), pointer(labels), pointer(probs)
+    sums = np.zeros(dim, np.float32)
+    tree_nodes, tree_values = np.zeros(n_labels + 2, np.int32), np.zeros(n_labels + 2, np.float32)
+    known_rows, hashed_rows = np.zeros(_ROOM, np.int32), np.zeros(_ROOM, np.int32)
+    word_hashes = np.zeros(word_ngrams, np.uint64)
+    piece = _ROOM // (2 * maxn) if maxn else _ROOM
+    hidden, nodes, values = pointer(sums), pointer(tree_nodes), pointer(tree_values)
+    known, hashed, hashes = pointer(known_rows), pointer(hashed_rows), pointer(word_hashes)
     for i in range(starts.shape[0]):
         at, end = starts[i], ends[i]
         features = n_known = n_hashed = n_words = numba.int64(0)
         ended, empty = False, True
         for d in range(dim):
-            hidden[d] = numba.float32(0)
+            _put(hidden, d, numba.float32(0))
         while True:
-            while at < end and _at(separators, numba.int64(_at(text, at)) + 128) == 1:
+            while at < end and _at(separators, numba.int64(_at(bytes_, at)) + 128) == 1:
                 at += 1
             if at >= end:
                 break
             start, empty = at, False
-            hash_ = numba.uint32(OFFSET)
-            bits = numba.int8(0)
-            while at < end:
-                byte = _at(text, at)
-                if _at(separators, numba.int64(byte) + 128) == 1:
-                    break
-                bits |= byte
-                hash_ = step(hash_, byte)
-                at += 1
+            at = _end_of_word(bytes_, at, end, separators)
             length = at - start
-            if _at(text, start) == _LABEL_BYTES[0] and _begins(text, start, length, _LABEL_BYTES):
+            if _at(bytes_, start) == _LABEL_BYTES[0] and _begins(bytes_, start, length, _LABEL_BYTES):
                 continue
-            word = _word(table, firsts, lengths, places, file, masks, text, start, length, hash_)
-            if n_known + 2 > known.shape[0]:
+            word, bits = _word(
+                table, mask, filter_, filter_mask, firsts, lengths, places, file, masks, bytes_, start, length
+            )
+            if n_known + 2 > _ROOM:
                 _add(of_known, known, n_known, dim, hidden)
                 n_known = numba.int64(0)
-            room = maxn * (length + 2) + word_ngrams + 1
-            if n_hashed + room > hashed.shape[0]:
-                _add(of_hashed, hashed, n_hashed, dim, hidden)
-                n_hashed = numba.int64(0)
-                if room > hashed.shape[0]:
-                    hashed = np.zeros(room, np.int32)
-            if n_words + 2 > hashes.shape[0]:
-                longer = np.zeros(2 * hashes.shape[0], np.int32)
-                longer[: hashes.shape[0]] = hashes
-                hashes = longer
-            hashes[n_words] = numba.int32(hash_)
-            n_words += 1
             if word >= 0:
                 _put(known, n_known, numba.int32(word))
                 n_known += 1
                 features += _at(features_of, word)
-            ended = word == eos if word >= 0 else length == 4 and _begins(text, start, length, _EOS_BYTES)
+            ended = word == eos if word >= 0 else length == 4 and _begins(bytes_, start, length, _EOS_BYTES)
             if not ended and maxn > 0 and not (word >= 0 and is_summed):
-                before, behind = _at(text, start - 1), _at(text, at)
-                _put(text, start - 1, numba.int8(60))
-                _put(text, at, numba.int8(62))
-                begin = n_hashed
-                if bits >= 0:
-                    n_hashed = _gather_ascii(
-                        text, start - 1, at + 1, minn, maxn, magic, bucket, bitmap, is_pruned, hashed, n_hashed
-                    )
-                else:
-                    n_hashed = _gather_ngrams(
-                        text, start - 1, at + 1, minn, maxn, magic, bucket, bitmap, is_pruned, hashed, n_hashed
-                    )
-                _put(text, start - 1, before)
-                _put(text, at, behind)
-                if is_pruned:
-                    _to_rows(bitmap, ranks, hashed, begin, n_hashed)
-                features += n_hashed - begin
+                before, behind = _at(bytes_, start - 1), _at(bytes_, at)
+                _put(bytes_, start - 1, numba.int8(60))
+                _put(bytes_, at, numba.int8(62))
+                for first in range(start - 1, at + 1, piece):
+                    if n_hashed + maxn * piece > _ROOM:
+                        _add(of_hashed, hashed, n_hashed, dim, hidden)
+                        n_hashed = numba.int64(0)
+                    last = min(first + piece, at + 1)
+                    begin = n_hashed
+                    if bits & numba.uint64(_UPPER_HALF) == 0:
+                        n_hashed = _gather_ascii(
+                            bytes_, start - 1, at + 1, first, last, minn, maxn, magic, bucket, bitmap, is_pruned,
+                            hashed, n_hashed,
+                        )  # fmt: skip
+                    else:
+                        n_hashed = _gather_ngrams(
+                            bytes_, start - 1, at + 1, first, last, minn, maxn, magic, bucket, bitmap, is_pruned,
+                            hashed, n_hashed,
+                        )  # fmt: skip
+                    if is_pruned:
+                        _to_rows(bitmap, ranks, hashed, begin, n_hashed)
+                    features += n_hashed - begin
+                _put(bytes_, start - 1, before)
+                _put(bytes_, at, behind)
+            if word_ngrams > 1:
+                hash_ = numba.uint32(OFFSET)
+                for j in range(start, at):
+                    hash_ = step(hash_, _at(bytes_, j))
+                if n_hashed + word_ngrams > _ROOM:
+                    _add(of_hashed, hashed, n_hashed, dim, hidden)
+                    n_hashed = numba.int64(0)
+                n = _gather_word_ngrams(
+                    numba.int32(hash_), n_words, word_ngrams, hashes, magic, bucket, bitmap, ranks, is_pruned, hashed,
+                    n_hashed,
+                )  # fmt: skip
+                features += n - n_hashed
+                n_hashed = n
+                n_words += 1
             if ended:
                 break
         if empty:  # fastText would predict from its end of the line alone
             continue
         if not ended:  # fastText's own end of the line
-            hashes[n_words] = numba.int32(_EOS_HASH)
-            n_words += 1
+            if word_ngrams > 1:
+                if n_hashed + word_ngrams > _ROOM:
+                    _add(of_hashed, hashed, n_hashed, dim, hidden)
+                    n_hashed = numba.int64(0)
+                n = _gather_word_ngrams(
+                    numba.int32(_EOS_HASH), n_words, word_ngrams, hashes, magic, bucket, bitmap, ranks, is_pruned,
+                    hashed, n_hashed,
+                )  # fmt: skip
+                features += n - n_hashed
+                n_hashed = n
             if eos >= 0:
                 _put(known, n_known, numba.int32(eos))
                 n_known += 1
                 features += _at(features_of, eos)
-        if word_ngrams > 1:
-            for a in range(n_words):
-                joined = numba.uint64(numba.int64(hashes[a]))
-                for b in range(a + 1, min(n_words, a + word_ngrams)):
-                    joined = joined * numba.uint64(_NGRAM) + numba.uint64(numba.int64(hashes[b]))
-                    if n_hashed + 2 > hashed.shape[0]:
-                        _add(of_hashed, hashed, n_hashed, dim, hidden)
-                        n_hashed = numba.int64(0)
-                    short = numba.uint32(joined % numba.uint64(bucket))
-                    n = _gather(short, magic, bucket, bitmap, is_pruned, hashed, n_hashed)
-                    if is_pruned:
-                        _to_rows(bitmap, ranks, hashed, n_hashed, n)
-                    features += n - n_hashed
-                    n_hashed = n
         if features == 0:
             continue
         _add(of_known, known, n_known, dim, hidden)
         _add(of_hashed, hashed, n_hashed, dim, hidden)
         share = numba.float32(1.0 / features)
         for d in range(dim):
-            hidden[d] *= share
-        if model.loss == HS:
-            _best_of_tree(model, hidden, threshold, nodes, values, labels[i], probs[i])
+            _put(hidden, d, _at(hidden, d) * share)
+        if loss == HS:
+            _best_of_tree(
+                lefts, rights, output, dim, n_labels, hidden, threshold, nodes, values, k, found_labels, found_probs,
+                i * k,
+            )  # fmt: skip
         else:
-            _best_of_all(model, hidden, threshold, values, labels[i], probs[i])
+            _best_of_all(
+                loss, output, sigmoid, dim, n_labels, hidden, threshold, values, k, found_labels, found_probs, i * k
+            )  # fmt: skip
+    keep(sums)
+    keep(known_rows)
+    keep(hashed_rows)
+    keep(word_hashes)
+    keep(tree_nodes)
+    keep(tree_values)
 
 
 @jit
@@ -620,24 +610,28 @@ def sum_words(model: Any, known: Any, features: Any) -> None:
     longest = 0
     for i in range(known.shape[0]):
         longest = max(longest, model.lengths[i])
-    text = np.zeros(longest + 16, np.int8)
-    rows = np.zeros((longest + 2) * model.maxn + 1, np.int32)
+    word = np.zeros(longest + 16, np.int8)
+    ngrams = np.zeros((longest + 2) * model.maxn + 1, np.int32)
+    text, rows, bitmap, ranks = pointer(word), pointer(ngrams), pointer(model.bitmap), pointer(model.ranks)
+    hashed, sums = pointer(model.hashed), pointer(known)
     for i in range(known.shape[0]):
         for d in range(model.dim):
-            known[i, d] = _at(model.known, i * model.dim + d)
+            known[i, d] = model.known[i * model.dim + d]
         features[i] = 1
         if i == model.eos:
             continue
         length = model.lengths[i]
-        text[0] = 60
+        word[0] = 60
         for j in range(length):
-            text[1 + j] = _at(model.file, model.places[i] + j)
-        text[1 + length] = 62
+            word[1 + j] = model.file[model.places[i] + j]
+        word[1 + length] = 62
         n = _gather_ngrams(
-            text, 0, length + 2, model.minn, model.maxn, model.magic, model.bucket, model.bitmap, model.is_pruned, rows,
+            text, 0, length + 2, 0, length + 2, model.minn, model.maxn, model.magic, model.bucket, bitmap,
+            model.is_pruned, rows,
             numba.int64(0),
         )  # fmt: skip
         if model.is_pruned:
-            _to_rows(model.bitmap, model.ranks, rows, numba.int64(0), n)
-        _add(model.hashed, rows, n, model.dim, known[i])
+            _to_rows(bitmap, ranks, rows, numba.int64(0), n)
+        _add(hashed, rows, n, model.dim, offset(sums, i * model.dim))
         features[i] += n
+    keep(ngrams)

@@ -17,7 +17,7 @@ LAYERS = [
     "errors documents schema",
     "paths streams numbers config plugins models",
     "compiling",
-    "batch fasttext_kernel",
+    "batch intrinsics fasttext_kernel",
     "predictions",
     "fasttext_file fasttext_model writer tagger reader alignment rowindex records",
     "tag_plan tagging ingesting dolma expressions selectors rules editing mixing readers validating",

@@ -1,0 +1,176 @@
+"""Operations for compiled code that numba has no words for; each becomes an instruction or a few.
+
+They work on pointers (see `pointer`), with indexes in numbers, not bytes. Nothing is checked. A pointer is to loops
+what an array is, without a look at negative indexes, and without counting references each time one is handed on: atomic
+operations that took a third of the time. An array that the function has made is freed after its last use, of which its
+pointer knows nothing: `keep` it.
+"""
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+_WORD, _WIDE, _FLOAT = ir.IntType(64), ir.IntType(128), ir.FloatType()
+LANES = 16
+"""Numbers that are added up at once; the machine's vectors may be shorter."""
+
+
+def _place(builder: Any, pointer: Any, index: Any, type_: Any = None) -> Any:
+    place = builder.gep(pointer, [index], inbounds=True)
+    return builder.bitcast(place, type_.as_pointer()) if type_ else place
+
+
+@intrinsic
+def pointer(_: Any, array: Any) -> Any:
+    """To the first number of an array, which is contiguous."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.make_array(signature.args[0])(context, builder, *arguments).data
+
+    return types.CPointer(array.dtype)(array), codegen
+
+
+@intrinsic
+def keep(_: Any, array: Any) -> Any:
+    """Nothing; but an array that is mentioned here is not freed before."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.get_dummy_value()
+
+    return types.void(array), codegen
+
+
+@intrinsic
+def offset(_: Any, array: Any, index: Any) -> Any:
+    """The pointer to ``array[index]``."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _place(builder, *arguments)
+
+    return array(array, types.int64), codegen
+
+
+@intrinsic
+def at(_: Any, array: Any, index: Any) -> Any:
+    """``array[index]``."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.unpack_value(builder, signature.return_type, _place(builder, *arguments))
+
+    return array.dtype(array, types.int64), codegen
+
+
+@intrinsic
+def put(_: Any, array: Any, index: Any, value: Any) -> Any:
+    """``array[index] = value``, of the array's own type."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        context.pack_value(builder, signature.args[2], arguments[2], _place(builder, *arguments[:2]))
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, array.dtype), codegen
+
+
+@intrinsic
+def eight_bytes(_: Any, array: Any, index: Any) -> Any:
+    """uint64 of the 8 bytes from an index, little-endian."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(_place(builder, *arguments, _WORD), align=1)
+
+    return types.uint64(array, types.int64), codegen
+
+
+@intrinsic
+def ones(_: Any, bits: Any) -> Any:
+    """How many bits of a uint64 are set."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def lowest_bit(_: Any, bits: Any) -> Any:
+    """Which bit of a uint64 is the lowest that is set; it is not 0."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), codegen
+
+
+@intrinsic
+def high_product(_: Any, a: Any, b: Any) -> Any:
+    """The upper 64 bits of the product of two uint64."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        product = builder.mul(*(builder.zext(each, _WIDE) for each in arguments))
+        return builder.trunc(builder.lshr(product, ir.Constant(_WIDE, 64)), _WORD)
+
+    return types.uint64(types.uint64, types.uint64), codegen
+
+
+@intrinsic
+def float_of(_: Any, bits: Any) -> Any:
+    """The float64 that has these 64 bits."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), codegen
+
+
+@intrinsic
+def add_lanes(_: Any, matrix: Any, rows: Any, n: Any, dim: Any, first: Any, out: Any) -> Any:
+    """Adds to `LANES` numbers of ``out``, from ``first``, the sum of those of ``n`` rows of a
+    float32 matrix, one after the other.
+    """
+    vector = ir.VectorType(_FLOAT, LANES)
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        matrix, rows, n, dim, first, out = arguments
+        total = cgutils.alloca_once_value(builder, ir.Constant(vector, [0.0] * LANES))
+        with cgutils.for_range(builder, n) as loop:
+            row = builder.sext(builder.load(_place(builder, rows, loop.index)), _WORD)
+            place = builder.add(builder.mul(row, dim), first)
+            source = _place(builder, matrix, place, vector)
+            builder.store(builder.fadd(builder.load(total), builder.load(source, align=4)), total)
+        target = _place(builder, out, first, vector)
+        builder.store(builder.fadd(builder.load(target, align=4), builder.load(total)), target, align=4)
+        return context.get_dummy_value()
+
+    return types.void(matrix, rows, types.int64, types.int64, types.int64, out), codegen
+
+
+@intrinsic
+def dot_eights(_: Any, a: Any, matrix: Any, row: Any, n: Any) -> Any:
+    """The sum of products of ``n`` times eight numbers, those of ``a`` with those of a matrix from the offset ``row``.
+
+    Eight sums, whatever the machine has vectors for, then added in pairs.
+    """
+    vector = ir.VectorType(_FLOAT, 8)
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        a, matrix, row, n = arguments
+        total = cgutils.alloca_once_value(builder, ir.Constant(vector, [0.0] * 8))
+        with cgutils.for_range(builder, n) as loop:
+            first = builder.mul(loop.index, ir.Constant(_WORD, 8))
+            left = builder.load(_place(builder, a, first, vector), align=4)
+            right = builder.load(_place(builder, matrix, builder.add(row, first), vector), align=4)
+            builder.store(builder.fadd(builder.load(total), builder.fmul(left, right)), total)
+        found = builder.load(total)
+        for size in (4, 2, 1):
+            halves = [
+                builder.shuffle_vector(
+                    found, found, ir.Constant(ir.VectorType(ir.IntType(32), size), list(range(i, i + size)))
+                )
+                for i in (0, size)
+            ]
+            found = builder.fadd(*halves)
+        return builder.extract_element(found, ir.Constant(ir.IntType(32), 0))
+
+    return types.float32(a, matrix, types.int64, types.int64), codegen
