@@ -9,7 +9,8 @@ pointer knows nothing: `keep` it.
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 _WORD, _WIDE, _FLOAT = ir.IntType(64), ir.IntType(128), ir.FloatType()
@@ -17,9 +18,16 @@ LANES = 16
 """Numbers that are added up at once; the machine's vectors may be shorter."""
 
 
-def _place(builder: Any, pointer: Any, index: Any, type_: Any = None) -> Any:
-    place = builder.gep(pointer, [index], inbounds=True)
-    return builder.bitcast(place, type_.as_pointer()) if type_ else place
+def _place(builder: Any, pointer: Any, index: Any) -> Any:
+    return builder.gep(pointer, [index], inbounds=True)
+
+
+def _load(builder: Any, pointer: Any, index: Any, type_: Any, align: int = 4) -> Any:
+    return builder.load(_place_of(builder, pointer, index, type_), align=align)
+
+
+def _place_of(builder: Any, pointer: Any, index: Any, type_: Any) -> Any:
+    return builder.bitcast(_place(builder, pointer, index), type_.as_pointer())
 
 
 @intrinsic
@@ -78,7 +86,7 @@ def eight_bytes(_: Any, array: Any, index: Any) -> Any:
     """uint64 of the 8 bytes from an index, little-endian."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load(_place(builder, *arguments, _WORD), align=1)
+        return _load(builder, arguments[0], arguments[1], _WORD, align=1)
 
     return types.uint64(array, types.int64), codegen
 
@@ -137,9 +145,9 @@ def add_lanes(_: Any, matrix: Any, rows: Any, n: Any, dim: Any, first: Any, out:
         with cgutils.for_range(builder, n) as loop:
             row = builder.sext(builder.load(_place(builder, rows, loop.index)), _WORD)
             place = builder.add(builder.mul(row, dim), first)
-            source = _place(builder, matrix, place, vector)
-            builder.store(builder.fadd(builder.load(total), builder.load(source, align=4)), total)
-        target = _place(builder, out, first, vector)
+            source = _load(builder, matrix, place, vector)
+            builder.store(builder.fadd(builder.load(total), source), total)
+        target = _place_of(builder, out, first, vector)
         builder.store(builder.fadd(builder.load(target, align=4), builder.load(total)), target, align=4)
         return context.get_dummy_value()
 
@@ -159,8 +167,8 @@ def dot_eights(_: Any, a: Any, matrix: Any, row: Any, n: Any) -> Any:
         total = cgutils.alloca_once_value(builder, ir.Constant(vector, [0.0] * 8))
         with cgutils.for_range(builder, n) as loop:
             first = builder.mul(loop.index, ir.Constant(_WORD, 8))
-            left = builder.load(_place(builder, a, first, vector), align=4)
-            right = builder.load(_place(builder, matrix, builder.add(row, first), vector), align=4)
+            left = _load(builder, a, first, vector)
+            right = _load(builder, matrix, builder.add(row, first), vector)
             builder.store(builder.fadd(builder.load(total), builder.fmul(left, right)), total)
         found = builder.load(total)
         for size in (4, 2, 1):
