@@ -8,6 +8,7 @@ A reference is, in the order in which it is tried:
                                 or an entry point of that name
 """
 
+import functools
 import hashlib
 import importlib
 import importlib.metadata
@@ -45,7 +46,7 @@ class Kind(Generic[T]):
         """All names that can be used: modules of the package and entry points, sorted."""
         package = importlib.import_module(self.package)
         names = {info.name for info in pkgutil.iter_modules(package.__path__) if not info.name.startswith("_")}
-        return sorted(names | {entry.name for entry in importlib.metadata.entry_points(group=self.group)})
+        return sorted(names | {entry.name for entry in _entry_points(self.group)})
 
     def find(self, reference: str) -> type[T]:
         """The class that a reference names.
@@ -69,7 +70,7 @@ class Kind(Generic[T]):
         if reference not in names:
             hint = did_you_mean(reference, names) or f"; there are: {', '.join(names)}"
             raise UnknownPlugin(f"no {self.word} is called {reference!r}{hint}")
-        for entry in importlib.metadata.entry_points(group=self.group):
+        for entry in _entry_points(self.group):
             if entry.name == reference:
                 return self._checked(entry.load(), reference)
         module = importlib.import_module(f"{self.package}.{reference}")
@@ -89,6 +90,12 @@ class Kind(Generic[T]):
         if not (isinstance(found, type) and issubclass(found, self.base)):
             raise ConfigError(f"{reference}: expected a class that extends toolkit.{self.base.__name__}, got {found!r}")
         return found
+
+
+@functools.cache
+def _entry_points(group: str) -> tuple[importlib.metadata.EntryPoint, ...]:
+    """Of all installed packages; looking through these takes milliseconds, and writers are made often."""
+    return tuple(importlib.metadata.entry_points(group=group))
 
 
 def _module_of_file(path: str) -> ModuleType:
