@@ -38,16 +38,28 @@ class AttributeRows:
         documents: path of the documents, for messages.
         decoder: of rows with ``id``, ``source`` and ``attributes``.
         any_source: whether rows may lack ``source``, as those of Dolma's deduper do.
+        block: rows of the file that have been read; then the context manager is not needed.
+        number: of rows before these.
     """
 
     def __init__(
-        self, path: str, documents: str, decoder: msgspec.json.Decoder[Any] = _PLAIN, *, any_source: bool = False
+        self,
+        path: str,
+        documents: str,
+        decoder: msgspec.json.Decoder[Any] = _PLAIN,
+        *,
+        any_source: bool = False,
+        block: Iterable[bytes] | None = None,
+        number: int = 0,
     ) -> None:
         self.path = path
         self._documents = documents
         self._decoder = decoder
         self._any_source = any_source
-        self._lines = Lines(path, MAX_ROW)
+        if block is None:
+            self._lines = Lines(path, MAX_ROW)
+        else:
+            self._rows = Rows(iter(block), decoder, path, number)
 
     def __enter__(self) -> Self:
         self._rows = Rows(self._lines.__enter__(), self._decoder, self.path)

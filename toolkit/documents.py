@@ -193,11 +193,12 @@ class Rows(Iterator[tuple[T, bytes]]):
         lines: rows without their line ends.
         decoder: gives the row's type; unknown keys are ignored.
         path: for messages.
+        number: of rows before these.
     """
 
-    def __init__(self, lines: Iterator[bytes], decoder: msgspec.json.Decoder[T], path: str) -> None:
+    def __init__(self, lines: Iterator[bytes], decoder: msgspec.json.Decoder[T], path: str, number: int = 0) -> None:
         self.path = path
-        self.number = 0
+        self.number = number
         self._lines = lines
         self._decode = decoder.decode
 

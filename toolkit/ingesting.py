@@ -456,7 +456,7 @@ class _Writer:
             for draft in drafts:
                 row, line = self._row(draft)
                 output.write_row(line)
-                index.add(row, offset)
+                index.add(rowindex.entry_of(row), offset)
                 offset += len(line) + 1
                 if attributes:
                     attributes.write_row(

@@ -70,6 +70,17 @@ def row_hash(source: str, id: str) -> int:
     return xxhash.xxh3_64_intdigest(f"{source}\0{id}".encode())
 
 
+Entry = tuple[int, int, int, bool]
+"""Of a row: its hash, the code points and UTF-8 bytes of its text, whether it has attributes of its own."""
+
+
+def entry_of(row: DocumentRow) -> Entry:
+    """What the index says of a row, but for its place."""
+    chars = len(row.text)
+    size = chars if row.text.isascii() else len(row.text.encode())
+    return row_hash(row.source, row.id), chars, size, row.attributes is not NO_ATTRIBUTES
+
+
 class RowIndexOutput:
     """Writes the row index of a shard while its rows pass by; a context manager that leaves nothing on failure.
 
@@ -92,15 +103,14 @@ class RowIndexOutput:
         self._output.__enter__()
         return self
 
-    def add(self, row: DocumentRow, offset: int) -> None:
+    def add(self, entry: "Entry", offset: int) -> None:
         """One row, in order; offset of its first byte in the uncompressed shard."""
-        chars = len(row.text)
-        size = chars if row.text.isascii() else len(row.text.encode())
+        hash_, chars, size, inline = entry
         self.rows += 1
-        self.inline = self.inline or row.attributes is not NO_ATTRIBUTES
+        self.inline = self.inline or inline
         self.chars += chars
         self.bytes += size
-        self._rows.append(_ROW.pack(row_hash(row.source, row.id), chars, size, offset))
+        self._rows.append(_ROW.pack(hash_, chars, size, offset))
         if len(self._rows) >= _HELD:
             self._flush()
 
@@ -199,7 +209,7 @@ def build(dataset: Dataset, shard: str, max_bytes: int) -> ShardState:
         offset = 0
         for row, line in rows:
             to_document(row, rows)
-            index.add(row, offset)
+            index.add(entry_of(row), offset)
             offset += len(line) + 1
     if before is None or stat(path) != before:
         raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=path)

@@ -15,7 +15,7 @@ import itertools
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import IO, Any, Self, cast
 
@@ -400,6 +400,11 @@ class RowOutput(Output):
         self.rows += 1
         if self._held >= BLOCK:
             self._flush()
+
+    def write_rows(self, rows: Iterable[bytes]) -> None:
+        """Appends rows."""
+        for row in rows:
+            self.write_row(row)
 
     def _flush(self) -> None:
         self._block.append(b"")

@@ -1,20 +1,21 @@
 """Tagging: one pass over a shard writes the attribute files of all sets that need it.
 
-documents/X ──rows──> Document ──batches──> taggers, in the order of what they read ──rows──> attributes/<set>/X
-                                    ^
-attributes/<other set>/X ──rows─────┘  only for sets that are read and are already there
+documents/X ──blocks of rows──> Batch of Documents ──> taggers, in the order of what they read ──> attributes/<set>/X
+                                   ^
+attributes/<other set>/X ──rows────┘  only for sets that are read and are already there
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from toolkit import records, rowindex, schema
-from toolkit.alignment import AttributeRows
+from toolkit.alignment import MAX_ROW, AttributeRows
 from toolkit.batch import Batch, Column
+from toolkit.blocks import Block, in_blocks, in_order, next_block
 from toolkit.config import ConfigStruct
 from toolkit.documents import DOCUMENT_DECODER, Document, Rows, to_document
 from toolkit.errors import ConfigError, DataError, StaleError
@@ -23,8 +24,6 @@ from toolkit.streams import Lines, RowOutput
 from toolkit.tag_plan import Plan, Step, build
 from toolkit.tagger import Reference
 
-BATCH_DOCUMENTS = 256
-BATCH_CHARS = 1 << 19
 CHECKED_ROWS = 64  # rows of a shard whose values are checked against the declared type
 
 Report = Callable[[int, int], None]
@@ -32,13 +31,19 @@ Report = Callable[[int, int], None]
 
 
 class Work(ConfigStruct):
-    """One shard to tag."""
+    """One shard to tag.
+
+    Attributes:
+        settings: of each set of the plan.
+        processes: that work on it.
+    """
 
     dataset: Dataset
     plan: Plan
     settings: dict[str, dict[str, Any]]
     shard: str
     max_document_bytes: int
+    processes: int = 1
 
 
 class Done(ConfigStruct):
@@ -103,8 +108,7 @@ def tag_shard(work: Work, report: Report) -> Done:
         assert state
         report(state.rows, 0)
         return Done(shard=shard, written=[], documents=state.rows, seconds=time.perf_counter() - start)
-    steps = [step for step in build(work.plan) if step.set in todo]
-    external = sorted({r.set for step in steps for r in step.references} - set(todo))
+    external = sorted({r.set for step in _steps(work, todo) for r in step.references} - set(todo))
     if external and state is None:
         state = rowindex.build(dataset, shard, work.max_document_bytes)
     reads = {}
@@ -120,13 +124,17 @@ def tag_shard(work: Work, report: Report) -> Done:
         outputs = {name: stack.enter_context(RowOutput(dataset.attribute_path(name, shard))) for name in todo}
         index = None if state else stack.enter_context(rowindex.RowIndexOutput(dataset, shard))
         lines = stack.enter_context(Lines(path, work.max_document_bytes, digest=True))
-        others = [stack.enter_context(_Others(dataset, name, shard, steps)) for name in external]
-        documents = _documents(lines, path, index)
-        reported = 0
-        for batch in _batches(_joined(documents, others)):
-            _tag_batch(batch, steps, outputs, path)
-            report(len(batch), lines.size - reported)
-            reported = lines.size
+        others = [stack.enter_context(Lines(dataset.attribute_path(name, shard), MAX_ROW)) for name in external]
+        job = _Job(work, todo, external, indexes=index is not None)
+        offset = 0
+        for tagged in in_order(_Tagging, job, _parts(work, external, lines, others), work.processes):
+            for name, rows in zip(todo, tagged.rows, strict=True):
+                outputs[name].write_rows(rows)
+            for entry, size in tagged.entries:
+                assert index
+                index.add(entry, offset)
+                offset += size + 1
+            report(tagged.documents, tagged.size)
     if before is None or stat(path) != before:
         raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=path)
     if index:
@@ -162,46 +170,91 @@ def _record(
     records.save(records.record_path(work.dataset, name, work.shard), record)
 
 
+def _steps(work: Work, todo: list[str]) -> list[Step]:
+    return [step for step in build(work.plan) if step.set in todo]
+
+
+# --- blocks -----------------------------------------------------------------------------------------------------------
+
+
+class _Part(NamedTuple):
+    """A block of documents, the rows before it, and the same rows of the sets that are read."""
+
+    number: int
+    documents: Block
+    others: list[Block]
+
+
+def _parts(work: Work, external: list[str], lines: Lines, others: list[Lines]) -> Iterator[_Part]:
+    number = 0
+    for block in in_blocks(lines):
+        yield _Part(number, block, [next_block(other, len(block.lines)) for other in others])
+        number += len(block.lines)
+    path = work.dataset.shard_path(work.shard)
+    for name, other in zip(external, others, strict=True):
+        AttributeRows(work.dataset.attribute_path(name, work.shard), path, block=other, number=number).finish(number)
+
+
+class _Job(NamedTuple):
+    """What is done to the blocks of a shard.
+
+    Attributes:
+        todo: the sets to write.
+        external: the sets to read.
+        indexes: whether the row index is made on the way.
+    """
+
+    work: Work
+    todo: list[str]
+    external: list[str]
+    indexes: bool
+
+
+class _Tagged(NamedTuple):
+    """What becomes of a block: rows of each set; of each row its index entry and its size."""
+
+    rows: list[list[bytes]]
+    entries: list[tuple[rowindex.Entry, int]]
+    documents: int
+    size: int
+
+
 Numbered = tuple[Document, int]
 
 
-def _documents(lines: Lines, path: str, index: rowindex.RowIndexOutput | None) -> Iterator[Numbered]:
-    rows = Rows(lines, DOCUMENT_DECODER, path)
-    offset = 0
-    for row, line in rows:
-        if index:
-            index.add(row, offset)
-            offset += len(line) + 1
-        yield to_document(row, rows), rows.number
+class _Tagging:
+    """Tags blocks."""
 
+    def __init__(self, job: _Job) -> None:
+        self._job = job
+        self._steps = _steps(job.work, job.todo)
+        dataset = job.work.dataset
+        self._path = dataset.shard_path(job.work.shard)
+        self._ours = [records.load_schema(dataset, name) is not None for name in job.external]
 
-def _joined(documents: Iterator[Numbered], others: list["_Others"]) -> Iterator[Numbered]:
-    number = 0
-    for document, number in documents:
-        for other in others:
-            other.give(document, number)
-        yield document, number
-    for other in others:
-        other.finish(number)
-
-
-def _batches(documents: Iterable[Numbered]) -> Iterator[list[Numbered]]:
-    batch: list[Numbered] = []
-    chars = 0
-    for item in documents:
-        batch.append(item)
-        chars += len(item[0].text)
-        if len(batch) >= BATCH_DOCUMENTS or chars >= BATCH_CHARS:
-            yield batch
-            batch, chars = [], 0
-    if batch:
-        yield batch
+    def __call__(self, part: _Part) -> _Tagged:
+        entries = []
+        batch: list[Numbered] = []
+        rows = Rows(iter(part.documents), DOCUMENT_DECODER, self._path, part.number)
+        others = [
+            _Others(self._job.work, name, self._steps, block, part.number, any_source=not ours)
+            for name, block, ours in zip(self._job.external, part.others, self._ours, strict=True)
+        ]
+        for row, line in rows:
+            if self._job.indexes:
+                entries.append((rowindex.entry_of(row), len(line)))
+            document = to_document(row, rows)
+            for other in others:
+                other.give(document, rows.number)
+            batch.append((document, rows.number))
+        size = sum(map(len, part.documents.lines)) + len(batch)
+        return _Tagged(_tag_batch(batch, self._steps, self._job.todo, self._path), entries, len(batch), size)
 
 
 _ENCODER = msgspec.json.Encoder()
 
 
-def _tag_batch(numbered: list[Numbered], steps: list[Step], outputs: Mapping[str, RowOutput], path: str) -> None:
+def _tag_batch(numbered: list[Numbered], steps: list[Step], todo: list[str], path: str) -> list[list[bytes]]:
     batch = Batch([document for document, _ in numbered])
     values: dict[tuple[str, str], Sequence[Any]] = {}
     for step in steps:
@@ -210,12 +263,19 @@ def _tag_batch(numbered: list[Numbered], steps: list[Step], outputs: Mapping[str
                 annotation = next(s.annotation for s in steps if (s.set, s.key) == (reference.set, reference.key))
                 batch.give(reference.text, _delivered(produced, annotation, reference))
         values[step.set, step.key] = _run(step, batch, numbered, path)
-    for set_name, output in outputs.items():
+    found = []
+    for set_name in todo:
         keys = [step.key for step in steps if step.set == set_name]
         columns = [_encodable(values[set_name, key]) for key in keys]
-        for document, *row in zip(batch, *columns, strict=True):
-            attributes = dict(zip(keys, row, strict=True))
-            output.write_row(_ENCODER.encode({"source": document.source, "id": document.id, "attributes": attributes}))
+        found.append(
+            [
+                _ENCODER.encode(
+                    {"source": document.source, "id": document.id, "attributes": dict(zip(keys, row, strict=True))}
+                )
+                for document, *row in zip(batch, *columns, strict=True)
+            ]
+        )
+    return found
 
 
 def _encodable(values: Sequence[Any]) -> Sequence[Any]:
@@ -272,9 +332,12 @@ def _delivered(values: Sequence[Any], annotation: Any, reference: Reference) -> 
 class _Others(AttributeRows):
     """The rows of an existing attribute file, given to the documents that they describe."""
 
-    def __init__(self, dataset: Dataset, set_name: str, shard: str, steps: list[Step]) -> None:
-        ours = records.load_schema(dataset, set_name) is not None
-        super().__init__(dataset.attribute_path(set_name, shard), dataset.shard_path(shard), any_source=not ours)
+    def __init__(
+        self, work: Work, set_name: str, steps: list[Step], block: Block, number: int, *, any_source: bool
+    ) -> None:
+        path = work.dataset.attribute_path(set_name, work.shard)
+        documents = work.dataset.shard_path(work.shard)
+        super().__init__(path, documents, any_source=any_source, block=block, number=number)
         self._references = [r for step in steps for r in step.references if r.set == set_name]
 
     def give(self, document: Document, number: int) -> None:

@@ -15,7 +15,7 @@ import toolkit
 ROOT = Path(__file__).parent.parent.parent
 LAYERS = [
     "errors documents schema",
-    "paths streams numbers config plugins models",
+    "paths streams numbers config plugins models blocks",
     "compiling",
     "batch intrinsics fasttext_kernel",
     "predictions",

@@ -3,8 +3,10 @@
 import os
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
+
+import msgspec
 
 from toolkit import config, ingesting, records
 from toolkit.config import Config, Source
@@ -14,6 +16,9 @@ from toolkit.executors import Executor, P, R, Report, Result, Task
 from toolkit.executors.local import InProcess, Local, available_cores
 from toolkit.paths import Dataset, open_dataset, remove_stale_temporaries, size_of
 from toolkit.progress import Progress
+
+LARGE = 16 << 20
+"""Stored bytes from which several processes work on one shard, if it is a large part of all."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +123,7 @@ class Context:
         self, what: str, function: Callable[[P, Report], R], tasks: Iterable[Task[P]], unit: str = "shards"
     ) -> list[Result[R]]:
         """Runs tasks on the configured executor, with progress; results in the order of the tasks."""
-        listed = list(tasks)
+        listed = self._spread(list(tasks))
         with Progress(what, len(listed), unit, quiet=self.options.quiet) as progress:
             found: dict[str, Result[R]] = {}
             for result in self._executor(progress.report, len(listed)).run(function, listed):
@@ -130,6 +135,23 @@ class Context:
                         print(result.failure.details, file=sys.stderr)
         return [found[task.name] for task in listed]
 
+    @property
+    def processes(self) -> int:
+        """That may work at a time."""
+        return self.config.processes or available_cores()
+
+    def _spread(self, tasks: list[Task[P]]) -> list[Task[P]]:
+        """Gives those tasks several processes that would else be running when all others are done."""
+        total = sum(task.size for task in tasks)
+        spread = []
+        for task in tasks:
+            share = self.processes * task.size // max(total, 1)
+            if share > 1 and task.size >= LARGE and "processes" in getattr(task.payload, "__struct_fields__", ()):
+                payload = msgspec.structs.replace(task.payload, processes=share)  # type: ignore[type-var]
+                task = replace(task, payload=payload, processes=share)
+            spread.append(task)
+        return spread
+
     def _executor(self, report: Report, tasks: int) -> Executor:
         options = dict(self.config.executor)
         kind = options.pop("type", "local")
@@ -138,7 +160,7 @@ class Context:
             raise self.source.error(("executor",), f"unknown executor {kind!r}{hint}")
         if options:
             raise self.source.error(("executor",), f"unknown option {next(iter(options))!r} of executor {kind}")
-        processes = min(self.config.processes or available_cores(), max(tasks, 1))
+        processes = min(self.processes, max(tasks, 1))
         if kind == "in_process" or processes == 1:
             return InProcess(report)
         return Local(processes, report)

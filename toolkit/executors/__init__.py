@@ -23,11 +23,13 @@ class Task(Generic[P]):
         name: for messages; each once in a run.
         payload: what the function gets.
         size: roughly how much work it is; the largest are begun first, so that no core is left with one at the end.
+        processes: that the task itself keeps busy.
     """
 
     name: str
     payload: P
     size: int = 0
+    processes: int = 1
 
 
 @dataclass(frozen=True)

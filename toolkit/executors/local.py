@@ -38,7 +38,7 @@ class InProcess(Executor):
 
 
 class Local(Executor):
-    """Worker processes, started by ``spawn``, each with one task at a time.
+    """Worker processes, started by ``spawn``, each with one task at a time; some tasks have processes of their own.
 
     A worker that dies (killed for its memory, a crash in native code) costs its task one retry in a new worker, then it
     is a failure that names the task. Workers end when the calling process does, however that ends.
@@ -54,12 +54,13 @@ class Local(Executor):
         workers: list[_Worker] = []
         try:
             while waiting or any(worker.task for worker in workers):
-                for worker in workers:
-                    if worker.task is None and waiting:
-                        worker.give(function, *waiting.popleft())
-                while waiting and len(workers) < self._processes:
-                    workers.append(_Worker())
-                    workers[-1].give(function, *waiting.popleft())
+                while waiting and (busy := sum(w.task.processes for w in workers if w.task)) < self._processes:
+                    if busy and busy + waiting[0][0].processes > self._processes:
+                        break
+                    idle = next((worker for worker in workers if worker.task is None), None)
+                    if idle is None:
+                        workers.append(idle := _Worker())
+                    idle.give(function, *waiting.popleft())
                 for worker in _ready(workers):
                     yield from worker.receive(self._report)
                     if worker.process.is_alive():
@@ -78,7 +79,7 @@ class _Worker:
     def __init__(self) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_work, args=(theirs,), daemon=True)
+        self.process = context.Process(target=_work, args=(theirs,))  # no daemon: it may have processes of its own
         self.process.start()
         theirs.close()
         self.task: Any = None
