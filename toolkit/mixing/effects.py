@@ -1,6 +1,8 @@
 """What rules do to documents, counted: the same numbers at the end of a mix and in a dry run."""
 
+from collections import Counter
 from collections.abc import Iterable
+from typing import Self
 
 import msgspec
 
@@ -48,6 +50,41 @@ class Totals(msgspec.Struct):
     chars: int = 0
     kept: int = 0
     kept_chars: int = 0
+
+
+class Counted(msgspec.Struct):
+    """What has been counted of some documents; of blocks that are counted apart it can be added up.
+
+    Attributes:
+        totals: documents and code points.
+        rules: effect of each rule, in order; `reached` is left to `finish`.
+        left_out: what the writer left out, by name.
+        matched: for each blocklist, by index of its rule, the entries that documents matched.
+    """
+
+    totals: Totals
+    rules: list[RuleCount]
+    left_out: Counter[str]
+    matched: dict[int, set[int]]
+
+    @classmethod
+    def none(cls, rules: int) -> Self:
+        """Of no documents."""
+        return cls(Totals(), [RuleCount() for _ in range(rules)], Counter(), {})
+
+    def add(self, other: Self) -> None:
+        """Adds what was counted of others."""
+        _add(self.totals, other.totals)
+        for mine, theirs in zip(self.rules, other.rules, strict=True):
+            _add(mine, theirs)
+        self.left_out.update(other.left_out)
+        for i, entries in other.matched.items():
+            self.matched.setdefault(i, set()).update(entries)
+
+
+def _add(mine: msgspec.Struct, theirs: msgspec.Struct) -> None:
+    for name in mine.__struct_fields__:
+        setattr(mine, name, getattr(mine, name) + getattr(theirs, name))
 
 
 def count(effects: list[RuleCount], decision: Decision, chars: int) -> None:

@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from toolkit import records, rowindex, schema
-from toolkit.alignment import AttributeRows, missing_file
+from toolkit.alignment import MAX_ROW, AttributeRows, missing_file
+from toolkit.blocks import Block, in_blocks, next_block
 from toolkit.config import ConfigStruct
 from toolkit.documents import DOCUMENT_DECODER, Document, DocumentRow, Rows, to_document
 from toolkit.errors import DataError
@@ -29,6 +30,7 @@ class Work(ConfigStruct):
         sets: that are joined.
         bindings: of the writer's attributes, by option.
         set_bindings: of the attributes that `set` rules use, where rules edit the text.
+        processes: that work on it.
     """
 
     settings: MixSettings
@@ -38,6 +40,7 @@ class Work(ConfigStruct):
     set_bindings: list[Binding]
     shard: str
     max_document_bytes: int
+    processes: int = 1
 
     @property
     def dataset(self) -> Dataset:
@@ -168,6 +171,79 @@ def _narrowed(type_: schema.Type, fields: set[str] | None) -> schema.Type:
 Joint = tuple[Document, int, list[bytes], list[Any]]
 
 
+class JointBlock(NamedTuple):
+    """A block of documents, the rows before it, and the same rows of each set."""
+
+    number: int
+    documents: Block
+    others: list[Block]
+
+
+def joint_blocks(work: Work, stack: ExitStack) -> Iterator[JointBlock]:
+    """The rows of a shard and of its sets, not looked at.
+
+    Args:
+        work: the shard and the sets.
+        stack: closes the files.
+
+    Raises:
+        AlignmentError: if a set has more rows than the documents.
+    """
+    dataset, shard, path = work.dataset, work.shard, work.path
+    lines = stack.enter_context(Lines(path, work.max_document_bytes))
+    paths = [dataset.attribute_path(each.set, shard) for each in work.sets]
+    others = [stack.enter_context(Lines(other, MAX_ROW)) for other in paths]
+    number = 0
+    for block in in_blocks(lines):
+        yield JointBlock(number, block, [next_block(other, len(block.lines)) for other in others])
+        number += len(block.lines)
+    for other_path, other in zip(paths, others, strict=True):
+        AttributeRows(other_path, path, block=other, number=number).finish(number)
+
+
+class Joiner:
+    """Joins blocks of rows.
+
+    Args:
+        work: the shard and the sets.
+        keys: of the mix, whose values are decoded.
+        fields: of these values, where no more is needed.
+        joined: whether `Document.joined` has the attributes.
+    """
+
+    def __init__(
+        self, work: Work, keys: set[str], fields: Mapping[str, set[str]] | None = None, *, joined: bool = False
+    ) -> None:
+        self._work, self._joined = work, joined
+        self._decoders = [RowDecoder(each, keys, fields) for each in work.sets]
+        self._paths = [work.dataset.attribute_path(each.set, work.shard) for each in work.sets]
+
+    def rows(self, block: JointBlock) -> Iterator[Joint]:
+        """The documents of a block with their row numbers and, for each set, its line and its values.
+
+        Raises:
+            AlignmentError: if a set's rows are not those of the documents.
+        """
+        path, sets = self._work.path, self._work.sets
+        documents = Rows(iter(block.documents), DOCUMENT_DECODER, path, block.number)
+        others = [
+            AttributeRows(other, path, decoder.decoder, any_source=not each.ours, block=rows, number=block.number)
+            for other, each, decoder, rows in zip(self._paths, sets, self._decoders, block.others, strict=True)
+        ]
+        readers = list(zip([other.take for other in others], [each.values for each in self._decoders], strict=True))
+        for row, line in _named(documents, others):
+            lines: list[bytes] = []
+            values: list[Any] = []
+            for take, values_of in readers:
+                found, other_line = take(row.id, row.source, documents.number)
+                lines.append(other_line)
+                values.append(values_of(found))
+            document = to_document(row, documents, line)
+            if self._joined and sets:
+                document.join(partial(_plain, sets, lines))
+            yield document, documents.number, lines, values
+
+
 def joint_rows(
     work: Work,
     stack: ExitStack,
@@ -176,40 +252,10 @@ def joint_rows(
     *,
     joined: bool = False,
 ) -> Iterator[Joint]:
-    """The documents of a shard with, for each set, its line and its values.
-
-    Args:
-        work: the shard and the sets.
-        stack: closes the files.
-        keys: of the mix, whose values are decoded.
-        fields: of these values, where no more is needed.
-        joined: whether `Document.joined` has the attributes.
-
-    Raises:
-        AlignmentError: if a set's rows are not those of the documents.
-    """
-    dataset, shard, path = work.dataset, work.shard, work.path
-    documents = Rows(stack.enter_context(Lines(path, work.max_document_bytes)), DOCUMENT_DECODER, path)
-    decoders = [RowDecoder(each, keys, fields) for each in work.sets]
-    others = [
-        stack.enter_context(
-            AttributeRows(dataset.attribute_path(each.set, shard), path, decoder.decoder, any_source=not each.ours)
-        )
-        for each, decoder in zip(work.sets, decoders, strict=True)
-    ]
-    for row, line in _named(documents, others):
-        lines: list[bytes] = []
-        values: list[Any] = []
-        for other, each in zip(others, decoders, strict=True):
-            found, other_line = other.take(row.id, row.source, documents.number)
-            lines.append(other_line)
-            values.append(each.values(found))
-        document = to_document(row, documents, line)
-        if joined and work.sets:
-            document.join(partial(_plain, work.sets, lines))
-        yield document, documents.number, lines, values
-    for other in others:
-        other.finish(documents.number)
+    """The documents of a shard, joined: see `joint_blocks` and `Joiner`."""
+    joiner = Joiner(work, keys, fields, joined=joined)
+    for block in joint_blocks(work, stack):
+        yield from joiner.rows(block)
 
 
 def at_document(error: DataError, work: Work, number: int, id: str) -> DataError:

@@ -2,21 +2,30 @@
 
 import os
 import time
-from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from toolkit import records, schema
+from toolkit.blocks import in_order
 from toolkit.config import ConfigStruct
 from toolkit.documents import Document
 from toolkit.editing import Edited, along
 from toolkit.errors import DataError
 from toolkit.mixing.binding import Binding, needed, recomputed
-from toolkit.mixing.effects import RuleCount, Totals, count, count_edits, finish
-from toolkit.mixing.join import RAW_ATTRIBUTES, Work, at_document, inputs_of, joint_rows, merged
+from toolkit.mixing.effects import Counted, RuleCount, Totals, count, count_edits, finish
+from toolkit.mixing.join import (
+    RAW_ATTRIBUTES,
+    Joiner,
+    JointBlock,
+    Work,
+    at_document,
+    inputs_of,
+    joint_blocks,
+    merged,
+)
 from toolkit.mixing.settings import REJECTED, MixSettings, work_folder
 from toolkit.paths import SHARD_SUFFIXES, join, remove, stat, strip_suffix
 from toolkit.streams import COMPRESSORS, Output
@@ -108,22 +117,47 @@ def mix_shard(work: Work, report: Report) -> Done:
             report(record.totals.rows, 0)
             return Done(shard=work.shard, skipped=True, rows=record.totals.rows)
     remove(path + ".json")
-    encoder = _Encoder(work)
+    rules = work.compile_rules()
+    counted = Counted.none(len(rules.rules))
     with ExitStack() as stack:
         members = _Members(stack.enter_context(Output(path)), work.settings)
-        rows = joint_rows(work, stack, encoder.rules.used, encoder.rules.used_fields, joined=encoder.rules.joins)
-        for document, number, lines, values in rows:
-            encoder.encode(document, number, lines, values, members)
-            report(1, len(document.row))
+        for encoded in in_order(_Encoder, work, joint_blocks(work, stack), work.processes):
+            for label, data in encoded.pieces:
+                members.add(label, data)
+            counted.add(encoded.counted)
+            report(encoded.counted.totals.rows, encoded.size)
         members.flush()
-    counted = encoder.record(digest, state.content, inputs, members, stat(path), time.perf_counter() - start)
     if counted.totals.rows != state.rows:
         raise DataError(f"expected {state.rows} rows as indexed, got {counted.totals.rows}", path=work.path)
-    records.save(path + ".json", counted)
+    finish(counted.rules, rules.rules, counted.totals)
+    found = stat(path)
+    assert found
+    record = StageRecord(
+        settings=digest,
+        documents=state.content,
+        attributes=inputs,
+        totals=counted.totals,
+        rules=counted.rules,
+        matched={str(i): sorted(entries) for i, entries in counted.matched.items()},
+        counts={name: n for name, n in sorted(counted.left_out.items()) if n},
+        members={label: members.index[label] for label in sorted(members.index)},
+        size=found.size,
+        stamp=found.stamp,
+        seconds=round(time.perf_counter() - start, 3),
+    )
+    records.save(path + ".json", record)
     return Done(shard=work.shard, skipped=False, rows=counted.totals.rows)
 
 
 # --- rules and encoding -----------------------------------------------------------------------------------------------
+
+
+class _Encoded(NamedTuple):
+    """What becomes of a block: pieces of labels, in order, and what was counted."""
+
+    pieces: list[tuple[str, bytes]]
+    counted: Counted
+    size: int
 
 
 class _Encoder:
@@ -132,13 +166,12 @@ class _Encoder:
     def __init__(self, work: Work) -> None:
         self.work = work
         self.rules = work.compile_rules()
+        self.joiner = Joiner(work, self.rules.used, self.rules.used_fields, joined=self.rules.joins)
         self.writer = work.settings.writer()
         self.takes_all = self.writer.takes_all()
         self.shard = strip_suffix(work.shard, SHARD_SUFFIXES)
         self.provenance = _Provenance(work) if work.settings.output.provenance else None
-        self.counts: Counter[str] = Counter()
-        self.totals = Totals()
-        self.effects = [RuleCount() for _ in self.rules.rules]
+        self.counted = Counted.none(len(self.rules.rules))
         self.wanted = self.writer.wants()
         self.decoders = {option: self._value_decoder(option, b) for option, b in work.bindings.items()}
         self.set_types = [
@@ -156,35 +189,47 @@ class _Encoder:
         values = schema.struct_of({binding.key: value}, {binding.key: None} if absent else {})
         return msgspec.json.Decoder(msgspec.defstruct("Values", [("attributes", values)]))
 
-    def encode(self, document: Document, number: int, lines: list[bytes], values: list[Any], out: "_Members") -> None:
-        """One document, in the shard's order."""
-        self.totals.rows += 1
-        self.totals.chars += len(document.text)
+    def __call__(self, block: JointBlock) -> _Encoded:
+        """The documents of a block, in their order."""
+        self.counted = Counted.none(len(self.rules.rules))
+        self.rules.start_over()
+        pieces: list[tuple[str, bytes]] = []
+        size = 0
+        for document, number, lines, values in self.joiner.rows(block):
+            pieces += self._encode(document, number, lines, values)
+            size += len(document.row)
+        self.counted.matched = {i: set(entries) for i, entries in self.rules.matched.items()}
+        return _Encoded(pieces, self.counted, size)
+
+    def _encode(
+        self, document: Document, number: int, lines: list[bytes], values: list[Any]
+    ) -> list[tuple[str, bytes]]:
+        self.counted.totals.rows += 1
+        self.counted.totals.chars += len(document.text)
         try:
             pieces, why = self._pieces(document, number, lines, values)
             if why is not None and self.work.settings.rejected is not None:
                 pieces = [(REJECTED, self._rejected(document, why, values))]
         except DataError as error:
             raise at_document(error, self.work, number, document.id) from None
-        for label, data in pieces:
-            out.add(label, data)
+        return pieces
 
     def _pieces(
         self, document: Document, number: int, lines: list[bytes], values: list[Any]
     ) -> tuple[list[tuple[str, bytes]], int | str | None]:
         """What the writer makes of a document, and why it makes nothing: the rule that drops it, or a name."""
         decision = self.rules.decide(*values, document)
-        count(self.effects, decision, len(document.text))
+        count(self.counted.rules, decision, len(document.text))
         if decision.dropped is not None:
             return [], decision.dropped
         applied = self.rules.applied(*values, document) if self.rules.applies else []
         for i in applied:
-            self.effects[i].documents += 1
-            self.effects[i].chars += len(document.text)
+            self.counted.rules[i].documents += 1
+            self.counted.rules[i].chars += len(document.text)
         original, wanted, after_values = document, self._values(lines), values
         if self.rules.edits:
             edited, edits = self.rules.edit(document, *values, document, overlaps=self.work.stream.overlaps)
-            count_edits(self.effects, edits)
+            count_edits(self.counted.rules, edits)
             if edited and not edited.text and not self.work.settings.output.keep_empty:
                 return self._nothing("documents empty after edits")
             if edited:
@@ -198,15 +243,15 @@ class _Encoder:
             wanted,
             self.rules.annotations(decision),
             merged(self.work.sets, lines) if self.takes_all and self.work.sets else None,
-            self.counts,
+            self.counted.left_out,
             self._fields(applied, document, number, lines, after_values),
             self.shard,
         )
         pieces = [_checked(*piece) for piece in self.writer.encode(document, mixed)]
         if applied:
             pieces = [(self._routed(applied, label, values, original), data) for label, data in pieces]
-        self.totals.kept += 1
-        self.totals.kept_chars += len(document.text)
+        self.counted.totals.kept += 1
+        self.counted.totals.kept_chars += len(document.text)
         return (pieces, None) if pieces else self._nothing("documents without output")
 
     def _routed(self, applied: list[int], label: str, values: list[Any], document: Document) -> str:
@@ -221,7 +266,7 @@ class _Encoder:
         return fields
 
     def _nothing(self, why: str) -> tuple[list[tuple[str, bytes]], str]:
-        self.counts[why] += 1
+        self.counted.left_out[why] += 1
         return [], why
 
     def _rejected(self, document: Document, why: int | str, values: list[Any]) -> bytes:
@@ -281,25 +326,6 @@ class _Encoder:
             for i, key in needed(binding, self.work.sets)
         }
         return recomputed(binding, self.work.sets, document, per_line, type_)
-
-    def record(
-        self, digest: str, documents: str, inputs: dict[str, str], members: "_Members", found: Any, seconds: float
-    ) -> StageRecord:
-        """The record of the finished shard."""
-        finish(self.effects, self.rules.rules, self.totals)
-        return StageRecord(
-            settings=digest,
-            documents=documents,
-            attributes=inputs,
-            totals=self.totals,
-            rules=self.effects,
-            matched={str(i): sorted(found) for i, found in self.rules.matched.items()},
-            counts={name: n for name, n in sorted(self.counts.items()) if n},
-            members={label: members.index[label] for label in sorted(members.index)},
-            size=found.size,
-            stamp=found.stamp,
-            seconds=round(seconds, 3),
-        )
 
 
 def _checked(label: str, data: bytes) -> tuple[str, bytes]:
