@@ -118,6 +118,11 @@ def in_order(make: Callable[[W], Callable[[B], R]], work: W, blocks: Iterable[B]
         raise fault
 
 
+def threads_for(processes: int) -> int:
+    """How many threads compress what so many processes compute; none where one process does it all."""
+    return processes if processes > 1 else 0
+
+
 _made: list[Callable[[Any], Any]] = []
 
 

@@ -15,14 +15,18 @@ import itertools
 import os
 import re
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import IO, Any, Self, cast
+from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 import xxhash
 
 from toolkit.errors import DataError, MissingExtra
 from toolkit.paths import Stat, stat, temporary_owner
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 BLOCK = 1 << 20
 """Uncompressed bytes after which a gzip member ends: small enough to jump into, large enough to compress well."""
@@ -197,6 +201,12 @@ def explain_damage(error: BaseException) -> str | None:
     return None
 
 
+def _threads(n: int) -> "ThreadPoolExecutor":
+    from concurrent.futures import ThreadPoolExecutor  # whose import takes as long as all of this module
+
+    return ThreadPoolExecutor(n)
+
+
 class Lines(Iterator[bytes]):
     r"""The lines of a file, without ``\n``; memory is bounded by the longest line.
 
@@ -206,6 +216,7 @@ class Lines(Iterator[bytes]):
         path: a file, decompressed by its suffix.
         max_bytes: a longer line is an error.
         digest: whether to compute `content`.
+        ahead: whether a thread reads the next block meanwhile.
 
     Attributes:
         number: lines given so far.
@@ -214,7 +225,7 @@ class Lines(Iterator[bytes]):
         ended: whether the last line had its line end.
     """
 
-    def __init__(self, path: str, max_bytes: int, *, digest: bool = False) -> None:
+    def __init__(self, path: str, max_bytes: int, *, digest: bool = False, ahead: bool = False) -> None:
         self.path = path
         self.number = 0
         self.size = 0
@@ -222,6 +233,8 @@ class Lines(Iterator[bytes]):
         self.ended = True
         self._max = max_bytes
         self._hash = xxhash.xxh3_128() if digest else None
+        self._thread = _threads(1) if ahead else None
+        self._next: Future[bytes] | None = None
         self._pending: Iterator[bytes] = iter(())
 
     def __enter__(self) -> Self:
@@ -230,6 +243,8 @@ class Lines(Iterator[bytes]):
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._thread:
+            self._thread.shutdown()
         self._stream.close()
 
     def __next__(self) -> bytes:
@@ -288,7 +303,11 @@ class Lines(Iterator[bytes]):
 
     def _read(self) -> bytes:
         try:
-            return self._stream.read(READ)
+            if self._thread is None:
+                return self._stream.read(READ)
+            block = (self._next or self._thread.submit(self._stream.read, READ)).result()
+            self._next = self._thread.submit(self._stream.read, READ) if block else None
+            return block
         except DataError as error:
             raise DataError(error.message, path=self.path, line=self.number + 1) from None
 
@@ -365,6 +384,64 @@ class Output:
                 os.unlink(self._temporary)
 
 
+class Compressing:
+    """Writes blocks to an output, compressed, in their order; in threads if there are any. A context manager.
+
+    Args:
+        output: that takes them.
+        threads: that compress, which needs no GIL; with 0 it is done at once.
+    """
+
+    def __init__(self, output: Output, threads: int = 0) -> None:
+        self._output = output
+        self._threads = threads
+        self._pool = _threads(threads) if threads else None
+        self._pending: deque[tuple[Future[bytes], Callable[[int, int], None] | None]] = deque()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def write(
+        self, data: bytes, compress: Callable[[bytes], bytes], then: Callable[[int, int], None] | None = None
+    ) -> None:
+        """Appends a block.
+
+        Args:
+            data: the block.
+            compress: gives what is stored.
+            then: is told the offset and the length of that, once it is written.
+        """
+        if self._pool is None:
+            self._store(compress(data), then)
+            return
+        self._pending.append((self._pool.submit(compress, data), then))
+        while len(self._pending) > 2 * self._threads:
+            self._take()
+
+    def flush(self) -> None:
+        """Waits until all is written."""
+        while self._pending:
+            self._take()
+
+    def _take(self) -> None:
+        future, then = self._pending.popleft()
+        self._store(future.result(), then)
+
+    def _store(self, stored: bytes, then: Callable[[int, int], None] | None) -> None:
+        offset = self._output.size
+        self._output.write(stored)
+        if then:
+            then(offset, len(stored))
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        try:
+            if kind is None:
+                self.flush()
+        finally:
+            if self._pool:
+                self._pool.shutdown(cancel_futures=True)
+
+
 class RowOutput(Output):
     """An output of rows, compressed by suffix in blocks cut at line ends.
 
@@ -373,13 +450,18 @@ class RowOutput(Output):
         content_sha256: sha256 (hex) of the same.
         content_size: uncompressed bytes so far.
         rows: rows so far.
+
+    Args:
+        path: of the file.
+        threads: that compress.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, threads: int = 0) -> None:
         super().__init__(path)
         self.rows = 0
         self.content_size = 0
         self._compress = compressor_for(path)
+        self._compressing = Compressing(self, threads)
         self._block: list[bytes] = []
         self._held = 0
         self._content = xxhash.xxh3_128()
@@ -412,16 +494,16 @@ class RowOutput(Output):
         self._content.update(data)
         self._content_sha256.update(data)
         self.content_size += len(data)
-        self.write(self._compress(data))
+        self._compressing.write(data, self._compress)
         self._block, self._held = [], 0
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         try:
-            if kind is None and (self._block or not self.rows):
-                if self.rows:
-                    self._flush()
-                else:
-                    self.write(self._compress(b""))
+            if kind is None and self._block:
+                self._flush()
+            if kind is None and not self.rows:
+                self.write(self._compress(b""))
+            self._compressing.__exit__(kind, error, tb)
         except BaseException as failure:
             super().__exit__(type(failure), failure, tb)
             raise

@@ -15,7 +15,7 @@ import msgspec
 from toolkit import records, rowindex, schema
 from toolkit.alignment import MAX_ROW, AttributeRows
 from toolkit.batch import Batch, Column
-from toolkit.blocks import Block, in_blocks, in_order, next_block
+from toolkit.blocks import Block, in_blocks, in_order, next_block, threads_for
 from toolkit.config import ConfigStruct
 from toolkit.documents import DOCUMENT_DECODER, Document, Rows, to_document
 from toolkit.errors import ConfigError, DataError, StaleError
@@ -121,10 +121,12 @@ def tag_shard(work: Work, report: Report) -> Done:
     path = dataset.shard_path(shard)
     before = stat(path)
     with ExitStack() as stack:
-        outputs = {name: stack.enter_context(RowOutput(dataset.attribute_path(name, shard))) for name in todo}
+        threads = threads_for(work.processes)
+        paths = {name: dataset.attribute_path(name, shard) for name in (*todo, *external)}
+        outputs = {name: stack.enter_context(RowOutput(paths[name], threads)) for name in todo}
         index = None if state else stack.enter_context(rowindex.RowIndexOutput(dataset, shard))
-        lines = stack.enter_context(Lines(path, work.max_document_bytes, digest=True))
-        others = [stack.enter_context(Lines(dataset.attribute_path(name, shard), MAX_ROW)) for name in external]
+        lines = stack.enter_context(Lines(path, work.max_document_bytes, digest=True, ahead=threads > 0))
+        others = [stack.enter_context(Lines(paths[name], MAX_ROW)) for name in external]
         job = _Job(work, todo, external, indexes=index is not None)
         offset = 0
         for tagged in in_order(_Tagging, job, _parts(work, external, lines, others), work.processes):

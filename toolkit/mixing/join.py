@@ -190,9 +190,10 @@ def joint_blocks(work: Work, stack: ExitStack) -> Iterator[JointBlock]:
         AlignmentError: if a set has more rows than the documents.
     """
     dataset, shard, path = work.dataset, work.shard, work.path
-    lines = stack.enter_context(Lines(path, work.max_document_bytes))
+    ahead = work.processes > 1
+    lines = stack.enter_context(Lines(path, work.max_document_bytes, ahead=ahead))
     paths = [dataset.attribute_path(each.set, shard) for each in work.sets]
-    others = [stack.enter_context(Lines(other, MAX_ROW)) for other in paths]
+    others = [stack.enter_context(Lines(other, MAX_ROW, ahead=ahead)) for other in paths]
     number = 0
     for block in in_blocks(lines):
         yield JointBlock(number, block, [next_block(other, len(block.lines)) for other in others])

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from toolkit import records, schema
-from toolkit.blocks import in_order
+from toolkit.blocks import in_order, threads_for
 from toolkit.config import ConfigStruct
 from toolkit.documents import Document
 from toolkit.editing import Edited, along
@@ -28,7 +28,7 @@ from toolkit.mixing.join import (
 )
 from toolkit.mixing.settings import REJECTED, MixSettings, work_folder
 from toolkit.paths import SHARD_SUFFIXES, join, remove, stat, strip_suffix
-from toolkit.streams import COMPRESSORS, Output
+from toolkit.streams import COMPRESSORS, Compressing, Output
 from toolkit.writer import Mixed, check_folder
 
 Report = Callable[[int, int], None]
@@ -120,7 +120,8 @@ def mix_shard(work: Work, report: Report) -> Done:
     rules = work.compile_rules()
     counted = Counted.none(len(rules.rules))
     with ExitStack() as stack:
-        members = _Members(stack.enter_context(Output(path)), work.settings)
+        output = stack.enter_context(Output(path))
+        members = _Members(stack.enter_context(Compressing(output, threads_for(work.processes))), work.settings)
         for encoded in in_order(_Encoder, work, joint_blocks(work, stack), work.processes):
             for label, data in encoded.pieces:
                 members.add(label, data)
@@ -360,7 +361,7 @@ class _Provenance:
 class _Members:
     """Gathers the bytes of each label and writes them as members of bounded size."""
 
-    def __init__(self, output: Output, settings: MixSettings) -> None:
+    def __init__(self, output: Compressing, settings: MixSettings) -> None:
         self.index: dict[str, list[Member]] = {}
         self._output = output
         self._settings = settings
@@ -383,11 +384,14 @@ class _Members:
     def flush(self) -> None:
         for label in sorted(self._pieces):
             self._write(label)
+        self._output.flush()
 
     def _write(self, label: str) -> None:
         pieces, size = self._pieces.pop(label), self._sizes.pop(label)
         self._held -= size
-        compressed = COMPRESSORS[self._settings.compression(label)](b"".join(pieces))
-        member = Member(self._output.size, len(compressed), size, len(pieces))
-        self._output.write(compressed)
-        self.index.setdefault(label, []).append(member)
+        compress = COMPRESSORS[self._settings.compression(label)]
+
+        def note(offset: int, length: int) -> None:
+            self.index.setdefault(label, []).append(Member(offset, length, size, len(pieces)))
+
+        self._output.write(b"".join(pieces), compress, note)
