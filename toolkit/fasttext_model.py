@@ -2,13 +2,15 @@
 
 import functools
 import os
+import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from toolkit import models
 from toolkit.batch import PADDING, LineTable
 from toolkit.compiling import once_a_machine
 from toolkit.documents import Prediction
+from toolkit.errors import ToolkitError
 from toolkit.numbers import shortest_float32
 from toolkit.predictions import LinePredictions
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 PREFIX = "__label__"
+_SEPARATORS = b" \t\n\v\f\r\0"
 
 
 class FastTextModel:
@@ -34,13 +37,18 @@ class FastTextModel:
     """
 
     def __init__(self, path: str) -> None:
-        with once_a_machine("predictions of fastText models"):
-            from toolkit import fasttext_file, fasttext_kernel
-
-            self._model, labels = fasttext_file.read(path)
-            self._predict = fasttext_kernel.predict
-            self.labels = [label.removeprefix(PREFIX) for label in labels]
-            self.predict([""])
+        found: _Found
+        try:
+            with once_a_machine("predictions of fastText models"):
+                found = _Compiled(path)
+                found(LineTable.of([""]), k=1, threshold=0.0)
+        except ToolkitError:
+            raise
+        except Exception as error:  # numba is missing, or has no code for this machine
+            why = f"{type(error).__name__}: {error}"
+            print(f"{path}: predicted by the fastText library, several times slower: {why}", file=sys.stderr)
+            found = _Library(path)
+        self._found, self.labels = found, found.labels
 
     def predict(self, texts: Sequence[str], *, k: int = 1, threshold: float = 0.0) -> list[list[Prediction]]:
         r"""The best labels of each text, without ``__label__``, best first.
@@ -54,7 +62,7 @@ class FastTextModel:
             threshold: only labels with at least this probability.
         """
         lines = LineTable.of(["".join(text + "\n" for text in texts).replace("\0", "")])
-        labels, probs = self._found(lines.utf8, lines.starts, lines.ends, k=k, threshold=threshold)
+        labels, probs = self._found(lines, k=k, threshold=threshold)
         flat = iter(shortest_float32(probs[labels >= 0]))
         return [[Prediction(self.labels[i], next(flat)) for i in row if i >= 0] for row in labels.tolist()]
 
@@ -71,21 +79,61 @@ class FastTextModel:
         chars, bounds = lines.chars, lines.bounds
         if not lines.utf8.all():
             lines = _without_nul(lines)
-        starts = np.where(chars < min_chars, lines.ends, lines.starts) if min_chars else lines.starts
-        numbers, probs = self._found(lines.utf8, starts, lines.ends, k=1, threshold=threshold)
+        if min_chars:
+            lines = lines._replace(starts=np.where(chars < min_chars, lines.ends, lines.starts))
+        numbers, probs = self._found(lines, k=1, threshold=threshold)
         return LinePredictions(self.labels, numbers[:, 0], probs[:, 0], bounds)
 
-    def _found(
-        self, utf8: "Array", starts: "Array", ends: "Array", *, k: int, threshold: float
-    ) -> "tuple[Array, Array]":
-        """Labels by number (-1 for none) and probabilities of stretches of a buffer, as arrays (stretches, k)."""
+
+class _Found(Protocol):
+    """Labels by number (-1 for none) and probabilities of lines, as arrays (lines, k), best first."""
+
+    labels: list[str]
+
+    def __call__(self, lines: LineTable, *, k: int, threshold: float) -> "tuple[Array, Array]": ...
+
+
+class _Compiled:
+    def __init__(self, path: str) -> None:
+        from toolkit import fasttext_file, fasttext_kernel
+
+        self._model, labels = fasttext_file.read(path)
+        self._predict = fasttext_kernel.predict
+        self.labels = [label.removeprefix(PREFIX) for label in labels]
+
+    def __call__(self, lines: LineTable, *, k: int, threshold: float) -> "tuple[Array, Array]":
         import numpy as np
 
-        k = min(k, len(self.labels))
-        labels = np.full((len(starts), k), -1, dtype=np.int32)
-        probs = np.zeros((len(starts), k), dtype=np.float32)
-        self._predict(self._model, utf8, starts, ends, np.float32(threshold), labels, probs)
+        labels, probs = _none_found(len(lines.starts), min(k, len(self.labels)))
+        self._predict(self._model, lines.utf8, lines.starts, lines.ends, np.float32(threshold), labels, probs)
         return labels, probs
+
+
+class _Library:
+    def __init__(self, path: str) -> None:
+        import fasttext
+
+        self._model = fasttext.load_model(path)
+        names = self._model.get_labels()
+        self.labels = [label.removeprefix(PREFIX) for label in names]
+        self._numbers = {label: i for i, label in enumerate(names)}
+
+    def __call__(self, lines: LineTable, *, k: int, threshold: float) -> "tuple[Array, Array]":
+        k = min(k, len(self.labels))
+        labels, probs = _none_found(len(lines.starts), k)
+        utf8 = lines.utf8.tobytes()
+        for i, (start, end) in enumerate(zip(lines.starts.tolist(), lines.ends.tolist(), strict=True)):
+            if line := utf8[start:end].strip(_SEPARATORS):
+                found = self._model.f.predict(line.decode() + "\n", k, threshold, "strict")
+                for j, (prob, label) in enumerate(found):
+                    labels[i, j], probs[i, j] = self._numbers[label], prob
+        return labels, probs
+
+
+def _none_found(lines: int, k: int) -> "tuple[Array, Array]":
+    import numpy as np
+
+    return np.full((lines, k), -1, dtype=np.int32), np.zeros((lines, k), dtype=np.float32)
 
 
 def _without_nul(lines: LineTable) -> LineTable:

@@ -134,6 +134,29 @@ def test_lines_are_those_of_documents(texts: list[str], min_chars: int) -> None:
     assert found == [[next(iter(row), None) for row in model.predict(each)] for each in lines]
 
 
+def test_without_the_compiled_code_the_library_predicts_and_the_log_says_so(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = models.resolve("lid.176.ftz")
+    texts = [*ODD, "The library opens at nine.", "Die Bibliothek öffnet um neun.\r", "図書館は九時に開く", "a\0b"]
+    wanted = FastTextModel(path)
+
+    def read(path: str) -> None:
+        raise ImportError("no numba")
+
+    monkeypatch.setattr("toolkit.fasttext_file.read", read)
+    capfd.readouterr()
+    model = FastTextModel(path)
+    assert "by the fastText library, several times slower: ImportError: no numba" in capfd.readouterr().err
+    for k, threshold in ((1, 0.0), (1, 0.8), (4, 0.01)):
+        pairs = zip(
+            model.predict(texts, k=k, threshold=threshold), wanted.predict(texts, k=k, threshold=threshold), strict=True
+        )
+        assert all(agree(b, [(found.label, found.prob) for found in a]) for a, b in pairs)
+    lines = LineTable.of(["\n".join(texts), "", "one more"])
+    assert len(model.predict_lines(lines)) == 3
+
+
 @pytest.mark.parametrize("data", [b"", b"no model", b"\xba\x16\x4f\x2f\x0c\0\0\0"])
 def test_what_is_no_model_is_refused(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "x.bin"
