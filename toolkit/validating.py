@@ -14,7 +14,7 @@ import msgspec
 from toolkit import records, rowindex, schema
 from toolkit.alignment import MAX_ROW, AttributeRows, missing_file
 from toolkit.config import ConfigStruct, Source, convert
-from toolkit.documents import DOCUMENT_DECODER, Document, Rows, to_document
+from toolkit.documents import DOCUMENT_DECODER, Document, DocumentRow, Rows, to_document
 from toolkit.errors import AlignmentError, DataError, StaleError, ToolkitError
 from toolkit.ingesting import InputRecord
 from toolkit.mixing import publish
@@ -24,6 +24,9 @@ from toolkit.writer import WRITERS, Writer
 
 SHOWN = 20
 """Findings of one file that are shown; the others are counted."""
+
+INDEX_ROWS = 1 << 12
+"""Rows of attributes that are compared at a time."""
 
 PARTITION = 1 << 24
 """Row hashes held at a time when duplicates are looked for."""
@@ -88,34 +91,64 @@ def check_file(work: Work, report: Report) -> list[str]:
 
 
 def _check_documents(work: Work, findings: Findings, report: Report) -> None:
-    """Types and mandatory fields of each row; a shard without findings is indexed on the way, for `duplicates`."""
+    """Types and mandatory fields of each row; a shard without findings is indexed on the way."""
     dataset, shard = work.dataset, work.path
     assert dataset
     path = dataset.shard_path(shard)
-    for document, _ in _documents(path, work, findings):
-        report(1, len(document.text))
-    if not findings.count and work.first is None:
-        known = rowindex.current(dataset, shard)
-        state = rowindex.build(dataset, shard, work.max_document_bytes)
-        if known and known.content != state.content:
-            findings.add(
-                DataError("expected the content that was indexed, got other of the same size and time", path=path)
-            )
+    if work.first is not None:
+        for document, _ in _documents(path, work, findings):
+            report(1, len(document.text))
+        return
+    known, before = rowindex.current(dataset, shard), stat(path)
+    try:
+        with (
+            rowindex.RowIndexOutput(dataset, shard) as index,
+            Lines(path, work.max_document_bytes, digest=True) as lines,
+        ):
+            offset = 0
+            for row, document, size in _rows(lines, path, findings):
+                index.add(rowindex.entry_of(row), offset)
+                offset += size + 1
+                report(1, len(document.text))
+            if findings.count:
+                raise _Unindexed
+    except _Unindexed:
+        return
+    if before is None or stat(path) != before:
+        findings.add(DataError("expected the file to stay as it is while it is read, it changed; run again", path=path))
+        return
+    state = index.finish(before, lines.content or "")
+    if known and known.content != state.content:
+        findings.add(DataError("expected the content that was indexed, got other of the same size and time", path=path))
+
+
+class _Unindexed(Exception):  # no error: what was found is no index
+    """The rows have findings."""
 
 
 def _documents(path: str, work: Work, findings: Findings) -> Iterator[tuple[Document, int]]:
+    number = 0
     with Lines(path, work.max_document_bytes) as lines:
-        rows = Rows(lines, DOCUMENT_DECODER, path)
-        while work.first is None or rows.number < work.first:
-            try:
-                row, _ = next(rows)
-                yield to_document(row, rows), rows.number
-            except StopIteration:
+        for _, document, _ in _rows(lines, path, findings, work.first):
+            number = lines.number
+            yield document, number
+
+
+def _rows(
+    lines: Lines, path: str, findings: Findings, first: int | None = None
+) -> Iterator[tuple[DocumentRow, Document, int]]:
+    """The good rows of a shard with the bytes of their lines; the bad ones become findings."""
+    rows = Rows(lines, DOCUMENT_DECODER, path)
+    while first is None or rows.number < first:
+        try:
+            row, line = next(rows)
+            yield row, to_document(row, rows), len(line)
+        except StopIteration:
+            return
+        except DataError as error:
+            findings.add(error)
+            if error.line != rows.number:  # the file itself is damaged
                 return
-            except DataError as error:
-                findings.add(error)
-                if error.line != rows.number:  # the file itself is damaged
-                    return
 
 
 def _check_attributes(work: Work, findings: Findings, report: Report) -> None:
@@ -129,6 +162,9 @@ def _check_attributes(work: Work, findings: Findings, report: Report) -> None:
         findings.add(missing_file(path, documents_path))
         return
     ours = records.load_schema(dataset, work.set)
+    if ours and work.first is None and _fits_index(dataset, work, ours, report):
+        _check_record(work, dataset, path, findings)
+        return
     rows = AttributeRows(path, documents_path, msgspec.json.Decoder(_row_type(ours)), any_source=not ours)
     bad_documents = Findings()  # they are reported where the documents are checked
     number = 0
@@ -148,6 +184,21 @@ def _check_attributes(work: Work, findings: Findings, report: Report) -> None:
             rows.finish(number)
     if work.first is None and ours and not findings.count:
         _check_record(work, dataset, path, findings)
+
+
+def _fits_index(dataset: Dataset, work: Work, ours: records.SetSchema, report: Report) -> bool:
+    """Whether all rows are sound and those of the documents as these were indexed; if not, a closer look says why."""
+    if rowindex.current(dataset, work.path) is None:
+        return False
+    path = dataset.attribute_path(work.set, work.path)
+    blocks = (block["hash"].tolist() for block in rowindex.read(dataset, work.path, INDEX_ROWS))
+    try:
+        with AttributeRows(path, dataset.shard_path(work.path), msgspec.json.Decoder(_row_type(ours))) as rows:
+            for block in rows.indexed(blocks):
+                report(len(block), 0)
+    except DataError:
+        return False
+    return True
 
 
 def _check_record(work: Work, dataset: Dataset, path: str, findings: Findings) -> None:

@@ -3,6 +3,7 @@
 Source: WARC 1.0/1.1 (ISO 28500); the fields of OSCAR's ``warc_headers`` are those of the record, names lower-cased.
 """
 
+import functools
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
@@ -125,6 +126,11 @@ def _sound_records(source: Input) -> Iterator[_Record]:
                 return
 
 
+@functools.lru_cache(256)
+def _name(raw: bytes) -> str:
+    return raw.decode(errors="replace").lower()
+
+
 def _records(tape: "_Tape", source: Input) -> Iterator[_Record]:
     from fastwarc.warc import ArchiveIterator
 
@@ -132,7 +138,7 @@ def _records(tape: "_Tape", source: Input) -> Iterator[_Record]:
         for found in ArchiveIterator(tape, parse_http=False):
             headers: dict[str, str] = {}
             for raw_name, raw_value in found.headers.items_bytes():
-                name, value = raw_name.decode(errors="replace").lower(), raw_value.decode(errors="replace")
+                name, value = _name(raw_name), raw_value.decode(errors="replace")
                 headers[name] = f"{headers[name]}, {value}" if name in headers else value
             type_, length, offset = (
                 headers.get("warc-type", ""),
