@@ -4,6 +4,7 @@ A writer *is* its configuration: a frozen Struct whose fields are its options. I
 bytes; the engine groups them by label, compresses, cuts into parts, and writes.
 """
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -180,6 +181,7 @@ def part_name(stem: str, suffix: str, number: int, parts: int) -> str:
     return f"{stem}{suffix}" if parts == 1 else f"{stem}_part_{number}{suffix}"
 
 
+@functools.lru_cache(1 << 12)
 def check_label(label: str) -> str:
     """The label, if it is one that cannot lead out of the output folder.
 
@@ -193,6 +195,7 @@ def check_label(label: str) -> str:
     return label
 
 
+@functools.lru_cache(1 << 12)
 def check_folder(label: str) -> str:
     """As `check_label`, of one that may lead into folders: ``a/b``."""
     for part in label.split("/"):

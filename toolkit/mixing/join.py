@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
+from itertools import repeat
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from toolkit import records, rowindex, schema
 from toolkit.alignment import MAX_ROW, AttributeRows, missing_file
 from toolkit.blocks import Block, in_blocks, next_block
 from toolkit.config import ConfigStruct
-from toolkit.documents import DOCUMENT_DECODER, Document, DocumentRow, Rows, to_document
+from toolkit.documents import DOCUMENT_DECODER, Document, DocumentRow, Rows, check_metadata, to_document
 from toolkit.errors import DataError
 from toolkit.mixing.binding import Binding
 from toolkit.mixing.sets import JoinedSet, compile_rules
@@ -225,24 +226,68 @@ class Joiner:
         Raises:
             AlignmentError: if a set's rows are not those of the documents.
         """
-        path, sets = self._work.path, self._work.sets
+        return self._at_once(block) or self._one_by_one(block)
+
+    def _at_once(self, block: JointBlock) -> Iterator[Joint] | None:
+        """All rows decoded before the first is given; None if something is wrong with one of them."""
+        documents, others = block.documents, block.others
+        if documents.fault or any(len(other.lines) != len(documents.lines) for other in others):
+            return None
+        try:
+            rows = list(map(DOCUMENT_DECODER.decode, documents.lines))
+            found = [
+                list(map(decoder.decoder.decode, other.lines))
+                for decoder, other in zip(self._decoders, others, strict=True)
+            ]
+            for row in rows:
+                check_metadata(row.metadata)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        ids, sources = [row.id for row in rows], [row.source for row in rows]
+        for each, others_rows in zip(self._work.sets, found, strict=True):
+            if [row.id for row in others_rows] != ids:
+                return None
+            theirs = [row.source for row in others_rows]
+            if theirs != sources and (
+                each.ours or any(b not in (a, None) for a, b in zip(sources, theirs, strict=True))
+            ):
+                return None
+        columns = [decoder.columns(each) for decoder, each in zip(self._decoders, found, strict=True)]
+        return self._given(block, rows, columns)
+
+    def _given(self, block: JointBlock, rows: list[DocumentRow], columns: list[list[Any]]) -> Iterator[Joint]:
+        lines = zip(*(other.lines for other in block.others), strict=True) if block.others else repeat(())
+        values = zip(*columns, strict=True) if columns else repeat(())
+        raws = block.documents.lines
+        for number, (row, raw, others, found) in enumerate(
+            zip(rows, raws, lines, values, strict=False), block.number + 1
+        ):
+            document = Document(row.text, id=row.id, source=row.source, metadata=row.metadata, row=raw)
+            yield self._joint(document, number, list(others), list(found))
+
+    def _joint(self, document: Document, number: int, lines: list[bytes], values: list[Any]) -> Joint:
+        if self._joined and lines:
+            document.join(partial(_plain, self._work.sets, lines))
+        return document, number, lines, values
+
+    def _one_by_one(self, block: JointBlock) -> Iterator[Joint]:
+        """As `_at_once`, up to the row that is wrong, which is named."""
+        path = self._work.path
         documents = Rows(iter(block.documents), DOCUMENT_DECODER, path, block.number)
         others = [
             AttributeRows(other, path, decoder.decoder, any_source=not each.ours, block=rows, number=block.number)
-            for other, each, decoder, rows in zip(self._paths, sets, self._decoders, block.others, strict=True)
+            for other, each, decoder, rows in zip(
+                self._paths, self._work.sets, self._decoders, block.others, strict=True
+            )
         ]
-        readers = list(zip([other.take for other in others], [each.values for each in self._decoders], strict=True))
         for row, line in _named(documents, others):
             lines: list[bytes] = []
             values: list[Any] = []
-            for take, values_of in readers:
-                found, other_line = take(row.id, row.source, documents.number)
+            for other, decoder in zip(others, self._decoders, strict=True):
+                found, other_line = other.take(row.id, row.source, documents.number)
                 lines.append(other_line)
-                values.append(values_of(found))
-            document = to_document(row, documents, line)
-            if self._joined and sets:
-                document.join(partial(_plain, sets, lines))
-            yield document, documents.number, lines, values
+                values.append(decoder.values(found))
+            yield self._joint(to_document(row, documents, line), documents.number, lines, values)
 
 
 def joint_rows(

@@ -1,0 +1,86 @@
+"""``python -m tests.benchmarks``: see docs/benchmarks.md."""
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.benchmarks import cases, machine, report
+from tests.benchmarks.inputs import Inputs
+from tests.benchmarks.peers import Peers
+from tests.benchmarks.race import Raced, race
+from tests.benchmarks.scales import SCALES
+from tests.conftest import SHARED
+
+
+def main() -> int:
+    """Runs what is asked for; 1 if a contender was left out."""
+    given = _parser().parse_args()
+    peers = Peers(given.work / "peers")
+    if given.names == ["peers"]:
+        made = peers.make()
+        print("\n".join(made))
+        return int(any(": not made" in line for line in made))
+    if unknown := [name for name in given.names if name not in cases.NAMES]:
+        raise SystemExit(f"expected some of {', '.join(cases.NAMES)}, or peers alone, got {', '.join(unknown)}")
+    inputs = Inputs(given.data, given.work / "inputs", SCALES[given.scale], peers)
+    described = {**machine.describe(peers), "scale": given.scale}
+    if not given.json:
+        print(report.head(described) + "\n", flush=True)
+    raced: list[Raced] = []
+    for name in given.names or cases.NAMES:
+        print(f"{name}: inputs", file=sys.stderr)
+        for benchmark in cases.load(name, inputs):
+            raced.append(race(benchmark, given.rounds, given.work / "runs"))
+            if not given.json:
+                print(report.section(raced[-1]) + "\n", flush=True)
+            if given.out:  # so that what is interrupted has not been for nothing
+                _write(given.out, described, raced)
+    if given.json:
+        print(_json(described, raced))
+    return int(any(each.left_out for each in raced))
+
+
+def _write(path: Path, described: dict[str, str], raced: list[Raced]) -> None:
+    path.with_suffix(".md").write_text(report.markdown(described, raced), encoding="utf-8")
+    path.with_suffix(".json").write_text(_json(described, raced) + "\n", encoding="utf-8")
+
+
+def _json(described: dict[str, str], raced: list[Raced]) -> str:
+    return json.dumps(report.as_json(described, raced), indent=1, ensure_ascii=False)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks",
+        description="Benchmarks beside other programs, as Markdown on standard output.",
+        epilog="`python -m tests.benchmarks peers` installs the other programs, each in an environment of its own.",
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(cases.NAMES)} (all), or peers")
+    parser.add_argument(
+        "--rounds", type=_positive, default=5, metavar="N", help="that count, behind one to warm up (5)"
+    )
+    parser.add_argument("--scale", choices=SCALES, default="full", help="size of the inputs (full)")
+    parser.add_argument(
+        "--data", type=_folder, default=SHARED, metavar="FOLDER", help="with WET files (../shared/data)"
+    )
+    work = Path(tempfile.gettempdir()) / "corpus-toolkit-benchmarks"
+    parser.add_argument("--work", type=_folder, default=work, metavar="FOLDER", help="for inputs and peers; it is kept")
+    parser.add_argument("--json", action="store_true", help="JSON on standard output in place of Markdown")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write FILE.md and FILE.json too")
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
+    return int(text)
+
+
+def _folder(text: str) -> Path:
+    return Path(text).resolve()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
