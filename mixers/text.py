@@ -5,14 +5,18 @@ schema v1.0 (2019) and v1.1 (21.09) for the folders; ungoliant 1.0 (21.09), ``do
 language are one piece.
 """
 
-from collections.abc import Iterable, Iterator
-from itertools import groupby
-from operator import itemgetter
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 import msgspec
 
-from toolkit import DataError, Document, Mixed, Prediction, Wanted, Writer, check_label
+from toolkit import DataError, Document, Mixed, Wanted, Writer, check_label
+
+
+class _Labelled(msgspec.Struct, frozen=True, gc=False):
+    """What is needed of a prediction."""
+
+    label: str
 
 
 class Text(Writer):
@@ -42,35 +46,34 @@ class Text(Writer):
 
     def wants(self) -> dict[str, Wanted]:
         if self.unit == "document":
-            return {"document": Wanted(self.identification, Prediction, not_null=("label",))}
-        return {"lines": Wanted(self.sentence_identifications, list[Prediction | None])}
+            return {"document": Wanted(self.identification, _Labelled, not_null=("label",))}
+        return {"lines": Wanted(self.sentence_identifications, list[_Labelled | None])}
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
-        labelled = self._labelled(document, mixed)
-        if self.unit == "block":
-            pieces = [(label, [line for _, line in block]) for label, block in groupby(labelled, key=itemgetter(0))]
-        else:
-            gathered: dict[str, list[str]] = {}
-            for label, line in labelled:
-                gathered.setdefault(label, []).append(line)
-            pieces = list(gathered.items())
-        return [(label, ("\n".join(lines) + "\n\n").encode()) for label, lines in pieces]
-
-    def _labelled(self, document: Document, mixed: Mixed) -> Iterator[tuple[str, str]]:
-        """The lines that are written, with the labels of their files."""
         lines = document.lines
-        found: list[Prediction | None] = (
+        labels: list[_Labelled | None] = (
             [mixed.values["document"]] * len(lines) if self.unit == "document" else mixed.values["lines"]
         )
-        if len(found) != len(lines):
-            raise DataError(f"expected a label or null for each of {len(lines)} lines, got {len(found)}")
-        for line, prediction in zip(lines, found, strict=True):
-            if not prediction:
-                mixed.counts["lines without language"] += 1
-            elif not line.strip():
-                mixed.counts["blank lines"] += 1
+        if len(labels) != len(lines):
+            raise DataError(f"expected a label or null for each of {len(lines)} lines, got {len(labels)}")
+        pieces: list[tuple[str, list[str]]] = []
+        of_label: dict[str, list[str]] = {}
+        last, without, blank = "", 0, 0
+        for line, found in zip(lines, labels, strict=True):
+            if found is None:
+                without += 1
+            elif not line or line.isspace():
+                blank += 1
             else:
-                yield check_label(prediction.label), line
+                label = found.label
+                if label not in of_label or (self.unit == "block" and label != last):
+                    of_label[label] = []
+                    pieces.append((check_label(label), of_label[label]))
+                of_label[label].append(line)
+                last = label
+        mixed.counts["lines without language"] += without
+        mixed.counts["blank lines"] += blank
+        return [(label, ("\n".join(piece) + "\n\n").encode()) for label, piece in pieces]
 
     def stem(self, label: str) -> str:
         return super().stem(label) if self.layout == "folders" else label

@@ -150,7 +150,8 @@ def _run(parsed: argparse.Namespace) -> int:
     options = Options(
         overrides=tuple(overrides), targets=tuple(targets), **{k: v for k, v in given.items() if k in names}
     )
-    outcome = command.run(open_context(options))
+    with open_context(options) as context:
+        outcome = command.run(context)
     if parsed.json:
         import msgspec
 

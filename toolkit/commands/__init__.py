@@ -3,8 +3,9 @@
 import os
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -77,11 +78,14 @@ class Outcome:
 
 @dataclass
 class Context:
-    """A configuration that is being worked on."""
+    """A configuration that is being worked on; a context manager that ends the processes which it has begun."""
 
     options: Options
     config: Config
     source: Source
+    _open: ExitStack = field(default_factory=ExitStack)
+    _local: Local | None = None
+    _report: Report = lambda documents, size: None
 
     @property
     def dataset(self) -> Dataset:
@@ -125,8 +129,9 @@ class Context:
         """Runs tasks on the configured executor, with progress; results in the order of the tasks."""
         listed = self._spread(list(tasks))
         with Progress(what, len(listed), unit, quiet=self.options.quiet) as progress:
+            self._report = progress.report
             found: dict[str, Result[R]] = {}
-            for result in self._executor(progress.report, len(listed)).run(function, listed):
+            for result in self._executor(len(listed)).run(function, listed):
                 found[result.name] = result
                 progress.advance()
                 if result.failure and not self.options.quiet:
@@ -152,7 +157,7 @@ class Context:
             spread.append(task)
         return spread
 
-    def _executor(self, report: Report, tasks: int) -> Executor:
+    def _executor(self, tasks: int) -> Executor:
         options = dict(self.config.executor)
         kind = options.pop("type", "local")
         if kind not in ("local", "in_process"):
@@ -160,10 +165,19 @@ class Context:
             raise self.source.error(("executor",), f"unknown executor {kind!r}{hint}")
         if options:
             raise self.source.error(("executor",), f"unknown option {next(iter(options))!r} of executor {kind}")
-        processes = min(self.processes, max(tasks, 1))
-        if kind == "in_process" or processes == 1:
-            return InProcess(report)
-        return Local(processes, report)
+        if kind == "in_process" or self.processes == 1 or tasks <= 1:
+            return InProcess(lambda documents, size: self._report(documents, size))
+        if self._local is None:
+            local = Local(self.processes, lambda documents, size: self._report(documents, size))
+            self._local = self._open.enter_context(local)
+        return self._local
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ends the processes that worked for it."""
+        self._open.close()
 
     @staticmethod
     def whole(dataset: Dataset, shards: list[str]) -> str:

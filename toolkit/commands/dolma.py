@@ -37,8 +37,10 @@ def _run(
         overwrite=context.options.overwrite or overwrite,
     )
     name = context.source.name
-    made = [Context(options, config.convert(Source(each, name), Config), Source(each, name)) for each in configs]
-    outcomes = [command(each) for each in made]
+    outcomes = []
+    for each in configs:
+        with Context(options, config.convert(Source(each, name), Config), Source(each, name)) as made:
+            outcomes.append(command(made))
     if len(outcomes) == 1:
         return outcomes[0]
     return Outcome(

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, Self
 
 from toolkit.executors import Executor, Failure, P, R, Report, Result, Task, attempt
 
@@ -42,16 +42,29 @@ class Local(Executor):
 
     A worker that dies (killed for its memory, a crash in native code) costs its task one retry in a new worker, then it
     is a failure that names the task. Workers end when the calling process does, however that ends.
+
+    As a context manager it keeps its workers from one `run` to the next, with the models that they have loaded.
     """
 
     def __init__(self, processes: int, report: Report) -> None:
         self._processes = processes
         self._report = report
+        self._keeps = False
+        self._workers: list[_Worker] = []
+
+    def __enter__(self) -> Self:
+        self._keeps = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _stop(self._workers)
+        self._workers.clear()
 
     def run(self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]]) -> Iterator[Result[R]]:
         largest_first = sorted(tasks, key=lambda task: -task.size)
         waiting: deque[tuple[Task[P], int]] = deque((task, 1) for task in largest_first)
-        workers: list[_Worker] = []
+        workers = self._workers
+        finished = False
         try:
             while waiting or any(worker.task for worker in workers):
                 while waiting and (busy := sum(w.task.processes for w in workers if w.task)) < self._processes:
@@ -71,8 +84,11 @@ class Local(Executor):
                         waiting.append((task, tries + 1))
                     elif task is not None:
                         yield Result(task.name, failure=Failure(f"{task.name}: {worker.obituary()}"))
+            finished = True
         finally:
-            _stop(workers)
+            if not (finished and self._keeps):
+                _stop(workers)
+                workers.clear()
 
 
 class _Worker:
