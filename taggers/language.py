@@ -119,18 +119,11 @@ class Language(Tagger):
         keys, n_lines, n_bytes = np.zeros((3, len(found.numbers)), dtype=np.int64)
         probs = np.zeros(len(found.numbers), dtype=np.float32)
         ends = np.zeros(len(lines.bounds), dtype=np.int64)
+        place = np.full(len(found.labels) + 1, -1, dtype=np.int64)
         _add_up(
-            found.numbers,
-            found.probs,
-            lines.bytes,
-            lines.bounds,
-            len(found.labels),
-            keys,
-            n_lines,
-            n_bytes,
-            probs,
-            ends,
-        )
+            found.numbers, found.probs, lines.bytes, lines.bounds, len(batch), len(found.labels), place,
+            keys, n_lines, n_bytes, probs, ends,
+        )  # fmt: skip
         n = ends[-1]
         each = map(Share, n_lines[:n].tolist(), n_bytes[:n].tolist(), shortest_float32(probs[:n]))
         names = [*found.labels, None]
@@ -166,9 +159,9 @@ def _least_float32(number: float) -> np.float32:
     return near if shortest_float32([near])[0] >= number else np.nextafter(near, np.float32(np.inf))
 
 
-@compiled
+@compiled("int32* float32* int64* int64* int64 int64 int64* int64* int64* int64* float32* int64*")
 def _add_up(
-    numbers: Array, probs: Array, sizes: Array, bounds: Array, null: int,
+    numbers: Array, probs: Array, sizes: Array, bounds: Array, documents: int, null: int, place: Array,
     keys: Array, n_lines: Array, n_bytes: Array, shares: Array, ends: Array,
 ) -> None:  # fmt: skip
     """Adds up the lines of each label of each document, in float32 one after the other, as the original does.
@@ -178,16 +171,17 @@ def _add_up(
         probs: of each line.
         sizes: bytes of each line.
         bounds: the first line of each document, and the end.
+        documents: how many.
         null: the number that lines without label get.
+        place: -1 for each number; room to work in.
         keys: what is found: the labels of each document,
         n_lines: the lines of each,
         n_bytes: their bytes,
         shares: and their share of the document.
         ends: (documents + 1) of these, the first of each document.
     """
-    place = np.full(null + 1, -1, dtype=np.int64)
     at = 0
-    for i in range(bounds.shape[0] - 1):
+    for i in range(documents):
         begin, total = at, 0
         for line in range(bounds[i], bounds[i + 1]):
             number = numbers[line] if numbers[line] >= 0 else null

@@ -52,7 +52,7 @@ class LineTable(NamedTuple):
         bounds = np.zeros(len(lines) + 1, dtype=np.int64)
         np.cumsum(lines, out=bounds[1:])
         starts, ends, chars = np.empty((3, bounds[-1]), dtype=np.int64)
-        _find_lines(utf8, PADDING, starts, ends, chars)
+        _find_lines(utf8, len(utf8) - PADDING, starts, ends, chars)
         return cls(utf8, starts, ends, chars, bounds)
 
     @property
@@ -69,10 +69,10 @@ class LineTable(NamedTuple):
         return cast("Array", total[self.bounds[1:]] - total[self.bounds[:-1]])
 
 
-@compiled
-def _find_lines(utf8: Any, padding: Any, starts: Any, ends: Any, chars: Any) -> None:
+@compiled("int8* int64 int64* int64* int64*")
+def _find_lines(utf8: Any, size: Any, starts: Any, ends: Any, chars: Any) -> None:
     line, start, inside = 0, 1, 0
-    for i in range(1, utf8.shape[0] - padding):
+    for i in range(1, size):
         byte = utf8[i]
         inside += byte < -64  # bytes that continue a code point
         if byte == 10:

@@ -1,73 +1,191 @@
-"""Functions that numba compiles: when they are first called, once a machine, kept on disk."""
+"""Functions that numba compiles: once a machine, kept on disk as machine code, which later processes load alone.
 
+A compiled function takes numbers and pointers to arrays and gives nothing back; what it finds it writes into arrays.
+It allocates nothing and raises nothing, so its machine code needs nothing but itself. numba takes half a second and
+100 MB in each process that imports it; the stored code takes llvmlite and milliseconds.
+"""
+
+import ctypes
 import fcntl
 import functools
+import importlib
+import importlib.metadata
+import importlib.util
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any, TypeVar, cast
+from typing import Any
+
+import xxhash
 
 from toolkit import models
-
-F = TypeVar("F", bound=Callable[..., Any])
+from toolkit.streams import write_file
 
 SLOW = 0.5  # seconds after which the log says what compiling took
 
-_lock = threading.RLock()
-_held: list[str] = []
+_lock = threading.Lock()
 
 
-def jit(function: Callable[..., Any]) -> Any:
-    """Compiled without the GIL, strictly, so that every machine gives the same bits; imports numba.
+class Compiled:
+    """A function that is compiled when it is first called.
 
-    Kept on disk for the next process, where there is a folder for that (numba's ``NUMBA_CACHE_DIR`` names another).
+    It is made of what numba takes: numbers, loops, ``pointer[index]``; no negative index. What it calls is in its own
+    module or in those that are named. Called with arrays of the declared types, contiguous, and numbers.
+
+    Args:
+        reference: ``module:function``; the module is imported only to compile it.
+        signature: types of the arguments, such as ``int64 float32*``.
+        uses: other modules whose code goes into it.
     """
+
+    def __init__(self, reference: str, signature: str, uses: Sequence[str] = ()) -> None:
+        self.reference = reference
+        self._types = signature.split()
+        self._modules = [reference.partition(":")[0], *uses, __name__]
+        self._call: Callable[..., None] | None = None
+
+    def __call__(self, *arguments: Any) -> None:
+        if self._call is None:
+            self._call = _function(self._address(), self._types)
+        self._call(*[_plain(*each) for each in zip(arguments, self._types, strict=True)])
+
+    def _address(self) -> int:
+        path = os.path.join(models.cache_folder(), "compiled", f"{self.reference.replace(':', '.')}-{self._key()}.o")
+        if found := _kept(path):
+            return found
+        with _once_a_machine():
+            if found := _kept(path):  # another process has made it meanwhile
+                return found
+            start = time.perf_counter()
+            module, _, name = self.reference.partition(":")
+            function = getattr(importlib.import_module(module), name)
+            address, code = _compile(getattr(function, "__wrapped__", function), self._types)
+            kept = "kept for the next time"
+            try:
+                write_file(path, code)
+            except OSError as error:
+                kept = f"not kept: {error}"
+            seconds = time.perf_counter() - start
+        if seconds > SLOW:
+            print(f"compiled {self.reference}: {seconds:.0f} s, {kept}", file=sys.stderr)
+        return address
+
+    def _key(self) -> str:
+        """Of everything that the machine code is made from."""
+        import llvmlite.binding as llvm
+
+        digest = xxhash.xxh3_64()
+        for name in self._modules:
+            with open(_file_of(name), "rb") as stream:
+                digest.update(stream.read())
+        versions = [importlib.metadata.version(package) for package in ("numba", "llvmlite")]
+        cpu = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
+        digest.update("\0".join([*self._types, *versions, *cpu, sys.version]).encode())
+        return digest.hexdigest()
+
+
+def _file_of(module: str) -> str:
+    """Where its source is, whether it has been imported or not."""
+    if module in sys.modules:
+        return str(sys.modules[module].__file__)
+    spec = importlib.util.find_spec(module)
+    return str(spec.origin if spec else None)
+
+
+def compiled(signature: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Makes a function of a module one that is compiled when it is first called; see `Compiled`.
+
+    ``@compiled("int64* int64 float32*")`` over ``def add_up(values, n, out): …``
+    """
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        made = Compiled(f"{function.__module__}:{function.__qualname__}", signature)
+
+        @functools.wraps(function)
+        def call(*arguments: Any) -> None:
+            made(*arguments)
+
+        return call
+
+    return decorate
+
+
+# --- arguments --------------------------------------------------------------------------------------------------------
+
+_NUMBERS = {"int64": ctypes.c_int64, "uint64": ctypes.c_uint64, "float32": ctypes.c_float, "float64": ctypes.c_double}
+
+
+def _function(address: int, types: list[str]) -> Callable[..., None]:
+    arguments: list[Any] = [ctypes.c_void_p if type_.endswith("*") else _NUMBERS[type_] for type_ in types]
+    called = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *arguments)(address)
+    # numba's functions have room for a result and for an error first; neither is used
+    return functools.partial(called, ctypes.create_string_buffer(8), ctypes.create_string_buffer(8))
+
+
+def _plain(argument: Any, type_: str) -> Any:
+    if not type_.endswith("*"):
+        return argument if type_.startswith("float") else int(argument)
+    if argument.dtype != type_[:-1] or not argument.flags.c_contiguous:
+        raise TypeError(f"expected a contiguous array of {type_[:-1]}, got {argument.dtype}")
+    return argument.__array_interface__["data"][0]
+
+
+# --- machine code -----------------------------------------------------------------------------------------------------
+
+_NAME = b"\0entry="
+_engines: list[Any] = []
+
+
+def _compile(function: Callable[..., None], types: list[str]) -> tuple[int, bytes]:
+    """The address of the compiled function, and its code to be kept."""
     import numba
 
+    def type_of(name: str) -> Any:
+        number = getattr(numba.types, name.removesuffix("*"))
+        return numba.types.CPointer(number) if name.endswith("*") else number
+
+    signature = numba.types.void(*map(type_of, types))
+    options = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    made = numba.njit(signature, **options)(function).overloads[signature.args]
+    name = made.fndesc.llvm_func_name
+    address = made.library.get_pointer_to_function(name)
+    _engines.append(made)
+    module = made.library._final_module  # noqa: SLF001  # nothing public has it
+    if needs := [each.name for each in module.functions if each.is_declaration and not each.name.startswith("llvm.")]:
+        raise TypeError(f"{function.__qualname__}: expected code that needs nothing else, got one with {needs}")
+    return address, made.library._codegen._tm.emit_object(module) + _NAME + name.encode()  # noqa: SLF001
+
+
+def _kept(path: str) -> int:
+    """The address of a function whose machine code was kept; 0 if it was not."""
     try:
-        return numba.njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # no folder that can be written in
-        return numba.njit(nogil=True)(function)
+        with open(path, "rb") as stream:
+            stored = stream.read()
+    except OSError:
+        return 0
+    import llvmlite.binding as llvm
 
-
-def compiled(function: F) -> F:
-    """As `jit`, but numba is imported and the function compiled when it is first called.
-
-    It is what numba takes (numbers, arrays, loops), and calls no function of its own module that is not `jit` itself.
-    """
-    made: list[Any] = []
-
-    @functools.wraps(function)
-    def call(*arguments: Any) -> Any:
-        if made:
-            return made[0](*arguments)
-        with once_a_machine(f"{function.__module__}.{function.__qualname__}"):
-            made.append(jit(function))
-            return made[0](*arguments)
-
-    return cast("F", call)
+    code, _, name = stored.rpartition(_NAME)
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    engine = llvm.create_mcjit_compiler(
+        llvm.parse_assembly(""), llvm.Target.from_default_triple().create_target_machine(jit=True)
+    )
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    _engines.append(engine)
+    return int(engine.get_function_address(name.decode()))
 
 
 @contextmanager
-def once_a_machine(what: str) -> Iterator[None]:
-    """Lets one process of a machine compile while the others wait for what it keeps on disk; the log says what it took.
-
-    Args:
-        what: is compiled inside.
-    """
+def _once_a_machine() -> Iterator[None]:
+    """Lets one process of a machine compile while the others wait for what it keeps on disk."""
     with _lock, ExitStack() as stack:
-        if not _held:
-            with suppress(OSError):  # without a folder that can be written in, each compiles for itself
-                os.makedirs(models.cache_folder(), exist_ok=True)
-                stream = stack.enter_context(open(os.path.join(models.cache_folder(), "compiling"), "w"))
-                fcntl.flock(stream, fcntl.LOCK_EX)
-        _held.append(what)
-        stack.callback(_held.pop)
-        start = time.perf_counter()
+        with suppress(OSError):  # without a folder that can be written in, each compiles for itself
+            os.makedirs(models.cache_folder(), exist_ok=True)
+            stream = stack.enter_context(open(os.path.join(models.cache_folder(), "compiling"), "w"))
+            fcntl.flock(stream, fcntl.LOCK_EX)
         yield
-        seconds = time.perf_counter() - start
-    if seconds > SLOW and not _held:
-        print(f"compiled {what}: {seconds:.0f} s, kept for the next time where that is possible", file=sys.stderr)

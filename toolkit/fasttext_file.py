@@ -6,15 +6,29 @@ Source: the format is that of fastText 0.9.2 (``fasttext.cc``, ``dictionary.cc``
 
 import mmap
 import struct
-from typing import Any
+from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
-from toolkit import fasttext_kernel as kernel
-from toolkit.compiling import jit
+from toolkit.compiling import Compiled
 from toolkit.errors import ConfigError
-from toolkit.fasttext_kernel import Array, Model
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+SEPARATORS = b" \t\n\v\f\r\0"
+PREFIX = b"__label__"
+EOS = b"</s>"
+
+HS, NS, SOFTMAX, OVA = 1, 2, 3, 4
+"""Losses, as fastText numbers them."""
+
+OFFSET, PRIME = 2166136261, 16777619
+EMPTY = 0xFFFFFFFFFFFFFFFF
+STEPS = 512
+"""Of the table of sigmoids, from -8 to 8."""
+
+ROOM = 1 << 14
+"""Rows that are noted before they are added up."""
 
 MAGIC = 793712314
 SUPERVISED = 3
@@ -22,6 +36,105 @@ CENTROIDS = 256
 
 SUMMED = 64 << 20
 """Bytes up to which the rows of known words are added up with those of their n-grams, in each process."""
+
+
+def fnv(data: bytes) -> int:
+    """FNV-1a as fastText has it, over signed bytes."""
+    hash_ = OFFSET
+    for byte in data:
+        hash_ = ((hash_ ^ (byte if byte < 128 else byte - 256)) & 0xFFFFFFFF) * PRIME & 0xFFFFFFFF
+    return hash_
+
+
+class Model(NamedTuple):
+    """A model as the compiled code takes it; all arrays are read-only and one-dimensional.
+
+    Attributes:
+        dim: of the vectors.
+        minn: shortest character n-gram, in code points.
+        maxn: longest; 0: none.
+        word_ngrams: longest n-gram of words.
+        loss: as fastText numbers them.
+        labels: how many.
+        bucket: hashed features; ``magic`` divides by it.
+        magic: 2^64 // bucket + 1.
+        is_pruned: whether only some buckets have rows.
+        is_summed: whether the rows of known words hold those of their n-grams.
+        eos: the word that ends a line, -1 if it is not known.
+        mask: of the slots of the table.
+        filter_mask: of the bits of the filter.
+        known: rows of the known words.
+        features: how many rows each is the sum of.
+        hashed: rows of the buckets (that were kept).
+        bitmap: a bit for each bucket: whether it was kept.
+        ranks: for each word of the bitmap, the kept buckets before it.
+        table: the upper half of each known word's hash, and the word; open addressing from that half's low bits.
+        filter: a bit for each value of that half's low bits that a known word has; stays in the nearest cache.
+        first: the first 8 bytes of each known word.
+        lengths: of the known words, bytes.
+        places: where they begin in the file.
+        file: its bytes, signed.
+        left: for each node of the tree its child, -1 for leaves, which come first.
+        right: likewise.
+        output: a row for each label, or inner node.
+        sigmoid: its table.
+        separators: 1 for each byte (plus 128) that words are split at.
+        masks: of the first n bytes of 8.
+    """
+
+    dim: int
+    minn: int
+    maxn: int
+    word_ngrams: int
+    loss: int
+    labels: int
+    bucket: int
+    magic: int
+    is_pruned: bool
+    is_summed: bool
+    eos: int
+    mask: int
+    filter_mask: int
+    known: Array
+    features: Array
+    hashed: Array
+    bitmap: Array
+    ranks: Array
+    table: Array
+    filter: Array
+    first: Array
+    lengths: Array
+    places: Array
+    file: Array
+    left: Array
+    right: Array
+    output: Array
+    sigmoid: Array
+    separators: Array
+    masks: Array
+
+
+_KERNEL = ["toolkit.intrinsics", "toolkit.fasttext_file"]
+_MODEL = (
+    "int64 int64 int64 int64 int64 int64 uint64 uint64 int64 int64 int64 int64 int64 "
+    "float32* int32* float32* uint64* uint32* uint64* uint64* uint64* int64* int64* int8* "
+    "int32* int32* float32* float32* uint8* uint64* "
+)
+predict = Compiled(
+    "toolkit.fasttext_kernel:predict",
+    _MODEL + "int8* int64* int64* int64 float32 int64 int32* float32* float32* int32* float32* int32* int32* uint64*",
+    _KERNEL,
+)
+_sum_words = Compiled(
+    "toolkit.fasttext_kernel:sum_words",
+    "int64 int64 int64 int64 uint64 uint64 int64 int64 uint64* uint32* float32* int64* int64* int8* int8* int32* "
+    "float32* int32*",
+    _KERNEL,
+)
+_scan = Compiled("toolkit.fasttext_kernel:scan", "int8* int64 int64 int64 int64* int64* int64* int8* int64*", _KERNEL)
+_fill = Compiled(
+    "toolkit.fasttext_kernel:fill", "int8* int64 int64* int64* int64 int64 uint64* uint64* uint64*", _KERNEL
+)
 
 
 class _Reader:
@@ -69,7 +182,7 @@ def read(path: str) -> tuple[Model, list[str]]:
     if magic != MAGIC or version not in (11, 12):
         raise ConfigError(f"{path}: expected a fastText model, got a file that does not begin as one")
     dim, _, _, _, _, word_ngrams, loss, kind, bucket, minn, maxn, _, _ = reader.numbers("12id")
-    if kind != SUPERVISED or loss not in (kernel.HS, kernel.NS, kernel.SOFTMAX, kernel.OVA):
+    if kind != SUPERVISED or loss not in (HS, NS, SOFTMAX, OVA):
         raise ConfigError(f"{path}: expected a supervised fastText model, got one of word vectors")
     if version == 11:
         maxn = 0  # supervised models had no n-grams of characters then, whatever they say
@@ -87,7 +200,7 @@ def read(path: str) -> tuple[Model, list[str]]:
         hashed, bitmap, ranks = _pruned(input_, pairs, n_words, bucket)
     left, right = _tree(counts)
     table, filter_, first = _table(reader.bytes, words)
-    eos = next((i for i in range(min(n_words, 1 << 16)) if _word(reader.bytes, words, i) == kernel.EOS), -1)
+    eos = next((i for i in range(min(n_words, 1 << 16)) if _word(reader.bytes, words, i) == EOS), -1)
     model = Model(
         dim=dim,
         minn=minn,
@@ -95,43 +208,38 @@ def read(path: str) -> tuple[Model, list[str]]:
         word_ngrams=word_ngrams,
         loss=loss,
         labels=n_labels,
-        bucket=np.uint32(max(bucket, 1)),
-        magic=np.uint64((1 << 64) // max(bucket, 1) + 1) if bucket > 1 else np.uint64(0),
+        bucket=max(bucket, 1),
+        magic=(1 << 64) // bucket + 1 if bucket > 1 else 0,
         is_pruned=n_pruned >= 0,
         is_summed=True,
         eos=eos,
+        mask=len(table) - 1,
+        filter_mask=64 * len(filter_) - 1,
         known=_flat(input_[:n_words]),
-        features=_kept(np.ones(n_words, np.int32)),
+        features=np.ones(n_words, np.int32),
         hashed=_flat(hashed),
-        bitmap=_kept(bitmap),
-        ranks=_kept(ranks),
-        table=_kept(table),
-        filter=_kept(filter_),
-        first=_kept(first),
-        lengths=_kept(words[1]),
-        places=_kept(words[0]),
+        bitmap=bitmap,
+        ranks=ranks,
+        table=table,
+        filter=filter_,
+        first=first,
+        lengths=words[1],
+        places=words[0],
         file=reader.bytes.view(np.int8),
-        left=_kept(left),
-        right=_kept(right),
+        left=left,
+        right=right,
         output=_flat(output),
-        sigmoid=_kept(_sigmoids()),
-        separators=_kept(_separators()),
-        masks=_kept(np.array([(1 << (8 * i)) - 1 for i in range(9)], dtype=np.uint64)),
+        sigmoid=_sigmoids(),
+        separators=_separators(),
+        masks=np.array([(1 << (8 * i)) - 1 for i in range(9)], dtype=np.uint64),
     )
     if maxn > 0:
         model = _summed(model, n_words) if n_words * dim * 4 <= SUMMED else model._replace(is_summed=False)
     return model, labels
 
 
-def _kept(array: Array) -> Array:
-    """Read-only, as what lies in a file is: for the compiled code another type."""
-    array.flags.writeable = False
-    return array
-
-
 def _flat(matrix: Array) -> Array:
-    found = np.ascontiguousarray(matrix).reshape(-1)
-    return _kept(found) if found.flags.writeable else found
+    return np.ascontiguousarray(matrix).reshape(-1)
 
 
 # --- words and labels -------------------------------------------------------------------------------------------------
@@ -145,7 +253,9 @@ def _dictionary(
         raise ConfigError(f"{reader.path}: expected a fastText model, got one with {size} words")
     places, lengths = np.zeros(size, np.int64), np.zeros(size, np.int64)
     counts, kinds = np.zeros(size, np.int64), np.zeros(size, np.int8)
-    end = _scan(reader.bytes, reader.at, places, lengths, counts, kinds)
+    found = np.zeros(1, np.int64)
+    _scan(reader.bytes.view(np.int8), len(reader.bytes), reader.at, size, places, lengths, counts, kinds, found)
+    end = int(found[0])
     if end < 0 or (int((kinds == 0).sum()), int((kinds == 1).sum())) != (n_words, n_labels):
         raise ConfigError(f"{reader.path}: expected {n_words} words and {n_labels} labels, got others")
     reader.at = end
@@ -156,25 +266,6 @@ def _dictionary(
     return (places[:n_words].copy(), lengths[:n_words].copy()), named, counts[n_words:].copy()
 
 
-@jit
-def _scan(data: Any, at: Any, places: Any, lengths: Any, counts: Any, kinds: Any) -> Any:
-    """The entries of the dictionary: text, NUL, int64 count, int8 kind. Words come before labels."""
-    for i in range(places.shape[0]):
-        places[i] = at
-        while at < data.shape[0] and data[at] != 0:
-            at += 1
-        lengths[i] = at - places[i]
-        if at + 10 > data.shape[0]:
-            return numba.int64(-1)
-        count = numba.uint64(0)
-        for j in range(8):
-            count |= numba.uint64(data[at + 1 + j]) << numba.uint64(8 * j)
-        counts[i] = numba.int64(count)
-        kinds[i] = data[at + 9]
-        at += 10
-    return numba.int64(at)
-
-
 def _word(data: Array, words: tuple[Array, Array], i: int) -> bytes:
     return bytes(data[words[0][i] : words[0][i] + words[1][i]])
 
@@ -182,40 +273,25 @@ def _word(data: Array, words: tuple[Array, Array], i: int) -> bytes:
 def _table(data: Array, words: tuple[Array, Array]) -> tuple[Array, Array, Array]:
     places, lengths = words
     slots = 1 << max(6, (2 * len(places)).bit_length())
-    table = np.full(slots, kernel.EMPTY, np.uint64)
+    table = np.full(slots, EMPTY, np.uint64)
     filter_ = np.zeros(8 * slots // 64, np.uint64)
     first = np.zeros(len(places), np.uint64)
-    _fill(data.view(np.int8), places, lengths, table, filter_, first)
+    _fill(
+        data.view(np.int8), len(places), places, lengths, len(table) - 1, 64 * len(filter_) - 1, table, filter_, first
+    )
     return table, filter_, first
-
-
-@jit
-def _fill(data: Any, places: Any, lengths: Any, table: Any, filter_: Any, first: Any) -> None:
-    mask, filter_mask = numba.int64(table.shape[0] - 1), numba.int64(64 * filter_.shape[0] - 1)
-    for i in range(places.shape[0]):
-        mix = numba.uint64(lengths[i])
-        for begin in range(0, max(lengths[i], 1), 8):
-            eight = numba.uint64(0)
-            for j in range(begin, min(begin + 8, lengths[i])):
-                eight |= numba.uint64(numba.uint8(data[places[i] + j])) << numba.uint64(8 * (j - begin))
-            mix = kernel.mixed(mix, eight)
-            if begin == 0:
-                first[i] = eight
-        upper = mix >> numba.uint64(32)
-        bit = numba.int64(upper) & filter_mask
-        filter_[bit >> 6] |= numba.uint64(1) << numba.uint64(bit & 63)
-        slot = numba.int64(upper) & mask
-        while table[slot] != numba.uint64(kernel.EMPTY):
-            slot = (slot + 1) & mask
-        table[slot] = (upper << numba.uint64(32)) | numba.uint64(i)
 
 
 def _summed(model: Model, n_words: int) -> Model:
     """With the rows of known words and of their n-grams added up."""
-    known = np.zeros((n_words, model.dim), np.float32)
-    features = np.zeros(n_words, np.int32)
-    kernel.sum_words(model, known, features)
-    return model._replace(known=_flat(known), features=_kept(features), is_summed=True)
+    known, features = model.known.copy(), np.ones(n_words, np.int32)
+    longest = int(model.lengths.max(initial=0))
+    word, rows = np.zeros(longest + 16, np.int8), np.zeros((longest + 2) * model.maxn + 1, np.int32)
+    _sum_words(
+        n_words, model.dim, model.minn, model.maxn, model.bucket, model.magic, model.is_pruned, model.eos,
+        model.bitmap, model.ranks, model.hashed, model.places, model.lengths, model.file, word, rows, known, features,
+    )  # fmt: skip
+    return model._replace(known=known, features=features, is_summed=True)
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
@@ -286,5 +362,5 @@ def _sigmoids() -> Array:
 
 def _separators() -> Array:
     found = np.zeros(256, np.uint8)
-    found[[byte + 128 for byte in kernel.SEPARATORS]] = 1
+    found[[byte + 128 for byte in SEPARATORS]] = 1
     return found

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from toolkit import models
 from toolkit.batch import PADDING, LineTable
-from toolkit.compiling import once_a_machine
 from toolkit.documents import Prediction
 from toolkit.errors import ToolkitError
 from toolkit.numbers import shortest_float32
@@ -39,9 +38,8 @@ class FastTextModel:
     def __init__(self, path: str) -> None:
         found: _Found
         try:
-            with once_a_machine("predictions of fastText models"):
-                found = _Compiled(path)
-                found(LineTable.of([""]), k=1, threshold=0.0)
+            found = _Compiled(path)
+            found(LineTable.of([""]), k=1, threshold=0.0)
         except ToolkitError:
             raise
         except Exception as error:  # numba is missing, or has no code for this machine
@@ -95,17 +93,22 @@ class _Found(Protocol):
 
 class _Compiled:
     def __init__(self, path: str) -> None:
-        from toolkit import fasttext_file, fasttext_kernel
+        from toolkit import fasttext_file
 
         self._model, labels = fasttext_file.read(path)
-        self._predict = fasttext_kernel.predict
+        self._predict, self._room = fasttext_file.predict, fasttext_file.ROOM
         self.labels = [label.removeprefix(PREFIX) for label in labels]
 
     def __call__(self, lines: LineTable, *, k: int, threshold: float) -> "tuple[Array, Array]":
         import numpy as np
 
-        labels, probs = _none_found(len(lines.starts), min(k, len(self.labels)))
-        self._predict(self._model, lines.utf8, lines.starts, lines.ends, np.float32(threshold), labels, probs)
+        k, model = min(k, len(self.labels)), self._model
+        labels, probs = _none_found(len(lines.starts), k)
+        nodes, values = np.empty(model.labels + 2, np.int32), np.empty(model.labels + 2, np.float32)
+        known, hashed = np.empty((2, self._room), np.int32)
+        room = np.empty(model.dim, np.float32), nodes, values, known, hashed, np.empty(model.word_ngrams, np.uint64)
+        stretches = lines.utf8, lines.starts, lines.ends, len(lines.starts)
+        self._predict(*model, *stretches, threshold, k, labels, probs, *room)
         return labels, probs
 
 

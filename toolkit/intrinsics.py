@@ -1,9 +1,6 @@
-"""Operations for compiled code that numba has no words for; each becomes an instruction or a few.
+"""Operations on pointers for compiled code that numba has no words for; each becomes an instruction or a few.
 
-They work on pointers (see `pointer`), with indexes in numbers, not bytes. Nothing is checked. A pointer is to loops
-what an array is, without a look at negative indexes, and without counting references each time one is handed on: atomic
-operations that took a third of the time. An array that the function has made is freed after its last use, of which its
-pointer knows nothing: `keep` it.
+Indexes are in numbers, not bytes, and nothing is checked.
 """
 
 from typing import Any
@@ -31,54 +28,13 @@ def _place_of(builder: Any, pointer: Any, index: Any, type_: Any) -> Any:
 
 
 @intrinsic
-def pointer(_: Any, array: Any) -> Any:
-    """To the first number of an array, which is contiguous."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return context.make_array(signature.args[0])(context, builder, *arguments).data
-
-    return types.CPointer(array.dtype)(array), codegen
-
-
-@intrinsic
-def keep(_: Any, array: Any) -> Any:
-    """Nothing; but an array that is mentioned here is not freed before."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return context.get_dummy_value()
-
-    return types.void(array), codegen
-
-
-@intrinsic
 def offset(_: Any, array: Any, index: Any) -> Any:
-    """The pointer to ``array[index]``."""
+    """The pointer to ``pointer[index]``."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return _place(builder, *arguments)
 
     return array(array, types.int64), codegen
-
-
-@intrinsic
-def at(_: Any, array: Any, index: Any) -> Any:
-    """``array[index]``."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return context.unpack_value(builder, signature.return_type, _place(builder, *arguments))
-
-    return array.dtype(array, types.int64), codegen
-
-
-@intrinsic
-def put(_: Any, array: Any, index: Any, value: Any) -> Any:
-    """``array[index] = value``, of the array's own type."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        context.pack_value(builder, signature.args[2], arguments[2], _place(builder, *arguments[:2]))
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64, array.dtype), codegen
 
 
 @intrinsic

@@ -65,7 +65,8 @@ class LinePredictions(Column[list[Prediction | None]]):
         out = np.empty(2 * len(self) + (longest + _DIGITS) * len(self.numbers), dtype=np.uint8)
         places = np.empty(len(self) + 1, dtype=np.int64)
         texts = np.frombuffer(b"".join(before) or b" ", dtype=np.uint8)
-        _write(self.numbers, self.probs, self.bounds, texts, ends, np.empty(1, dtype=np.float32), out, places)
+        exact = np.empty(1, dtype=np.float32)
+        _write(self.numbers, self.probs, self.bounds, len(self), texts, ends, exact, out, places)
         data, at = out[: places[-1]].tobytes(), places.tolist()
         return [
             msgspec.Raw(data[begin:end] if end > begin else msgspec.json.encode(self.value(i)))
@@ -73,14 +74,17 @@ class LinePredictions(Column[list[Prediction | None]]):
         ]
 
 
-@compiled
-def _write(numbers: Any, probs: Any, bounds: Any, texts: Any, ends: Any, exact: Any, out: Any, places: Any) -> None:
+@compiled("int32* float32* int64* int64 uint8* int64* float32* uint8* int64*")
+def _write(
+    numbers: Any, probs: Any, bounds: Any, n: Any, texts: Any, ends: Any, exact: Any, out: Any, places: Any
+) -> None:
     """The JSON text of each value, one behind the other; nothing for one with an unusual probability.
 
     Args:
         numbers: of the label of each line.
         probs: of each line.
         bounds: the first line of each value, and the end.
+        n: values.
         texts: of the labels, up to where the probability stands.
         ends: (labels + 1) of these.
         exact: float32 (1), for comparisons.
@@ -89,7 +93,7 @@ def _write(numbers: Any, probs: Any, bounds: Any, texts: Any, ends: Any, exact: 
     """
     at = 0
     places[0] = 0
-    for i in range(bounds.shape[0] - 1):
+    for i in range(n):
         begin, usual = at, True
         out[at] = 91  # [
         at += 1
