@@ -33,7 +33,7 @@ from toolkit.writer import Mixed, check_folder
 
 Report = Callable[[int, int], None]
 
-HELD = 64 << 20
+HELD = 32 << 20
 """Bytes of all labels together that are held before the largest is written; bounds memory with many labels."""
 
 

@@ -22,11 +22,13 @@ def recipe(name: str, inputs: Inputs, wet: Path) -> Command:
 
 def lines_of_texts(folder: Path, usage: Usage) -> Counts:
     """How many lines stand in the outputs."""
-    return {"lines kept": sum(bool(line.strip()) for path in _texts(folder) for line in open_gzip(path))}
+    lines = (line for path in _texts(folder) for line in (open_gzip(path) if path.suffix == ".gz" else path.open("rb")))
+    return {"lines kept": sum(bool(line.strip()) for line in lines)}
 
 
 def _texts(folder: Path) -> list[Path]:
-    return sorted((folder / "out").glob("*.txt.gz"))
+    found = sorted((folder / "out").glob("*.txt*"))
+    return [path for path in found if not path.name.endswith("_sha256.txt")]
 
 
 def lines_of_pipeline(folder: Path) -> tuple[int, int]:
@@ -42,17 +44,18 @@ def benchmarks(inputs: Inputs) -> Sequence[Benchmark]:
 def _benchmark(inputs: Inputs, count: int) -> Benchmark:
     wet = inputs.wet(count)
 
-    def ours(name: str) -> Contender:
+    def ours(name: str, compression: str = "gzip") -> Contender:
         def command(folder: Path) -> Command:
             places = [f"dataset={folder / 'data'}", f"mix.output.path={folder / 'out'}", f"processes={cores()}"]
-            return [*recipe(f"{name}.yaml", inputs, wet.path), *places]
+            return [*recipe(f"{name}.yaml", inputs, wet.path), *places, f"mix.output.compression={compression}"]
 
         def counts(folder: Path, usage: Usage) -> Counts:
             if name == "goclassy":
                 return {**lines_of_texts(folder, usage), "lines classified": wet.facts["long_lines"]}
             return {"documents kept": sum(each["documents"] for each in usage.told["mix"]["labels"].values())}
 
-        return Contender(f"toolkit, {name}.yaml", command, wet.text, counts)
+        what = "" if compression == "gzip" else ", plain text"
+        return Contender(f"toolkit, {name}.yaml{what}", command, wet.text, counts)
 
     def pipeline(how: str, name: str, note: str = "") -> Contender:
         def command(folder: Path) -> Command:
@@ -67,25 +70,26 @@ def _benchmark(inputs: Inputs, count: int) -> Benchmark:
 
         return Contender(name, command, wet.text, counts, note=note)
 
-    goclassy, oscar = ours("goclassy"), ours("oscar-22.01")
+    plain, goclassy, oscar = ours("goclassy", "none"), ours("goclassy"), ours("oscar-22.01")
     whole = pipeline("all", "fastText pipeline", "classifies every line, drops short ones after it")
     same = pipeline("long", "fastText pipeline, same lines")
     return Benchmark(
         f"goclassy's table, {count} files",
         f"{count} WET files with {wet.facts['documents']:,} documents to a file for each language, "
         f"{cores()} processes at a time. {wet.repeats}",
-        (whole, same, goclassy, oscar),
+        (whole, same, plain, goclassy, oscar),
         (
             faster(
-                "user: fastText pipeline, same lines / goclassy.yaml",
-                goclassy,
+                "user: fastText pipeline, same lines / goclassy.yaml, plain text",
+                plain,
                 same,
                 metrics=both("user"),
                 at_least=5.0,
             ),
-            faster("user: fastText pipeline / goclassy.yaml", goclassy, whole, metrics=both("user")),
+            faster("user: fastText pipeline, same lines / goclassy.yaml", goclassy, same, metrics=both("user")),
+            faster("user: fastText pipeline / goclassy.yaml, plain text", plain, whole, metrics=both("user")),
             faster("user: fastText pipeline / oscar-22.01.yaml", oscar, whole, metrics=both("user")),
-            faster("real: fastText pipeline / goclassy.yaml", goclassy, whole, metrics=both("wall")),
+            faster("real: fastText pipeline, same lines / plain text", plain, same, metrics=both("wall")),
         ),
         same=("lines kept", "lines classified"),
         paper=True,
