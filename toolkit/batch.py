@@ -46,9 +46,17 @@ class LineTable(NamedTuple):
         """Of these texts."""
         import numpy as np
 
-        pieces = [text if text.endswith("\n") or not text else text + "\n" for text in texts]
-        utf8 = np.frombuffer(bytearray("".join(["\n", *pieces, "\n" * PADDING]), "utf-8"), dtype=np.int8)
-        lines = [text.count("\n") + (not text.endswith("\n")) if text else 0 for text in texts]
+        pieces = [b"\n"]
+        lines = []
+        for text in texts:  # one by one: what is ASCII is copied, not encoded
+            data = text.encode()
+            pieces.append(data)
+            whole = not data or data.endswith(b"\n")
+            if not whole:
+                pieces.append(b"\n")
+            lines.append(data.count(b"\n") + (not whole))
+        pieces.append(b"\n" * PADDING)
+        utf8 = np.frombuffer(bytearray().join(pieces), dtype=np.int8)
         bounds = np.zeros(len(lines) + 1, dtype=np.int64)
         np.cumsum(lines, out=bounds[1:])
         starts, ends, chars = np.empty((3, bounds[-1]), dtype=np.int64)

@@ -168,6 +168,9 @@ def _run(parsed: argparse.Namespace) -> int:
 
 def entry() -> NoReturn:
     """The console script."""
+    import os
+
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads would only wait, in every process
     sys.exit(main())
 
 
