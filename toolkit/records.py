@@ -283,20 +283,29 @@ def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
         return seen
     types: dict[str, schema.Type] = {}
     counts: dict[str, int] = {}
+    whole = 0  # rows that have all keys and no new types
+    known: msgspec.json.Decoder[Any] | None = None
     with Lines(path, MAX_ROW, digest=True) as lines:
         rows = Rows(lines, _DECODER, path)
         for row, _ in rows:
             try:
-                values = msgspec.json.decode(row.attributes)
-            except msgspec.DecodeError as error:
-                raise DataError(f"expected JSON values, got: {error}", path=path, line=rows.number, id=row.id) from None
-            if values == []:  # Dolma's deduper writes [] for a document that it skipped
-                continue
-            if not isinstance(values, dict):
-                raise DataError("expected object - at $.attributes", path=path, line=rows.number, id=row.id)
+                if known:
+                    known.decode(row.attributes)
+                    whole += 1
+                    continue
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                pass
+            values = _plain(row, rows)
+            before = dict(types)
             for key, value in values.items():
                 types[key] = schema.union(types[key], schema.infer(value)) if key in types else schema.infer(value)
                 counts[key] = counts.get(key, 0) + 1
+            if types != before:
+                counts = {key: counts[key] + (whole if key in before else 0) for key in counts}
+                whole = 0
+                struct = schema.exact(types)
+                known = msgspec.json.Decoder(struct) if struct else None
+    counts = {key: count + whole for key, count in counts.items()}
     seen = Seen(
         size=found.size,
         stamp=found.stamp,
@@ -307,6 +316,18 @@ def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
     )
     save(cache, seen)
     return seen
+
+
+def _plain(row: AttributesRow, rows: Rows[AttributesRow]) -> dict[str, Any]:
+    try:
+        values = msgspec.json.decode(row.attributes)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"expected JSON values, got: {error}", path=rows.path, line=rows.number, id=row.id) from None
+    if values == []:  # Dolma's deduper writes [] for a document that it skipped
+        return {}
+    if not isinstance(values, dict):
+        raise DataError("expected object - at $.attributes", path=rows.path, line=rows.number, id=row.id)
+    return values
 
 
 def forget(dataset: Dataset, set_name: str, shard: str) -> None:

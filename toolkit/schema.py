@@ -177,6 +177,24 @@ def struct_of(fields: Mapping[str, Any], defaults: Mapping[str, Any] | None = No
     return msgspec.defstruct("Value", definition, rename=rename, frozen=True, gc=False)
 
 
+def exact(types: Mapping[str, Type]) -> type[msgspec.Struct] | None:
+    """A Struct that takes only objects of all these keys, with values that `infer` finds no other types in.
+
+    None where decoding does not tell that: 1.0 is an integer to it, and objects may have more fields than are known. An
+    offset that is written 1.0 passes in a span; that is what reading it as a span makes of it, too.
+    """
+    if not all(_is_exact(type_) for type_ in types.values()):
+        return None
+    found = struct_of({key: to_python(type_) for key, type_ in types.items()})
+    return msgspec.defstruct("Exact", [], bases=(found,), frozen=True, gc=False, forbid_unknown_fields=True)
+
+
+def _is_exact(type_: Type) -> bool:
+    if type_.kind in ("list", "nullable"):
+        return type_.item is not None and _is_exact(type_.item)
+    return type_.kind in ("bool", "float", "str", "span", "null")
+
+
 def field_name(key: str) -> str:
     """A Python identifier for a JSON key, the key itself where that is one."""
     if key.isidentifier() and key.isascii() and not keyword.iskeyword(key) and not key.startswith(("_", "x_")):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolkit import schema
 from toolkit.documents import Prediction, Span
 from toolkit.errors import ConfigError
 from toolkit.schema import (
@@ -234,3 +235,25 @@ def test_annotations_declare_types(annotation: Any, type_: Type) -> None:
 def test_annotations_outside_the_algebra_are_refused(annotation: Any) -> None:
     with pytest.raises(ConfigError, match=r"^tagger x: expected "):
         from_annotation(annotation, "tagger x")
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 3) | st.floats(0.1, 0.9) | st.sampled_from("ab"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(["a", "b-c"]), VALUES, min_size=1), min_size=2, max_size=6))
+def test_what_an_exact_type_takes_is_not_news(rows: list[dict[str, Any]]) -> None:
+    types: dict[str, schema.Type] = {}
+    for row in rows[:-1]:
+        types = {**types, **{k: schema.union(types.get(k, schema.NEVER), schema.infer(v)) for k, v in row.items()}}
+    struct = schema.exact(types)
+    try:
+        assert struct
+        msgspec.json.decode(msgspec.json.encode(rows[-1]), type=struct)
+    except (AssertionError, msgspec.ValidationError):
+        return
+    assert rows[-1].keys() == types.keys()
+    assert {k: schema.union(types[k], schema.infer(v)) for k, v in rows[-1].items()} == types
