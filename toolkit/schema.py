@@ -180,8 +180,7 @@ def struct_of(fields: Mapping[str, Any], defaults: Mapping[str, Any] | None = No
 def exact(types: Mapping[str, Type]) -> type[msgspec.Struct] | None:
     """A Struct that takes only objects of all these keys, with values that `infer` finds no other types in.
 
-    None where decoding does not tell that: 1.0 is an integer to it, and objects may have more fields than are known. An
-    offset that is written 1.0 passes in a span; that is what reading it as a span makes of it, too.
+    None where decoding does not tell that: objects may have more fields than are known.
     """
     if not all(_is_exact(type_) for type_ in types.values()):
         return None
@@ -192,7 +191,7 @@ def exact(types: Mapping[str, Type]) -> type[msgspec.Struct] | None:
 def _is_exact(type_: Type) -> bool:
     if type_.kind in ("list", "nullable"):
         return type_.item is not None and _is_exact(type_.item)
-    return type_.kind in ("bool", "float", "str", "span", "null")
+    return type_.kind in ("bool", "int", "float", "str", "span", "null")
 
 
 def field_name(key: str) -> str:

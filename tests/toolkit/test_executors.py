@@ -1,17 +1,22 @@
 """Executors: every task once, errors as values, workers that die, and nothing left behind."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from toolkit.blocks import in_order
 from toolkit.errors import ConfigError
-from toolkit.executors import Executor, Report, Result, Task, attempt
+from toolkit.executors import Executor, Report, Result, Task, attempt, local
 from toolkit.executors.local import InProcess, Local
 from toolkit.streams import Output
 
@@ -100,6 +105,44 @@ def write_and_wait(payload: str, report: Report) -> str:
 
 def wait_for_start(folder: Path) -> str:
     return str(wait_until(lambda: any(folder.glob("*.pid"))))
+
+
+def note_times(payload: str, report: Report) -> str:
+    """When it begins and ends, by the clock that all processes share."""
+    begin = time.monotonic()
+    time.sleep(float(payload))
+    return f"{begin} {time.monotonic()}"
+
+
+class Helper:
+    """A function of blocks for `with_helpers`."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def __call__(self, block: int) -> int:
+        Path(self._folder, f"{os.getpid()}.pid").touch()
+        return block
+
+
+def with_helpers(payload: str, report: Report) -> str:
+    """Keeps two processes; the first time it dies when both have begun, or waits, by what the folder is called."""
+    if payload.endswith("quick"):
+        return wait_for_start(Path(payload).parent)
+    folder = Path(payload)
+    first = not folder.exists()
+    folder.mkdir(exist_ok=True)
+    with Output(payload + ".bin") as out:
+        out.write(b"half")
+        found = []
+        for block in in_order(Helper, payload, iter(range(30)), 2):
+            found.append(block)
+            if "waits" in payload and block == 3:
+                (folder.parent / "begun.pid").touch()
+                time.sleep(600)
+            if "dies" in payload and first and block == 9:
+                os.kill(os.getpid(), signal.SIGKILL)
+    return f"{len(found)} {found == sorted(found)}"
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -197,6 +240,153 @@ def test_closing_early_leaves_no_process_and_no_temporary_file(tmp_path: Path) -
     assert not is_alive(pid)
     assert [path.name for path in tmp_path.iterdir()] == ["slow.bin.pid"]
 
+
+# --- tasks that keep several processes ----------------------------------------------------------------------------
+
+
+class Kernel:
+    """Stands for processes: says which are ready, lets some die, and watches over what runs at a time."""
+
+    def __init__(self, seed: int, limit: int, tasks: Sequence[Task[str]], deaths: float) -> None:
+        self.chance = random.Random(seed)
+        self.limit, self.deaths = limit, deaths
+        self.waiting = {task.name: task for task in tasks}
+        self.running: dict[int, Task[str]] = {}
+        self.begun: Counter[str] = Counter()
+        self.died: Counter[str] = Counter()
+        self.workers: list[KernelWorker] = []
+
+    def start(self) -> "KernelWorker":
+        self.workers.append(KernelWorker(self))
+        return self.workers[-1]
+
+    def begin(self, task: Task[str]) -> None:
+        del self.waiting[task.name]
+        self.begun[task.name] += 1
+        self.running[id(task)] = task
+        together = sum(each.processes for each in self.running.values())
+        assert together <= self.limit or len(self.running) == 1, self.running
+
+    def ready(self, workers: Sequence[Any]) -> list[Any]:
+        """Some of the workers; all that could be begun has been."""
+        together = sum(task.processes for task in self.running.values())
+        assert self.running, "nothing runs, nothing will ever be ready"
+        if self.waiting and together < self.limit:
+            largest = max(task.processes for task in self.waiting.values())
+            assert together + largest > self.limit, "cores are idle that a task waits for"
+        assert len(workers) <= self.limit, "a worker for each task that runs"
+        busy = [worker for worker in workers if worker.task]
+        some = self.chance.sample(busy, self.chance.randint(1, len(busy)))
+        for worker in some:
+            del self.running[id(worker.task)]
+            if self.chance.random() < self.deaths:
+                worker.alive = False
+                self.died[worker.task.name] += 1
+                if self.died[worker.task.name] < 2:
+                    self.waiting[worker.task.name] = worker.task
+        return some
+
+
+class KernelWorker:
+    """What `Local` asks of a worker."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel, self.process = kernel, self
+        self.task: Any = None
+        self.tries = 0
+        self.alive = True
+
+    def is_alive(self) -> bool:
+        return self.alive
+
+    def give(self, function: Any, task: Task[str], tries: int) -> None:
+        assert self.alive
+        assert self.task is None, "one at a time"
+        self.task, self.tries = task, tries
+        self.kernel.begin(task)
+
+    def receive(self, report: Report) -> Iterator[Result[str]]:
+        if self.alive:
+            task, self.task = self.task, None
+            yield Result(task.name, value=task.payload.upper())
+
+    def obituary(self) -> str:
+        return "died, twice"
+
+
+@pytest.mark.parametrize("deaths", [0, 0.3])
+def test_any_tasks_run_once_and_never_keep_more_processes_than_there_are(
+    deaths: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in range(200):
+        run_random_tasks(seed, deaths, monkeypatch)
+
+
+def run_random_tasks(seed: int, deaths: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(seed)
+    limit = chance.randint(1, 9)
+    tasks = [
+        Task(f"t{i}", f"t{i}", chance.randint(0, 5), chance.choice([1, 1, 1, 2, 3, chance.randint(1, 12)]))
+        for i in range(chance.randint(0, 25))
+    ]
+    kernel = Kernel(seed, limit, tasks, deaths)
+    monkeypatch.setattr(local, "_Worker", kernel.start)
+    monkeypatch.setattr(local, "_ready", kernel.ready)
+    monkeypatch.setattr(local, "_stop", lambda workers: None)
+    results = list(Local(limit, ignore).run(shout, tasks))
+    assert Counter(result.name for result in results) == Counter(task.name for task in tasks)
+    for result in results:
+        if kernel.died[result.name] == 2:
+            assert result.failure
+            assert result.failure.message == f"{result.name}: died, twice"
+        else:
+            assert result.value == result.name.upper()
+        assert kernel.begun[result.name] == min(2, 1 + kernel.died[result.name])
+    assert not kernel.waiting
+    assert not kernel.running
+
+
+def test_real_tasks_run_beside_each_other_as_far_as_there_are_processes() -> None:
+    kept = [3, 1, 5, 1, 2, 1, 2]
+    tasks = [Task(str(i), "0.05", size=i, processes=n) for i, n in enumerate(kept)]
+    moments: list[tuple[float, int]] = []
+    for result in Local(3, ignore).run(note_times, tasks):
+        begin, end = map(float, str(result.value).split())
+        moments += [(begin, kept[int(result.name)]), (end, -kept[int(result.name)])]
+    assert len(moments) == 2 * len(kept)
+    together = [0]
+    for _, change in sorted(moments):
+        together.append(together[-1] + change)
+    assert set(together) <= {0, 1, 2, 3, 5}
+    assert all({a, b} == {0, 5} for a, b in pairwise(together) if 5 in (a, b)), "too large a task runs alone"
+
+
+def test_a_task_that_keeps_several_processes_is_retried_when_its_worker_dies(tmp_path: Path) -> None:
+    dies = str(tmp_path / "dies")
+    (tmp_path / "begun.pid").touch()
+    tasks = [Task(dies, dies, 9, 2), Task("a", str(tmp_path / "quick"), 1)]
+    found = {result.name: result for result in Local(2, ignore).run(with_helpers, tasks)}
+    assert found[dies].failure is None
+    assert found[dies].value == "30 True"
+    assert (tmp_path / "dies.bin").read_bytes() == b"half"
+    assert wait_until(lambda: not any(is_alive(int(path.stem)) for path in (tmp_path / "dies").iterdir()))
+    assert len(list((tmp_path / "dies").iterdir())) >= 2, "helpers of two workers"
+
+
+def test_closing_early_also_ends_the_processes_of_tasks(tmp_path: Path) -> None:
+    waits = str(tmp_path / "waits")
+    tasks = [Task(waits, waits, 9, 2), Task("b", str(tmp_path / "quick"))]
+    results = Local(3, ignore).run(with_helpers, tasks)
+    assert next(results).value == "True"
+    pids = [int(path.stem) for path in (tmp_path / "waits").iterdir()]
+    assert pids
+    assert len(list(tmp_path.glob(".*.tmp"))) == 1
+    results.close()  # type: ignore[attr-defined]  # it is a generator
+    assert wait_until(lambda: not any(map(is_alive, pids)))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["begun.pid", "waits"]
+
+
+# --- parents that are killed ------------------------------------------------------------------------------------------
 
 PARENT = """
 import sys

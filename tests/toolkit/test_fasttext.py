@@ -1,128 +1,244 @@
 """The compiled predictions say what the fastText library says: for every loss, quantised or not, and odd texts."""
 
+import ctypes
+import gzip
+import json
+import mmap
+import os
 import random
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import ROOT
 from toolkit import models
-from toolkit.batch import LineTable
-from toolkit.documents import split_lines
+from toolkit.batch import PADDING, LineTable
+from toolkit.documents import Prediction, split_lines
 from toolkit.errors import ConfigError
 from toolkit.fasttext_model import FastTextModel, load_fasttext
 
 WORDS = ["alpha", "beta", "gamma", "δέλτα", "эпсилон", "zeta", "中文", "🙂", "a", "éé", "x1", "__label__c"]
 ENDS = ["", "", "s", "en", "ом", *map(str, range(60))]
+ASCII = "abcdefgzABZ019<>_/\x01\x1c\x1f\x7f.,;"
+WIDE = "éßñ\x85\xa0\u2028\u0301\ufeffжщ中文字\U0001f600\U0001f1e9\U0010ffffא"
+LONGEST = 40
 PROB = 1e-5
+STEP = 1 / 128  # between neighbours in the library's table of sigmoids, at most
 
 
-def training(path: Path, labels: int = 7) -> Path:
+# --- models and texts -------------------------------------------------------------------------------------------------
+
+
+def odd_words(chance: random.Random, lengths: Iterable[int]) -> list[str]:
+    """A word of each length, of one script or another."""
+    return ["".join(chance.choices(chance.choice([ASCII, "ab", WIDE, ASCII + WIDE]), k=n)) for n in lengths]
+
+
+KNOWN = [a + b for a in WORDS[:-1] for b in ENDS] + odd_words(random.Random(1), [*range(1, LONGEST + 1)] * 4)
+
+
+def training(path: Path, labels: Sequence[str], lines: int = 2000, prefix: str = "__label__") -> Path:
     """A text that some models are trained on: the label follows from the words."""
     chance = random.Random(7)
-    lines = []
-    for _ in range(2000):
-        words = [chance.choice(WORDS[:-1]) + chance.choice(ENDS) for _ in range(chance.randint(1, 9))]
-        label = sum(map(ord, "".join(words[:2]))) % labels
-        lines.append(f"__label__{label} {' '.join(words)}")
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    text = []
+    for _ in range(lines):
+        words = [chance.choice(KNOWN) for _ in range(chance.randint(1, 9))]
+        label = labels[sum(map(ord, "".join(words[:2]))) % len(labels)]
+        text.append(f"{prefix}{label} {' '.join(words)}")
+    path.write_text("\n".join(text) + "\n", encoding="utf-8")
     return path
+
+
+def trained(
+    path: Path, *, labels: int | Sequence[str] = 7, quantise: dict[str, Any] | None = None, **options: Any
+) -> str:
+    """The path of a model."""
+    import fasttext
+
+    names = list(map(str, range(labels))) if isinstance(labels, int) else labels
+    text = str(training(path.with_suffix(".txt"), names, prefix=options.get("label", "__label__")))
+    # the library sets a tenth of its memory in each thread; with fewer than eleven it trains on what was there
+    model = fasttext.train_supervised(text, thread=12, verbose=0, **{"epoch": 3, **options})
+    if quantise is not None:
+        model.quantize(input=text, verbose=0, **{"qnorm": True, "thread": 12, **quantise})
+    model.save_model(str(path))
+    return str(path)
 
 
 KINDS: dict[str, dict[str, Any]] = {
     "hs": {"loss": "hs", "minn": 2, "maxn": 4, "bucket": 2000, "dim": 16},
-    "hs, pruned and quantised": {"loss": "hs", "minn": 2, "maxn": 4, "bucket": 2000, "dim": 16, "quantise": 400},
+    "hs, pruned and quantised": {
+        "loss": "hs", "minn": 2, "maxn": 4, "bucket": 2000, "dim": 16, "quantise": {"cutoff": 400, "dsub": 2},
+    },
+    "hs, pruned, of word n-grams, without norms": {
+        "loss": "hs", "minn": 2, "maxn": 4, "wordNgrams": 3, "bucket": 3000, "dim": 17,
+        "quantise": {"cutoff": 900, "dsub": 3, "qnorm": False},
+    },
+    "softmax, pruned and trained again": {
+        "loss": "softmax", "minn": 1, "maxn": 3, "bucket": 2000, "dim": 15,
+        "quantise": {"cutoff": 700, "dsub": 4, "retrain": True},
+    },
+    "softmax, quantised whole": {"minn": 2, "maxn": 4, "bucket": 900, "dim": 8, "quantise": {"dsub": 1}},
+    "softmax, pruned without n-grams": {"dim": 12, "quantise": {"cutoff": 300, "dsub": 2}},
     "softmax": {"loss": "softmax", "minn": 3, "maxn": 6, "bucket": 1000, "dim": 10},
     "softmax, word n-grams": {"loss": "softmax", "wordNgrams": 3, "bucket": 5000, "dim": 7},
-    "softmax, quantised output": {"loss": "softmax", "minn": 1, "maxn": 2, "bucket": 500, "dim": 12, "labels": 2000},
+    "softmax, long word n-grams": {"wordNgrams": 5, "minn": 2, "maxn": 4, "bucket": 200_003, "dim": 33},
+    "softmax, quantised output": {
+        "loss": "softmax", "minn": 1, "maxn": 2, "bucket": 500, "dim": 12, "labels": 2000,
+        "quantise": {"dsub": 2, "qout": True},
+    },
+    "softmax, one label": {"labels": ["日本"], "minn": 2, "maxn": 2, "bucket": 64, "dim": 3},
+    "hs, one label": {"labels": ["x"], "loss": "hs", "dim": 1},
+    "hs, two labels, rare words unknown": {"labels": 2, "loss": "hs", "minn": 1, "maxn": 1, "minCount": 20, "dim": 8},
+    "hs, odd labels": {
+        "labels": ["", "日本", 'a"b\\c', "__label__x", "<>&", "\x01\x7f"],
+        "loss": "hs", "minn": 0, "maxn": 12, "bucket": 2, "lr": 0.02, "dim": 100,
+    },
     "ova": {"loss": "ova", "wordNgrams": 2, "minn": 2, "maxn": 3, "bucket": 999, "dim": 20},
     "ns": {"loss": "ns", "dim": 9},
     "words alone": {"loss": "hs", "dim": 33},
-}
+}  # fmt: skip
+
+
+class Pair(NamedTuple):
+    """A model as we read it, and as the library does."""
+
+    ours: FastTextModel
+    library: Any
+    kind: str
+
+
+def pair_of(path: str, kind: str = "") -> Pair:
+    import fasttext
+
+    return Pair(FastTextModel(path), fasttext.load_model(path).f, kind)
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[FastTextModel, Any]:
-    """A model as we read it, and as the library does."""
-    import fasttext
-
-    folder = tmp_path_factory.mktemp("model")
-    options = dict(KINDS[request.param])
-    cutoff, labels = options.pop("quantise", None), options.pop("labels", 7)
-    # the library sets a tenth of its memory in each thread; with fewer than eleven it trains on what was there
-    trained = fasttext.train_supervised(
-        str(training(folder / "t.txt", labels)), epoch=3, thread=12, verbose=0, **options
-    )
-    path = str(folder / "model.bin")
-    if cutoff or labels > 256:  # the least that can be quantised
-        trained.quantize(cutoff=cutoff or 0, qout=labels > 256, qnorm=True, dsub=2, verbose=0)
-    trained.save_model(path)
-    return FastTextModel(path), fasttext.load_model(path).f
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    path = trained(tmp_path_factory.mktemp("model") / "model.bin", **KINDS[request.param])
+    return pair_of(path, request.param)
 
 
-def of_library(model: Any, texts: list[str], k: int, threshold: float) -> list[list[tuple[str, float]]]:
+@pytest.fixture(scope="module")
+def languages() -> Pair:
+    return pair_of(models.resolve("lid.176.ftz"))
+
+
+def of_library(model: Any, texts: Sequence[str], k: int, threshold: float) -> list[list[tuple[str, float]]]:
     """What the library says; it predicts also where there is no word, from the end of the line."""
     labels, probs = model.multilinePredict([text + "\n" for text in texts], k, threshold, "strict")
     return [
-        [(label.removeprefix("__label__"), prob) for label, prob in zip(*found, strict=True)] if text.split() else []
+        [(label.removeprefix("__label__"), prob) for label, prob in zip(*found, strict=True)]
+        if text.strip(" \t\n\v\f\r\0")
+        else []
         for text, *found in zip(texts, labels, probs, strict=True)
     ]
 
 
-def agree(ours: list[Any], library: list[tuple[str, float]]) -> bool:
+def agree(ours: Sequence[Prediction], library: list[tuple[str, float]], within: float = PROB) -> bool:
     """The same labels and probabilities, but for the order of labels that are as probable."""
-    if len(ours) != len(library) or any(abs(a.prob - b) > PROB for a, (_, b) in zip(ours, library, strict=True)):
+    if len(ours) != len(library) or any(abs(a.prob - b) > within for a, (_, b) in zip(ours, library, strict=True)):
         return False
     probs = dict(library)
     return all(
-        found.label == label or abs(probs.get(found.label, found.prob) - prob) <= PROB
+        found.label == label or abs(probs.get(found.label, found.prob) - prob) <= within
         for found, (label, prob) in zip(ours, library, strict=True)
     )
 
+
+def check(pair: Pair, texts: Sequence[str], k: int, threshold: float = 0.0) -> None:
+    ours, library = pair.ours.predict(texts, k=k, threshold=threshold), of_library(pair.library, texts, k, threshold)
+    different = [(text, a, b) for text, a, b in zip(texts, ours, library, strict=True) if not agree(a, b)]
+    if pair.kind in ("ova", "ns"):  # the order of additions may decide between two neighbours in a table, rarely
+        assert [text for text, a, b in different if not agree(a, b, STEP)] == []
+        assert len(different) <= 1 + len(texts) // 200
+    else:
+        assert different == []
+
+
+# --- texts ------------------------------------------------------------------------------------------------------------
 
 ODD = [
     "",
     " ",
     "</s>",
     "alpha </s> beta",
+    "alpha beta </s>",
     "__label__a",
     "__label__zz beta",
+    "__label__",
+    "_ __ __label __label_",
     "\t\v\f\r",
     "a" * 3000,
     "é" * 1500,
     "\x01\x7f",
     "alpha  beta\r",
+    "alpha\x1cbeta\x1fgamma\x85zeta\xa0a\u2028x1",
+    "<alpha> < > << <</s>> </s",
 ]
+SEPARATORS = [*[" "] * 12, "\t", "\v", "\f", "\r", "  "]
+
+
+def odd_line(chance: random.Random, longest: int = 30) -> str:
+    """Words that are known, unknown or meant to mislead, between separators of all kinds."""
+    pieces = [chance.choice(["", "", "", " ", "\t "])]
+    for _ in range(chance.choice([1, 2, 3, 4, 5, chance.randint(0, longest)])):
+        unknown = odd_words(chance, [chance.randint(1, LONGEST)])
+        pieces += [
+            chance.choice([chance.choice(KNOWN), *unknown, chance.choice(KNOWN) + "x", *chance.sample(ODD[1:9], 1)])
+        ]
+        pieces += [chance.choice(SEPARATORS)]
+    return "".join(pieces[: -chance.randint(0, 1) or None])
 
 
 @pytest.mark.parametrize(("k", "threshold"), [(1, 0.0), (1, 0.8), (3, 0.0), (50, 0.05)])
-def test_texts_get_the_labels_of_the_library(pair: tuple[FastTextModel, Any], k: int, threshold: float) -> None:
+def test_texts_get_the_labels_of_the_library(pair: Pair, k: int, threshold: float) -> None:
     chance = random.Random(k)
+    usual = [*WORDS, "unseen", "ungesehen"]
+    check(
+        pair,
+        [
+            *ODD,
+            *(" ".join(chance.choices(usual, k=chance.randint(1, 12))) for _ in range(300)),
+            *(odd_line(chance) for _ in range(200)),
+        ],
+        k,
+        threshold,
+    )
+
+
+def test_words_of_all_lengths_are_found_wherever_they_lie(pair: Pair) -> None:
+    known = KNOWN[-4 * LONGEST :]
+    almost = [w[:-1] + chr(ord(w[-1]) ^ 1) for w in known] + [w + "a" for w in known] + [w[:-1] for w in known]
     texts = [
-        *ODD,
-        *(" ".join(chance.choices([*WORDS, "unseen", "ungesehen"], k=chance.randint(1, 12))) for _ in range(500)),
+        " " * (i % 9) + word + "\t\r"[: i % 3] for i, word in enumerate([*known, *almost]) if word.split() == [word]
     ]
-    ours = pair[0].predict(texts, k=k, threshold=threshold)
-    different = [
-        t for t, a, b in zip(texts, ours, of_library(pair[1], texts, k, threshold), strict=True) if not agree(a, b)
-    ]
-    assert different == []
+    check(pair, texts, 2)
+
+
+@pytest.mark.parametrize("wide", ["é", "文", "\U0001f600", "a"])
+def test_long_words_are_read_in_pieces_without_a_seam(pair: Pair, wide: str) -> None:
+    """Pieces have 16384 // (2 * maxn) bytes, with the word's `<`."""
+    maxn = KINDS[pair.kind].get("maxn", 0) or 6
+    piece = (1 << 13) // maxn
+    code_points = piece // len(wide.encode())
+    tails = [wide * n for n in (code_points - 1, code_points, code_points + 1, 2 * code_points + 3)]
+    check(pair, ["ab1 " + "abcd"[:n] + tail + "xy"[: n % 3] for n in range(5) for tail in tails], 1)
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\0")), max_size=5))
-def test_any_text_gets_the_label_of_the_library(texts: list[str]) -> None:
-    import fasttext
-
-    library = fasttext.load_model(models.resolve("lid.176.ftz")).f
-    ours = load_fasttext("lid.176.ftz").predict(texts, k=2)
-    words = [text if text.strip(" \t\n\r\v\f") else "" for text in texts]
-    labels, probs = library.multilinePredict([text + "\n" for text in texts], 2, 0.0, "strict")
-    for text, found, *wanted in zip(words, ours, labels, probs, strict=True):
-        expected = [(a.removeprefix("__label__"), b) for a, b in zip(*wanted, strict=True)] if text else []
-        assert agree(found, expected), text
+def test_any_text_gets_the_label_of_the_library(languages: Pair, texts: list[str]) -> None:
+    check(languages, texts, 2)
 
 
 @settings(max_examples=100, deadline=None)
@@ -132,6 +248,342 @@ def test_lines_are_those_of_documents(texts: list[str], min_chars: int) -> None:
     found = list(model.predict_lines(LineTable.of(texts), min_chars=min_chars))
     lines = [[line if len(line) >= min_chars else "" for line in split_lines(text)] for text in texts]
     assert found == [[next(iter(row), None) for row in model.predict(each)] for each in lines]
+
+
+def mixed_words(n: int) -> str:
+    chance = random.Random(n)
+    return " ".join(chance.choices([*KNOWN[:50], "zzqj", "что", "文", "ongezien", "x1y"], k=n))
+
+
+def exact(path: Path, **options: Any) -> Pair:
+    """A model of -1, -0.5 … 1, whose sums are the same in any order, however many they are of."""
+    import fasttext
+
+    model = fasttext.load_model(trained(path, **options))
+    rows, output = model.get_input_matrix(), model.get_output_matrix()
+    chance = np.random.default_rng(1)
+    model.set_matrices(chance.integers(-2, 3, rows.shape) / np.float32(2), output)
+    model.save_model(str(path))
+    return pair_of(str(path))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"minn": 1, "maxn": 5, "bucket": 5000},
+        {"wordNgrams": 3, "bucket": 5000},
+        {"minn": 2, "maxn": 4, "wordNgrams": 5, "bucket": 9000},
+    ],
+    ids=str,
+)
+def test_lines_with_more_rows_than_are_noted_at_once(tmp_path: Path, options: dict[str, Any]) -> None:
+    """16384 known words or n-grams; a line ends before, at, and behind a full store."""
+    sizes = [*range(4090, 4100), *range(5458, 5464), *range(8188, 8196), *range(16_380, 16_388), 40_000]
+    pair = exact(tmp_path / "m.bin", dim=18, **options)
+    check(pair, [mixed_words(n) for n in sizes[:: 1 if "maxn" not in options else 3]], 3)
+    check(pair, [" ".join(KNOWN[:1] * n) for n in sizes], 3)
+    check(pair, list(LONG.values()), 3)
+
+
+LONG = {
+    "a": "a" * 1_000_000,
+    "é": "é" * 500_000,
+    "emoji": "\U0001f600" * 250_000,
+    "scripts": "aé文\U0001f600ж" * 80_000,
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_megabyte_without_a_space_gets_its_label(languages: Pair, name: str) -> None:
+    (found,) = languages.ours.predict([LONG[name]], k=1)
+    ((expected,),) = of_library(languages.library, [LONG[name]], 1, 0.0)
+    assert found[0].label == expected[0]
+    assert found[0].prob == pytest.approx(expected[1], abs=5e-3)
+
+
+ORDER = pytest.mark.xfail(reason="the order in which 100,000s of rows are added up makes up to 2.5e-3", strict=True)
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name == "emoji" else ORDER) for name in LONG])
+def test_a_megabyte_without_a_space_gets_its_probability(languages: Pair, name: str) -> None:
+    check(languages, [LONG[name]], 3)
+
+
+# --- bytes ------------------------------------------------------------------------------------------------------------
+
+
+def table(lines: Sequence[bytes], behind: bytes = b"\n" * PADDING) -> LineTable:
+    """Lines that need not be UTF-8, as no text has them."""
+    data = bytearray(b"\n")
+    starts, ends = [], []
+    for line in lines:
+        starts.append(len(data))
+        data += line + b"\n"
+        ends.append(len(data) - 1)
+    data += behind
+    at, to = np.array(starts, np.int64), np.array(ends, np.int64)
+    return LineTable(np.frombuffer(data, np.int8), at, to, to - at, np.array([0, len(lines)], np.int64))
+
+
+def broken_lines(n: int) -> list[bytes]:
+    chance = random.Random(n)
+    lines = [
+        bytes(range(1, 256)).replace(b"\n", b""),
+        b"\x80" * 9000,
+        b"\xff" * 9000,
+        b"\xf0\x9f" * 4500,
+        b"\0a\0",
+        b"\0",
+    ]
+    for _ in range(n):
+        data = bytearray(
+            "".join(chance.choices("aé文\U0001f600 ж", k=chance.choice([1, 2, 7, 8, 9, 30, 200]))), "utf-8"
+        )
+        for _ in range(chance.randint(1, 5)):
+            data[chance.randrange(len(data))] = chance.choice([0, 1, 0x80, 0xBF, 0xC0, 0xFF, 0xE2, 0xF0, 0x41])
+        lines.append(bytes(data))
+        lines.append(bytes(chance.choices(range(0x80, 0xC0), k=chance.randint(1, 40))))
+    return lines
+
+
+def test_bytes_that_are_no_utf8_get_the_labels_of_the_library(languages: Pair) -> None:
+    lines = broken_lines(400)
+    numbers, found_probs = languages.ours._found(table(lines), k=3, threshold=0.0)
+    labels, probs = languages.library.multilinePredict([line + b"\n" for line in lines], 3, 0.0, "strict")
+    for line, row, ours, *library in zip(lines, numbers.tolist(), found_probs.tolist(), labels, probs, strict=True):
+        found = [Prediction(languages.ours.labels[i], p) for i, p in zip(row, ours, strict=True) if i >= 0]
+        expected = [(label.removeprefix("__label__"), p) for label, p in zip(*library, strict=True)]
+        assert agree(found, expected if line.strip(b" \t\r\v\f\0") else []), line
+
+
+def test_a_line_gets_the_same_bits_alone_and_amid_others_whatever_lies_around(pair: Pair) -> None:
+    chance = random.Random(5)
+    lines = [odd_line(chance).encode() for _ in range(60)] + broken_lines(10)
+    together = pair.ours._found(table(lines), k=2, threshold=0.0)
+    backwards = pair.ours._found(table(lines[::-1], b"\x80" * PADDING), k=2, threshold=0.0)
+    for i, line in enumerate(lines):
+        behind = bytes(chance.choices(range(256), k=PADDING))
+        alone = pair.ours._found(table([line], behind), k=2, threshold=0.0)
+        for a, b, c in zip(together, backwards, alone, strict=True):
+            assert a[i].tobytes() == b[len(lines) - 1 - i].tobytes() == c[0].tobytes(), line
+
+
+def test_the_buffer_is_left_as_it_was(pair: Pair) -> None:
+    lines = table([*broken_lines(20), *(text.encode() for text in ODD)])
+    before = lines.utf8.tobytes()
+    pair.ours._found(lines, k=1, threshold=0.0)
+    assert lines.utf8.tobytes() == before
+
+
+def test_several_threads_share_a_model(languages: Pair) -> None:
+    texts = [mixed_words(n) for n in range(200, 300)]
+    wanted = languages.ours.predict(texts, k=3)
+    with ThreadPoolExecutor(4) as threads:
+        assert all(found == wanted for found in threads.map(lambda _: languages.ours.predict(texts, k=3), range(12)))
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def guarded_room(n: int, dtype: Any, at_end: bool) -> "np.ndarray[Any, Any]":
+    """An array that begins where a page does, or ends where one ends, beside pages that may not be touched."""
+    libc, page, size = ctypes.CDLL(None), mmap.PAGESIZE, n * np.dtype(dtype).itemsize
+    libc.mmap.restype, libc.mmap.argtypes = (
+        ctypes.c_void_p,
+        [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long],
+    )
+    libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    pages = max(1, -(-size // page))
+    begin = libc.mmap(
+        None, (pages + 2) * page, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0
+    )
+    for each in (begin, begin + (pages + 1) * page):
+        assert libc.mprotect(each, page, 0) == 0
+    start = begin + page + (pages * page - size if at_end else 0)
+    return np.frombuffer((ctypes.c_char * size).from_address(start), dtype) if size else np.empty(0, dtype)
+
+
+def predict_between_guards(paths: list[str]) -> None:
+    """With all arrays between pages that may not be touched; a process that does ends by a signal."""
+    chance = random.Random(3)
+    texts = [odd_line(chance) for _ in range(40)] + ["a" * 9000, "é" * 5000, "", "x", " ".join(KNOWN)]
+    for path in paths:
+        model = FastTextModel(path)
+        found: Any = model._found
+        plain, read = LineTable.of(["\n".join(texts)]), found._model
+        wanted = found(plain, k=3, threshold=0.0)
+        for at_end in (True, False):
+
+            def room(shape: Any, dtype: Any = float, at_end: bool = at_end) -> Any:
+                made = guarded_room(int(np.prod(shape)), dtype, at_end)
+                made.view(np.uint8)[:] = 0xA5
+                return made.reshape(shape)
+
+            def full(shape: Any, value: Any, dtype: Any = None, room: Any = room) -> Any:
+                made = room(shape, dtype)
+                made[...] = value
+                return made
+
+            def guarded(array: Any, room: Any = room) -> Any:
+                made = room(array.shape, array.dtype)
+                made[...] = array
+                return made
+
+            arrays = {n: a for n, a in read._asdict().items() if isinstance(a, np.ndarray) and n != "file"}
+            found._model = read._replace(**{name: guarded(array) for name, array in arrays.items()})
+            behind = PADDING - 8 if at_end else 0  # 8 bytes are what the compiled code asks for
+            lines = plain._replace(
+                utf8=guarded(plain.utf8[: len(plain.utf8) - behind]),
+                starts=guarded(plain.starts),
+                ends=guarded(plain.ends),
+            )
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(np, "empty", room)
+                patch.setattr(np, "full", full)
+                got = found(lines, k=3, threshold=0.0)
+            assert all(a.tobytes() == b.tobytes() for a, b in zip(wanted, got, strict=True))
+
+
+def in_process(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Python code of its own process, which may crash."""
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+
+
+def test_nothing_outside_the_arrays_is_read_or_written(tmp_path: Path) -> None:
+    kinds = ["hs, pruned, of word n-grams, without norms", "softmax, long word n-grams", "ova", "words alone"]
+    paths = [trained(tmp_path / f"{i}.bin", **KINDS[kind]) for i, kind in enumerate(kinds)]
+    code = f"from {__name__} import predict_between_guards; import sys; predict_between_guards(sys.argv[1:])"
+    ran = in_process(code, *paths)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+MEMORY = """
+import json, re, sys
+from toolkit.batch import LineTable
+from toolkit.fasttext_model import FastTextModel
+
+def anonymous():
+    return int(re.search(r"RssAnon:\\s+(\\d+)", open("/proc/self/status").read())[1])
+
+lines = LineTable.of([" ".join(f"{i + j:x}z{i + j:o}" for j in range(50)) for i in range(0, 150_000, 50)])
+before = anonymous()
+model = FastTextModel(sys.argv[1])
+found = model.predict_lines(lines).raw()
+print(anonymous() - before, flush=True)
+sys.stdin.readline()
+parts = re.split(r"\\n(?=[0-9a-f]+-)", open("/proc/self/smaps").read())
+(part,) = [part for part in parts if part.partition("\\n")[0].endswith(sys.argv[1])]
+keys = ["Size", "Rss", "Pss", "Private_Dirty"]
+print(json.dumps({key: int(re.search(rf"\\n{key}:\\s+(\\d+)", part)[1]) for key in keys}), flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs Linux")
+def test_processes_share_a_large_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """64 MB, of which each process has a few of its own."""
+    path = trained(tmp_path / "large.bin", dim=16, minn=2, maxn=4, bucket=1_000_000, epoch=1)
+    many = [
+        subprocess.Popen(
+            [sys.executable, "-c", MEMORY, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+        )
+        for _ in range(4)
+    ]
+
+    def answers() -> Iterator[str]:
+        for each in many:
+            assert each.stdout
+            yield each.stdout.readline()
+
+    def go_on() -> None:
+        for each in many:
+            assert each.stdin
+            each.stdin.write("\n")
+            each.stdin.flush()
+
+    own = [int(answer) for answer in answers()]
+    go_on()
+    maps = [json.loads(answer) for answer in answers()]
+    go_on()
+    assert [each.wait(30) for each in many] == [0] * len(many)
+    with capsys.disabled():
+        print(
+            f"\n{os.path.getsize(path) >> 20} MB model, {len(many)} processes: own memory {own} KB; "
+            f"mapping (KB) {maps[0]}"
+        )
+    for each in many:
+        assert each.stdin
+        assert each.stdout
+        each.stdin.close()
+        each.stdout.close()
+    assert max(own) < 12_000
+    assert all(each["Rss"] > 40_000 and each["Pss"] < each["Rss"] / 2 and not each["Private_Dirty"] for each in maps)
+
+
+# --- other models -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{"dim": 4}, {"dim": 20, "minn": 2, "maxn": 4, "bucket": 5000}], ids=str)
+def test_a_dictionary_of_hundreds_of_thousands_of_words(tmp_path: Path, options: dict[str, Any]) -> None:
+    import fasttext
+
+    chance = random.Random(2)
+    letters = "abcdefghijé文ж"
+    words = list({"".join(chance.choices(letters, k=chance.randint(1, 20))) for _ in range(400_000)})
+    text = tmp_path / "t.txt"
+    text.write_text("".join(f"__label__{i % 5} {' '.join(words[i : i + 20])}\n" for i in range(0, len(words), 20)))
+    model = fasttext.train_supervised(str(text), lr=2, epoch=3, thread=12, verbose=0, **options)
+    model.save_model(str(tmp_path / "m.bin"))
+    assert len(model.get_words()) > 300_000
+    texts = [" ".join(chance.choices(words, k=9)) for _ in range(20_000)]
+    texts += ["".join(chance.choices(letters, k=chance.randint(1, 20))) for _ in range(20_000)]
+    texts += words[:20_000]
+    check(pair_of(str(tmp_path / "m.bin")), texts, 2)
+
+
+@pytest.mark.xfail(reason="with one bucket, hashes are taken for rows: a crash", strict=True)
+def test_a_model_with_one_bucket(tmp_path: Path) -> None:
+    path = trained(tmp_path / "m.bin", minn=2, maxn=3, bucket=1, dim=8)
+    ran = in_process(f"import sys; from {__name__} import *; check(pair_of(sys.argv[1]), ODD, 2)", path)
+    assert ran.returncode == 0
+
+
+@pytest.mark.xfail(reason="whatever begins with __label__ is left out, and nothing else", strict=True)
+def test_a_model_whose_labels_had_another_prefix(tmp_path: Path) -> None:
+    """The file does not say which; what is a label is known by its kind, unknown words by ``__label__``."""
+    path = trained(tmp_path / "m.bin", label="__class__", minn=2, maxn=3, bucket=500, dim=8, lr=1.0)
+    check(pair_of(path), ["alpha beta", "alpha __class__0 beta", "__class__3", "__class__99", "alpha __label__x"], 3)
+
+
+@pytest.mark.xfail(reason="</s> is looked for among the first 65,536 words", strict=True)
+def test_a_model_whose_end_of_line_is_rarer_than_most_words(tmp_path: Path) -> None:
+    import fasttext
+
+    words = [f"w{i}" for i in range(70_000)]
+    text = tmp_path / "t.txt"
+    text.write_text("".join(f"__label__{i} {' '.join(words + words)}\n" for i in range(2)))
+    model = fasttext.train_supervised(str(text), dim=4, lr=2.0, epoch=2, thread=12, verbose=0)
+    assert model.get_words().index("</s>") == 70_000
+    model.save_model(str(tmp_path / "m.bin"))
+    check(pair_of(str(tmp_path / "m.bin")), [*words[:50], "w1 </s> w2", "</s>"], 2)
+
+
+@pytest.mark.xfail(
+    reason="x + 8 is rounded to float64 where the library rounds to float32: the neighbour in the table", strict=True
+)
+@pytest.mark.parametrize("loss", ["ns", "ova"])
+def test_labels_of_which_a_model_knows_little_get_their_even_probabilities(tmp_path: Path, loss: str) -> None:
+    """Of output that is almost 0, from below."""
+    pair = pair_of(trained(tmp_path / "m.bin", loss=loss, labels=200, lr=1e-7, dim=16, epoch=1))
+    check(pair, KNOWN[:500], 200)
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
 
 
 def test_without_the_compiled_code_the_library_predicts_and_the_log_says_so(
@@ -176,7 +628,136 @@ def test_a_model_that_was_cut_short_is_refused(tmp_path: Path) -> None:
 def test_a_model_of_word_vectors_is_refused(tmp_path: Path) -> None:
     import fasttext
 
-    trained = fasttext.train_unsupervised(str(training(tmp_path / "t.txt")), dim=4, epoch=1, thread=12, verbose=0)
-    trained.save_model(str(tmp_path / "v.bin"))
+    text = str(training(tmp_path / "t.txt", ["0", "1"]))
+    made = fasttext.train_unsupervised(text, dim=4, bucket=100, epoch=1, thread=12, verbose=0)
+    made.save_model(str(tmp_path / "v.bin"))
     with pytest.raises(ConfigError, match="expected a supervised fastText model"):
         FastTextModel(str(tmp_path / "v.bin"))
+
+
+# --- a million lines --------------------------------------------------------------------------------------------------
+
+MILLION = 1_000_000
+CHUNK = 20_000
+
+
+def real_texts(shared: Path) -> Iterator[str]:
+    """All texts beside the project."""
+    from fastwarc.warc import ArchiveIterator, WarcRecordType
+
+    for path in sorted([*shared.glob("*/*.jsonl.gz"), *shared.glob("*/*.jsonl")]):
+        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as rows:
+            for row in map(json.loads, rows):
+                yield row.get("text") or row["content"]
+    for path in sorted(shared.glob("wet/**/*.wet.gz")):
+        with gzip.open(path) as stream:
+            for record in ArchiveIterator(stream, record_types=WarcRecordType.conversion):
+                yield record.reader.read().decode(errors="replace")
+
+
+def from_real_lines(lines: list[str]) -> Iterator[str]:
+    """More lines: halves of the longer ones, and each with another."""
+    for line in lines:
+        if len(line) >= 80:
+            yield line[: len(line) // 2]
+            yield line[len(line) // 2 :]
+    for one, other in zip(lines, lines[len(lines) // 2 :], strict=False):
+        yield f"{one} {other}"
+
+
+@pytest.mark.slow
+def test_a_million_lines_get_the_labels_of_the_library(
+    languages: Pair, shared: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = sorted({line for text in real_texts(shared) for line in split_lines(text.replace("\0", "")) if line.split()})
+    chance = random.Random(0)
+    lines = list(dict.fromkeys([*real, *(odd_line(chance) for _ in range(5000)), *ODD[5:]]))
+    seen = set(lines)
+    made = 0
+    for line in from_real_lines(real):
+        if len(seen) >= max(MILLION, len(real)) + 100_000:
+            break
+        if line not in seen:
+            seen.add(line)
+            lines.append(line)
+            made += 1
+    number = {label: i for i, label in enumerate(languages.library.getLabels("strict")[0])}
+    different = ties = missing = without = 0
+    largest, names, wrong = 0.0, set[str](), []
+    for begin in range(0, len(lines), CHUNK):
+        some = lines[begin : begin + CHUNK]
+        labels, probs = languages.ours._found(LineTable.of(["\n".join([*some, ""])]), k=2, threshold=0.0)
+        assert len(labels) == len(some)
+        found = languages.library.multilinePredict([line + "\n" for line in some], 2, 0.0, "strict")
+        for line, row, ours, theirs, library in zip(some, labels.tolist(), probs.tolist(), *found, strict=True):
+            if not line.strip(" \t\r\v\f\0"):
+                without += 1
+                assert row == [-1, -1]
+                continue
+            names.add(theirs[0])
+            largest = max(largest, abs(ours[0] - library[0]))
+            if len(theirs) == 2 and row[1] >= 0:
+                largest = max(largest, abs(ours[1] - library[1]))
+            else:
+                missing += (len(theirs) == 2) != (row[1] >= 0)
+            if row[0] != number[theirs[0]]:
+                different += 1
+                if len(theirs) == 2 and library[0] - library[1] <= PROB:
+                    ties += 1
+                else:
+                    wrong.append(line)
+    with capsys.disabled():
+        print(
+            f"\n{len(lines):,} distinct lines ({len(real):,} real, {made:,} made from real ones, "
+            f"{len(lines) - len(real) - made:,} adversarial), {sum(map(len, lines)):,} code points, "
+            f"{len(names)} languages: "
+            f"{different} other labels, {ties} of them ties; largest difference of a probability {largest:.2g}; "
+            f"{missing} second labels on one side only; {without} lines without a word"
+        )
+    assert wrong == []
+    assert largest <= PROB
+    assert len(lines) >= MILLION
+    assert len(names) >= 70
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_lines_get_the_labels_of_the_library_from_another_model(
+    shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One of the user's own: not quantised, softmax, words and their pairs."""
+    import fasttext
+
+    text = tmp_path / "t.txt"
+    with gzip.open(shared / "labelled" / "lingua_test.jsonl.gz", "rt", encoding="utf-8") as rows, text.open("w") as out:
+        for row in map(json.loads, rows):
+            out.write(f"__label__{row['lang1']} {' '.join(row['text'].split())}\n")
+    model = fasttext.train_supervised(
+        str(text),
+        dim=24,
+        minn=1,
+        maxn=4,
+        bucket=100_000,
+        wordNgrams=2,
+        lr=0.2,
+        epoch=1,
+        minCount=2,
+        thread=12,
+        verbose=0,
+    )
+    model.save_model(str(tmp_path / "m.bin"))
+    pair = pair_of(str(tmp_path / "m.bin"))
+    lines = sorted(
+        {line for each in real_texts(shared) for line in split_lines(each.replace("\0", "")) if line.split()}
+    )
+    lines = random.Random(1).sample(lines, 100_000)
+    ours, library = pair.ours.predict(lines, k=3), of_library(pair.library, lines, 3, 0.0)
+    largest = max(
+        abs(a.prob - b) for one, other in zip(ours, library, strict=True) for a, (_, b) in zip(one, other, strict=False)
+    )
+    different = [(line, a, b) for line, a, b in zip(lines, ours, library, strict=True) if not agree(a, b)]
+    with capsys.disabled():
+        print(
+            f"\n{len(lines):,} real lines, {len(pair.ours.labels)} labels: "
+            f"largest difference of a probability {largest:.2g}"
+        )
+    assert different == []

@@ -4,8 +4,10 @@ import gzip
 import hashlib
 import os
 import random
+import threading
+import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +19,33 @@ from hypothesis import strategies as st
 from toolkit import streams
 from toolkit.errors import DataError
 from toolkit.paths import stat
-from toolkit.streams import COMPRESSORS, Lines, Output, RowOutput, Size, content_digest, decompress, write_file
+from toolkit.streams import (
+    COMPRESSORS,
+    Compressing,
+    Lines,
+    Output,
+    RowOutput,
+    Size,
+    content_digest,
+    decompress,
+    write_file,
+)
 
 ANY = 10**9
 ROWS = [b"row %d " % i + b"x" * (i % 97) for i in range(40_000)]
 
 
-def lines_of(path: Path, max_bytes: int = ANY) -> list[bytes]:
-    with Lines(str(path), max_bytes) as lines:
+def lines_of(path: Path, max_bytes: int = ANY, *, ahead: bool = False) -> list[bytes]:
+    with Lines(str(path), max_bytes, ahead=ahead) as lines:
         return list(lines)
+
+
+@pytest.fixture
+def same_threads() -> Iterator[None]:
+    """The threads that there were before are those that there are after."""
+    before = threading.enumerate()
+    yield
+    assert set(threading.enumerate()) <= set(before)
 
 
 def slow_lines(data: bytes) -> list[bytes]:
@@ -40,8 +60,8 @@ def slow_lines(data: bytes) -> list[bytes]:
     return [*found, bytes(line)] if line else found
 
 
-def written(path: Path, rows: list[bytes]) -> RowOutput:
-    with RowOutput(str(path)) as out:
+def written(path: Path, rows: list[bytes], threads: int = 0) -> RowOutput:
+    with RowOutput(str(path), threads) as out:
         for row in rows:
             out.write_row(row)
     return out
@@ -224,6 +244,279 @@ def test_an_empty_plain_file_has_no_lines_and_a_missing_one_is_an_error(tmp_path
         lines_of(tmp_path / "b.jsonl")
 
 
+# --- lines, read ahead ------------------------------------------------------------------------------------------------
+
+
+def outcome(path: Path, max_bytes: int, *, ahead: bool) -> tuple[Any, ...]:
+    """The lines up to the end or the error, and all that is then known of the file."""
+    got: list[bytes] = []
+    error = ""
+    with Lines(str(path), max_bytes, digest=True, ahead=ahead) as lines:
+        try:
+            got.extend(lines)
+        except DataError as caught:
+            error = f"{type(caught).__name__} {caught}"
+    return got, error, lines.number, lines.size, lines.content, lines.ended
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    data=st.lists(st.sampled_from([b"\n", b"a", b"\r", b"\0", b"long" * 5])).map(b"".join),
+    block=st.integers(4, 12),
+    max_bytes=st.sampled_from([4, 25, ANY]),
+    lost=st.integers(0, 12),
+)
+def test_reading_ahead_gives_the_same_lines_numbers_and_errors(
+    data: bytes, block: int, max_bytes: int, lost: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("lines") / "a.jsonl.gz"
+    stored = gzip.compress(data, mtime=0)
+    path.write_bytes(stored[: len(stored) - lost])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streams, "READ", block)
+        expected = outcome(path, max_bytes, ahead=False)
+        assert outcome(path, max_bytes, ahead=True) == expected
+    assert bool(expected[1]) == (lost > 0 or max(map(len, data.split(b"\n"))) > max_bytes)
+
+
+@pytest.mark.parametrize("damage", ["flipped", "garbage after", "a second member cut"])
+def test_damage_ends_the_lines_at_the_same_place_with_and_without_reading_ahead(
+    damage: str, tmp_path: Path, same_threads: None
+) -> None:
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(DAMAGE[damage](gzip.compress(b"\n".join(ROWS), 1, mtime=0)))
+    got, error, number, *_, content, _ = outcome(path, ANY, ahead=True)
+    assert damage == "flipped" or got == ROWS[: len(got)]
+    assert error.startswith(f"DataError {path}:{len(got) + 1}: expected ")
+    assert (number, content) == (len(got), None)
+    assert outcome(path, ANY, ahead=False)[:2] == (got, error)
+
+
+def test_blocks_that_are_read_ahead_can_be_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "READ", 1000)
+    written(tmp_path / "a.jsonl", ROWS[:500])
+    with Lines(str(tmp_path / "a.jsonl"), ANY, ahead=True) as lines:
+        found: list[bytes] = []
+        for number, block in enumerate(lines.blocks()):
+            if number == 3:
+                lines.give_back(block)
+                assert lines.number == len(found)
+                break
+            found += block
+        assert [*found, *lines] == ROWS[:500]
+        assert lines.number == 500
+
+
+@pytest.mark.parametrize("lines_read", [0, 1, 5])
+@pytest.mark.parametrize("error", [None, KeyError, KeyboardInterrupt])
+def test_the_thread_that_reads_ahead_ends_with_the_reader(
+    lines_read: int, error: type[BaseException] | None, tmp_path: Path, same_threads: None
+) -> None:
+    written(tmp_path / "a.jsonl.gz", ROWS)
+
+    def read() -> None:
+        with Lines(str(tmp_path / "a.jsonl.gz"), ANY, ahead=True) as lines:
+            assert [next(lines) for _ in range(lines_read)] == ROWS[:lines_read]
+            if error:
+                raise error
+
+    if error is None:
+        read()
+    else:
+        with pytest.raises(error):
+            read()
+
+
+def test_a_file_that_cannot_be_opened_starts_no_thread(tmp_path: Path, same_threads: None) -> None:
+    with pytest.raises(DataError, match="No such file"):
+        lines_of(tmp_path / "a.jsonl", ahead=True)
+    (tmp_path / "a.jsonl.gz").write_bytes(b"no gzip")
+    with pytest.raises(DataError, match="begins with"):
+        lines_of(tmp_path / "a.jsonl.gz", ahead=True)
+
+
+def test_one_block_is_read_ahead_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "READ", 100)
+    written(tmp_path / "a.jsonl", [b"x" * 99] * 50)
+    reads = 0
+
+    class Counting(streams.Decompressed):
+        def read(self, size: int = -1) -> bytes:
+            nonlocal reads
+            reads += 1
+            return super().read(size)
+
+    monkeypatch.setattr(streams, "Decompressed", Counting)
+    with Lines(str(tmp_path / "a.jsonl"), ANY, ahead=True) as lines:
+        for given, _ in enumerate(lines, 1):
+            assert reads <= given + 1
+        assert reads == 51
+    assert lines_of(tmp_path / "a.jsonl", ahead=True) == [b"x" * 99] * 50
+
+
+# --- compression in threads -------------------------------------------------------------------------------------------
+
+
+class Gathered(Output):
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+        self.data: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        self.data.append(data)
+        self.size += len(data)
+
+
+def slowly(data: bytes) -> bytes:
+    """The shorter, the slower."""
+    time.sleep(0.005 / len(data))
+    return data * 2
+
+
+@pytest.mark.parametrize("threads", [0, 1, 2, 5])
+def test_blocks_are_written_in_order_and_their_places_told(threads: int, same_threads: None) -> None:
+    out, told = Gathered(), []
+    blocks = [bytes([65 + i]) * (i % 7 + 1) for i in range(26)]
+    with Compressing(out, threads) as compressing:
+        for i, block in enumerate(blocks):
+            compressing.write(block, slowly, lambda offset, length, i=i: told.append((i, offset, length)))  # type: ignore[misc]
+        for block in blocks[:3]:
+            compressing.write(block, slowly)
+        compressing.flush()
+        assert out.data == [block * 2 for block in [*blocks, *blocks[:3]]], "all that was written before a flush"
+    offsets = [0]
+    for block in blocks:
+        offsets.append(offsets[-1] + 2 * len(block))
+    assert told == [(i, offsets[i], 2 * len(block)) for i, block in enumerate(blocks)]
+
+
+def test_few_blocks_are_held_before_they_are_written() -> None:
+    out, begun = Gathered(), []
+
+    def compress(data: bytes) -> bytes:
+        begun.append(data)
+        return data
+
+    with Compressing(out, 2) as compressing:
+        for i in range(50):
+            compressing.write(b"%d" % i, compress)
+            assert i + 1 - len(out.data) <= 2 * 2
+    assert len(out.data) == len(begun) == 50
+
+
+class Broken(BaseException):
+    """Something that is not even an Exception."""
+
+
+@pytest.mark.parametrize("error", [ValueError, MemoryError, Broken])
+@pytest.mark.parametrize("threads", [0, 1, 3])
+@pytest.mark.parametrize("at", [0, 4, 29])
+def test_a_block_that_cannot_be_compressed_is_an_error_and_nothing_comes_behind_it(
+    error: type[BaseException], threads: int, at: int, same_threads: None
+) -> None:
+    out, told = Gathered(), []
+
+    def compress(data: bytes) -> bytes:
+        if data == b"%d" % at:
+            raise error("cannot")
+        return data
+
+    def write() -> None:
+        with Compressing(out, threads) as compressing:
+            for i in range(30):
+                compressing.write(b"%d" % i, compress, lambda offset, length: told.append(offset))
+
+    with pytest.raises(error, match="cannot"):
+        write()
+    assert out.data == [b"%d" % i for i in range(at)][: len(out.data)]
+    assert len(told) == len(out.data) <= at
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_nothing_more_is_written_where_the_writer_of_blocks_fails(threads: int, same_threads: None) -> None:
+    out = Gathered()
+
+    def write() -> None:
+        with Compressing(out, threads) as compressing:
+            for i in range(30):
+                compressing.write(b"%d" % i, compress)
+            raise KeyError
+
+    def compress(data: bytes) -> bytes:
+        time.sleep(0.001)
+        return data
+
+    with pytest.raises(KeyError):
+        write()
+    written_by_then = len(out.data)
+    assert out.data == [b"%d" % i for i in range(written_by_then)]
+    time.sleep(0.02)
+    assert len(out.data) == written_by_then
+
+
+@pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst", ".jsonl"])
+@pytest.mark.parametrize("rows", [[], [b""], ROWS[:10], ROWS], ids=["none", "an empty one", "a few", "many"])
+def test_threads_change_nothing_of_an_output(
+    suffix: str, rows: list[bytes], tmp_path: Path, same_threads: None
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streams, "BLOCK", 1 << 15)  # some 70 of them
+        outs = [written(tmp_path / f"{threads}{suffix}", rows, threads) for threads in (0, 1, 2)]
+    facts = [
+        (Path(o.path).read_bytes(), o.sha256, o.size, o.stat.size, o.content, o.content_sha256, o.content_size, o.rows)
+        for o in outs
+    ]
+    assert facts[0] == facts[1] == facts[2]
+    data = b"".join(row + b"\n" for row in rows)
+    assert facts[0][4:] == (xxhash.xxh3_128_hexdigest(data), hashlib.sha256(data).hexdigest(), len(data), len(rows))
+    assert lines_of(tmp_path / f"2{suffix}") == rows
+
+
+@pytest.mark.parametrize(
+    ("at", "threads"),  # of ten blocks; the last write, on leaving, takes the sixth of those that threads compress
+    [
+        *((at, threads) for at in (1, 5, 7, 10) for threads in (0, 2)),
+        pytest.param(6, 2, marks=pytest.mark.xfail(strict=True, reason="threads stay where the last write fails")),
+    ],
+)
+def test_a_compressor_that_fails_on_the_way_leaves_neither_file_nor_thread(
+    at: int, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(data: bytes) -> bytes:
+        if data.startswith(b"%d " % at):
+            raise MemoryError
+        return data
+
+    monkeypatch.setattr(streams, "BLOCK", 100)
+    monkeypatch.setattr(streams, "compress_fast", refuse)
+    before = threading.active_count()
+    with pytest.raises(MemoryError) as raised:
+        written(tmp_path / "a.jsonl.gz", [b"%d " % i + b"x" * 97 for i in range(1, 10)] + [b"10 "], threads)
+    assert list(tmp_path.iterdir()) == []
+    assert threading.active_count() == before, raised
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_an_output_with_threads_that_fails_leaves_the_old_file(
+    threads: int, error: type[BaseException], tmp_path: Path, same_threads: None
+) -> None:
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(b"old")
+
+    def fail() -> None:
+        with RowOutput(str(path), threads) as out:
+            out.write_rows(ROWS)
+            raise error
+
+    with pytest.raises(error):
+        fail()
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
 # --- outputs ----------------------------------------------------------------------------------------------------------
 
 
@@ -242,10 +535,6 @@ def test_an_output_appears_complete_with_its_checksum(tmp_path: Path) -> None:
     assert out.sha256 == hashlib.sha256(b"onetwo").hexdigest()
     assert out.stat == stat(str(path))
     assert write_file(str(path), b"three").size == 5
-
-
-class Broken(BaseException):
-    """Something that is not even an Exception."""
 
 
 @pytest.mark.parametrize("kind", [Output, RowOutput])
