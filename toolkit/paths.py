@@ -120,7 +120,12 @@ def list_files(root: str, *, hidden: bool = False) -> Iterator[str]:
 
 def temporary_owner() -> str:
     """What marks the temporary files of this process: machine, process id, and when it began (ids are used again)."""
-    return f"{_machine()}.{os.getpid()}-{_began(os.getpid()) or 0}"
+    return _owner(os.getpid())
+
+
+@functools.lru_cache(1)
+def _owner(pid: int) -> str:
+    return f"{_machine()}.{pid}-{_began(pid) or 0}"
 
 
 def remove_stale_temporaries(root: str) -> int:

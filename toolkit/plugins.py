@@ -44,9 +44,7 @@ class Kind(Generic[T]):
 
     def names(self) -> list[str]:
         """All names that can be used: modules of the package and entry points, sorted."""
-        package = importlib.import_module(self.package)
-        names = {info.name for info in pkgutil.iter_modules(package.__path__) if not info.name.startswith("_")}
-        return sorted(names | {entry.name for entry in _entry_points(self.group)})
+        return sorted(_modules_of(self.package) | {entry.name for entry in _entry_points(self.group)})
 
     def find(self, reference: str) -> type[T]:
         """The class that a reference names.
@@ -90,6 +88,12 @@ class Kind(Generic[T]):
         if not (isinstance(found, type) and issubclass(found, self.base)):
             raise ConfigError(f"{reference}: expected a class that extends toolkit.{self.base.__name__}, got {found!r}")
         return found
+
+
+@functools.cache
+def _modules_of(package: str) -> frozenset[str]:
+    path = importlib.import_module(package).__path__
+    return frozenset(info.name for info in pkgutil.iter_modules(path) if not info.name.startswith("_"))
 
 
 @functools.cache

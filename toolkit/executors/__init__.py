@@ -64,13 +64,17 @@ class Executor(Protocol):
         ...
 
 
+_frozen: list[bool] = []
+
+
 def attempt(function: Callable[[P, Report], R], task: Task[P], report: Report) -> Result[Any]:
     """Runs one task, and makes a value of its error."""
     import gc
     import traceback
 
-    if not gc.get_freeze_count():
+    if not _frozen:
         gc.freeze()  # modules and settings stay: looking at them again and again takes 5 % of the time
+        _frozen.append(True)
 
     from toolkit.errors import ToolkitError
 

@@ -1,5 +1,6 @@
 """What a ``mix:`` section says."""
 
+import functools
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -126,8 +127,7 @@ class MixSettings(ConfigStruct):
     place: str = ""
 
     def writer(self) -> Writer:
-        class_ = find_writer(self.output.format, "mix.output.format")
-        return config.convert(Source(self.options), class_, f"format {self.output.format}")
+        return _writer(self.output.format, msgspec.json.encode(self.options, order="sorted"))
 
     def concatenates(self, label: str) -> bool:
         """Whether a label's parts are its members one behind the other."""
@@ -197,6 +197,12 @@ class MixSettings(ConfigStruct):
 _JOIN_KEYS = ("attributes", "rules", "parameters", "languages")
 _KEYS = (*_JOIN_KEYS, "streams", "label", "output", "on_failed_shard", "rejected")
 _STREAM_KEYS = ("name", "dataset", *_JOIN_KEYS, "sample", "weight", "same_keys", "overlaps")
+
+
+@functools.lru_cache(16)
+def _writer(format_: str, options: bytes) -> Writer:
+    class_ = find_writer(format_, "mix.output.format")
+    return config.convert(Source(msgspec.json.decode(options)), class_, f"format {format_}")
 
 
 def read_section(section: Source, base: str, dataset: Callable[[], Dataset]) -> MixSettings:
