@@ -184,7 +184,7 @@ def exact(types: Mapping[str, Type]) -> type[msgspec.Struct] | None:
     """
     if not all(_is_exact(type_) for type_ in types.values()):
         return None
-    found = struct_of({key: to_python(type_) for key, type_ in types.items()})
+    found = struct_of({key: _exact(type_) for key, type_ in types.items()})
     return msgspec.defstruct("Exact", [], bases=(found,), frozen=True, gc=False, forbid_unknown_fields=True)
 
 
@@ -192,6 +192,13 @@ def _is_exact(type_: Type) -> bool:
     if type_.kind in ("list", "nullable"):
         return type_.item is not None and _is_exact(type_.item)
     return type_.kind in ("bool", "int", "float", "str", "span", "null")
+
+
+def _exact(type_: Type) -> Any:
+    if type_.item:
+        inner: Any = _exact(type_.item)
+        return list[inner] if type_.kind == "list" else inner | None
+    return tuple[int, int, float] if type_.kind == "span" else to_python(type_)  # a Span may lack its score
 
 
 def field_name(key: str) -> str:

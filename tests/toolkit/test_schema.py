@@ -238,7 +238,12 @@ def test_annotations_outside_the_algebra_are_refused(annotation: Any) -> None:
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(0, 3) | st.floats(0, 1) | st.sampled_from("ab"),
+    st.none()
+    | st.booleans()
+    | st.integers(0, 3)
+    | st.floats(0, 1)
+    | st.sampled_from("ab")
+    | st.sampled_from([[0, 3], [0, 3, 0.5], [1, 2, 1]]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
     max_leaves=4,
 )
