@@ -114,6 +114,14 @@ def note_times(payload: str, report: Report) -> str:
     return f"{begin} {time.monotonic()}"
 
 
+def who(payload: str, report: Report) -> str:
+    """The process, when all tasks have begun that share a folder: as many as the folder's name says."""
+    folder = Path(payload).parent
+    Path(payload).touch()
+    assert wait_until(lambda: len(list(folder.iterdir())) >= int(folder.name))
+    return str(os.getpid())
+
+
 class Helper:
     """A function of blocks for `with_helpers`."""
 
@@ -239,6 +247,44 @@ def test_closing_early_leaves_no_process_and_no_temporary_file(tmp_path: Path) -
     results.close()  # type: ignore[attr-defined]  # it is a generator
     assert not is_alive(pid)
     assert [path.name for path in tmp_path.iterdir()] == ["slow.bin.pid"]
+
+
+# --- workers that are kept --------------------------------------------------------------------------------------------
+
+
+def workers_of(executor: Executor, folder: Path) -> set[int]:
+    """The processes in which two tasks run at a time."""
+    (folder / "2").mkdir(parents=True)
+    found = collect(executor, who, [str(folder / "2" / name) for name in "ab"])
+    assert all(result.value for result in found.values()), found
+    return {int(result.value) for result in found.values() if result.value}
+
+
+def test_workers_are_kept_from_one_run_to_the_next_and_end_with_the_executor(tmp_path: Path) -> None:
+    with Local(2, ignore) as executor:
+        first = workers_of(executor, tmp_path / "first")
+        assert len(first) == 2
+        assert workers_of(executor, tmp_path / "second") == first
+        failed = collect(executor, fail_on_b, "abc")
+        assert [name for name in "abc" if failed[name].failure] == ["b", "c"]
+        assert workers_of(executor, tmp_path / "third") == first, "errors are values"
+        killed = min(first)
+        os.kill(killed, signal.SIGKILL)
+        assert wait_until(lambda: not is_alive(killed))
+        fourth = workers_of(executor, tmp_path / "fourth")
+        assert len(fourth) == 2
+        assert killed not in fourth
+        results = executor.run(shout, [Task(name, name) for name in "abcdef"])
+        next(results)
+        results.close()  # type: ignore[attr-defined]  # it is a generator
+        assert not any(map(is_alive, fourth)), "none is kept in the middle of a task"
+        last = workers_of(executor, tmp_path / "fifth")
+        assert not last & fourth
+    assert not any(map(is_alive, last))
+
+
+def test_workers_that_nobody_keeps_end_with_the_run(tmp_path: Path) -> None:
+    assert not any(map(is_alive, workers_of(Local(2, ignore), tmp_path)))
 
 
 # --- tasks that keep several processes ----------------------------------------------------------------------------

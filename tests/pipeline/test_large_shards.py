@@ -1,0 +1,1373 @@
+"""Several processes on one shard: the same bytes, the same errors, and nothing left of those that die."""
+
+import json
+import os
+import pickle
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tests.conftest import Ran
+from tests.pipeline import model
+from tests.pipeline.conftest import JsonRows, Project, attributes, document, read_bytes, strays, tree, write_rows
+from tests.toolkit.test_blocks import ROOT, children, end_group, is_gone
+from tests.toolkit.test_executors import is_alive, wait_until
+from toolkit import blocks, commands, streams, tagging
+from toolkit.blocks import in_order
+from toolkit.cli import main
+from toolkit.commands import LARGE, Context, Options
+from toolkit.config import Config, ConfigStruct, Source
+from toolkit.errors import ToolkitError
+from toolkit.executors import Report, Task
+from toolkit.executors.local import InProcess
+from toolkit.mixing import publish, stage
+
+SHARD = "d.jsonl.gz"
+SHARDS = {SHARD: 90, "deep/e.jsonl.gz": 5, "f.jsonl.gz": 16, "none.jsonl.gz": 0}
+"""Documents of each shard; a block has 16."""
+
+LABELS = [*"abcdefghijkl", None]
+
+PLUGIN = '''"""Taggers and a writer for tests."""
+
+import os
+import signal
+import time
+from typing import Annotated, Any
+
+import msgspec
+
+from toolkit import Attribute, ConfigError, Document, Mixed, Span, Tagger, Writer
+
+
+class Lang(msgspec.Struct, frozen=True):
+    """A label."""
+
+    label: str | None
+
+
+class Echo(Tagger):
+    """What sets of other programs say."""
+
+    of: Annotated[str, Attribute("lang", Lang)]
+    spans: Annotated[str, Attribute("dup", list[Span] | None)]
+
+    def tag(self, document: Document) -> dict[str, str | None]:
+        spans = document.attribute(self.spans)
+        return {"label": document.attribute(self.of).label, "spans": None if spans is None else str(len(spans))}
+
+
+class Late(Tagger):
+    """What sets of ours say, which are there already."""
+
+    of: Annotated[str, Attribute("echo", dict[str, str | None])]
+    vote: Annotated[str, Attribute("language", Lang)]
+
+    def tag(self, document: Document) -> list[str | None]:
+        return [document.attribute(self.vote).label, *document.attribute(self.of).values()]
+
+
+def happens(folder: str, seconds: float, act: str) -> bool:
+    """Whether something happens at a document; it takes some time in any case.
+
+    Args:
+        folder: where processes leave their numbers; a file called ``mended`` ends all mischief.
+        seconds: that each document takes.
+        act: what should happen.
+    """
+    if folder:
+        open(os.path.join(folder, f"{os.getpid()}.pid"), "w").close()
+    time.sleep(seconds)
+    return bool(act) and not (folder and os.path.exists(os.path.join(folder, "mended")))
+
+
+def do(act: str, folder: str) -> Any:
+    class Unknown(Exception):
+        pass
+
+    class Panic(BaseException):
+        pass
+
+    match act:
+        case "raise":
+            raise ValueError("cannot")
+        case "unknown":
+            raise Unknown("cannot be sent")
+        case "stop":
+            raise StopIteration("no more")
+        case "config":
+            raise ConfigError("expected a model, got none")
+        case "panic":
+            raise Panic("native")
+        case "kill once":
+            open(os.path.join(folder, "mended"), "w").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+    return {"type": "text", "null": None, "nan": float("nan")}[act]
+
+
+class Chars(Tagger):
+    """The code points of a document; at some documents, by id, something else happens."""
+
+    acts: dict[str, str] = {}
+    folder: str = ""
+    seconds: float = 0.0
+
+    def tag(self, document: Document) -> int:
+        act = self.acts.get(document.id, "")
+        if happens(self.folder, self.seconds, act) and act != "lose":
+            return do(act, self.folder)
+        return len(document.text)
+
+    def tag_batch(self, documents: Any) -> Any:
+        found = super().tag_batch(documents)
+        lost = [self.acts.get(document.id) == "lose" for document in documents]
+        return [value for value, is_lost in zip(found, lost, strict=True) if not is_lost]
+
+
+class Ids(Writer):
+    """The ids of documents; at some of them, by id, something else happens."""
+
+    acts: dict[str, str] = {}
+    folder: str = ""
+    seconds: float = 0.0
+
+    def encode(self, document: Document, mixed: Mixed) -> Any:
+        act = self.acts.get(document.id, "")
+        if not happens(self.folder, self.seconds, act):
+            return [("ids", document.id.encode() + b"\\n")]
+        pieces = {
+            "label": [("../up", b"x\\n")],
+            "text": [("ids", "text")],
+            "no end": [("ids", b"x")],
+            "nothing": [],
+        }
+        return pieces[act] if act in pieces else do(act, self.folder)
+'''
+
+ECHO = {"as": "echo", "of": "exp", "spans": "nameless"}
+
+TEXT = "the quick brown fox jumps over a lazy dog while der schnelle Fuchs springt und le renard saute"
+
+
+def text_of(number: int, chance: random.Random) -> str:
+    lines = [" ".join(chance.choices(TEXT.split(), k=chance.randint(1, 9))) for _ in range(number % 7)]
+    return "\r\n".join(lines) if number % 13 == 0 else "\n".join(lines) + "\u2028é\n" * (number % 5 == 0)
+
+
+def make_documents(count: int, prefix: str, seed: int) -> JsonRows:
+    """Documents of two sources, some with metadata, some with attributes of their own."""
+    chance = random.Random(seed)
+    found = []
+    for i in range(count):
+        more: dict[str, Any] = {}
+        if i % 3 == 0:
+            more["metadata"] = [None, {}, {"url": f"https://h{i % 4}.example/{i}", "k": {"a": i}}][i // 3 % 3]
+        if i % 10 == 7:
+            more["attributes"] = {"own": [[0, 1, i / 100]]}
+        if i % 11 == 0:
+            more["added"] = "2024-01-01T00:00:00Z"
+        found.append(document(f"{prefix}{i}", text_of(i, chance), "st"[i % 2], **more))
+    return found
+
+
+def expressed(row: dict[str, Any], number: int) -> dict[str, Any]:
+    """The attributes of a document in the set ``exp``."""
+    text, lines = row["text"], streams_of(row["text"])
+    middle = len(text) // 2
+    return attributes(
+        row["id"],
+        {
+            "n": None if number % 9 == 0 else number % 12,
+            "lang": {"label": LABELS[number % len(LABELS)], "prob": 0.5},
+            "sp": [[0, min(3, len(text)), 1.0], [middle, min(middle + 4, len(text)), number % 4 / 4]] if text else [],
+            "each": [(number + i) % 5 for i in range(lines)],
+        },
+        row["source"],
+    )
+
+
+def streams_of(text: str) -> int:
+    """How many lines a text has."""
+    return text.count("\n") + (not text.endswith("\n")) if text else 0
+
+
+def deduplicated(row: dict[str, Any], number: int) -> dict[str, Any]:
+    """As Dolma's deduper has it: without source, and ``[]`` for documents that it skipped."""
+    values: Any = [] if number % 8 == 3 else {"dup": [[0, 1, 1]]} if number % 3 == 0 and row["text"] else {}
+    return {"id": row["id"], "attributes": values}
+
+
+def fill(root: Path, shard: str, rows: JsonRows) -> None:
+    """Writes documents, and the attributes of other programs."""
+    write_rows(root / "documents" / shard, rows)
+    write_rows(root / "attributes" / "exp" / shard, (expressed(row, i) for i, row in enumerate(rows)))
+    write_rows(root / "attributes" / "dedup" / shard, (deduplicated(row, i) for i, row in enumerate(rows)))
+    nameless = ({"attributes": {"dup": [[0, i % 4, 1]] * (i % 3)}, "id": row["id"]} for i, row in enumerate(rows))
+    write_rows(root / "attributes" / "nameless" / shard, nameless)
+
+
+def simulated(make: Any, work: Any, parts: Iterable[Any], processes: int) -> Iterator[Any]:
+    """What `in_order` does, as its contract has it, without processes: all that is sent is copied.
+
+    Functions are as many as processes; blocks are read ahead, and those in hand are worked on from the last.
+    """
+
+    def copied(thing: Any) -> Any:
+        return pickle.loads(pickle.dumps(thing))
+
+    functions = [make(copied(work)) for _ in range(max(processes, 1))]
+    source, number, fault = iter(parts), 0, None
+    while fault is None:
+        hand: deque[Any] = deque()
+        while fault is None and len(hand) < 3 * processes:
+            try:
+                hand.append(copied(next(source)))
+            except (StopIteration, ToolkitError) as error:
+                fault = error
+        outcomes: list[Callable[[], Any]] = []
+        for block in reversed(hand):
+            number += 1
+            try:
+                outcomes.append(partial(copied, functions[number % len(functions)](block)))
+            except Exception as error:
+                outcomes.append(partial(raised, error))
+        for outcome in reversed(outcomes):
+            yield outcome()
+    if isinstance(fault, ToolkitError):
+        raise fault
+
+
+def raised(error: BaseException) -> Any:
+    raise error
+
+
+class Spreading:
+    """Lets all tasks whose work can be spread have so many processes, real ones or none; counts what got them."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self._patch = patch
+        self.used: list[int] = []
+
+    def __call__(self, processes: int, *, real: bool = True) -> None:
+        def spread(context: Context, tasks: list[Task[Any]]) -> list[Task[Any]]:
+            return [
+                replace(task, payload=msgspec.structs.replace(task.payload, processes=processes))
+                if "processes" in getattr(task.payload, "__struct_fields__", ())
+                else task
+                for task in tasks
+            ]
+
+        def counted(make: Any, work: Any, parts: Any, processes: int) -> Iterator[Any]:
+            self.used.append(processes)
+            return (in_order if real else simulated)(make, work, parts, processes)
+
+        self._patch.setattr(Context, "_spread", spread)
+        self._patch.setattr(tagging, "in_order", counted)
+        self._patch.setattr(stage, "in_order", counted)
+
+
+@pytest.fixture
+def spread(monkeypatch: pytest.MonkeyPatch) -> Spreading:
+    """Also makes blocks small, and what is read at a time: that is done in this process."""
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 16)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 3000)
+    monkeypatch.setattr(streams, "READ", 2000)
+    return Spreading(monkeypatch)
+
+
+@pytest.fixture
+def large(project: Project) -> Project:
+    """Shards with sets of other programs, and taggers that read these and each other."""
+    prepare(project)
+    return project
+
+
+def prepare(project: Project) -> None:
+    for shard, count in SHARDS.items():
+        fill(project.data, shard, make_documents(count, Path(shard).name[0], count))
+    (project.root / "plugin.py").write_text(PLUGIN)
+    (project.root / "list.txt").write_text("d3\nt\td5\nnobody\nh1.example\nhttps://h2.example/6\nd88\n")
+    project.config["tag"] = {
+        "lines-0": {"tagger": "line_language", "min_prob": 0.1},
+        "language-0": {"tagger": "language", "lines": "lines-0"},
+        "shape-0": ["line_shape", "noise"],
+        "echo-0": {**ECHO, "tagger": f"{project.root}/plugin.py:Echo"},
+    }
+
+
+def snapshot(root: Path) -> dict[str, Any]:
+    """All files below a folder, also our records: those without what differs from run to run."""
+    found: dict[str, Any] = {}
+    for path in sorted(root.rglob("*")):
+        name = str(path.relative_to(root))
+        if path.is_file() and path.name != "lock":
+            data = path.read_bytes()
+            found[name] = timeless(json.loads(data)) if name.endswith(".json") else sha256(data).hexdigest()
+    return found
+
+
+def timeless(record: Any) -> Any:
+    if isinstance(record, dict):
+        return {key: timeless(value) for key, value in record.items() if key not in ("seconds", "stamp")}
+    return [timeless(value) for value in record] if isinstance(record, list) else record
+
+
+def tagged_whole(project: Project) -> dict[str, Any]:
+    """Tags from the beginning, in two steps, the second of which reads what the first has written."""
+    for path in [project.data / ".toolkit", *project.attributes.glob("*-0")]:
+        shutil.rmtree(path, ignore_errors=True)
+    first = project.config["tag"]
+    project.ok("tag")
+    late = {"tagger": f"{project.root}/plugin.py:Late", "of": "echo-0.echo", "vote": "language-0"}
+    project.config["tag"] = {**first, "late-0": late}
+    assert project.ok("tag", "--json").json["written"]["late-0"] == len(SHARDS)
+    project.config["tag"] = first
+    return snapshot(project.data)
+
+
+RULES: dict[str, list[dict[str, Any]]] = {
+    "dolma": [
+        {"drop": "n is not None and n > p", "name": "above"},
+        {"keep": 'document.source == "s" or n is None or n < 8', "name": "only"},
+        {"drop": "$.attributes[?(@.own[0][2] > 0.7)]", "syntax": "jsonpath", "name": "own"},
+        {"sample": 0.95, "seed": 3},
+        {"sample": {"a": 0.5, "default": 0.95}, "name": "by label", "when": "label is not None"},
+        {"drop": "blocklist", "files": "list.txt", "entries": "ids", "name": "ids", "when": "n is not None and n < 7"},
+        {"drop": "blocklist", "files": "list.txt", "name": "listed"},
+        {
+            "group": "g",
+            "when": "label is not None",
+            "rules": [
+                {"drop": 'label == "b" and document.chars > 150', "name": "long b"},
+                {"annotate": "early", "when": 'label < "d"'},
+            ],
+        },
+        {"annotate": "short", "when": "document.chars < 20"},
+        {"set": {"mine.id": "document.id", "mine.chars": "document.chars"}},
+        {"route": '"null"', "when": "label is None"},
+        {"route": '"l/" + (lang.label if lang.label is not None else "null")'},
+        {"cut": "sp", "min_score": 0.75},
+        {"replace": "dup", "by": "<{}>", "when": "len(dup) > 0"},
+        {"cut": "lines", "when": "each == 4"},
+    ],
+    "oscar": [
+        {"drop": "language.label is None", "name": "unidentified"},
+        {"drop": "blocklist", "files": "list.txt", "name": "listed"},
+        {"annotate": "short", "when": "line_shape.lines < 4"},
+        {"set": {"votes": "line_language"}},
+        {"cut": "lines", "when": "line_language is None or line_language.label != language.label"},
+    ],
+    "streams": [
+        {"drop": "n is not None and n > 8", "name": "above"},
+        {"drop": "blocklist", "files": "list.txt", "name": "listed"},
+        {"route": '(lang.label if lang.label is not None else "null") + "/" + document.source'},
+    ],
+    "text": [{"drop": "n is not None and n == 3", "name": "three"}, {"cut": "lines", "when": "line.chars < 9"}],
+    "parquet": [
+        {"drop": "language.label is None", "name": "unidentified"},
+        {"annotate": "echoed", "when": 'get(echo, "spans", None) is not None'},
+        {"set": "late", "to": "late"},
+        {"route": '"all"', "when": "n is None"},
+    ],
+}
+
+MIXES: dict[str, dict[str, Any]] = {
+    "dolma": {
+        "attributes": ["exp", "dedup"],
+        "label": "lang.label",
+        "parameters": {"p": 9},
+        "languages": {"c": {"p": 6}, "k": {"p": 3}},
+        "output": {"format": "dolma", "part_size": 4000, "provenance": True, "attributes": "original"},
+    },
+    "oscar": {
+        "attributes": ["lines-0", "language-0", "shape-0", "exp"],
+        "output": {"format": "oscar", "part_size": 3000, "provenance": "line"},
+    },
+    "streams": {
+        "attributes": ["exp"],
+        "streams": {
+            "one": {"attributes": ["dedup"], "rules": [{"sample": 0.8}, {"set": {"from": '"one"'}}]},
+            "two": {"attributes": ["shape-0"], "rules": [{"annotate": "long", "when": "line_shape.lines > 4"}]},
+        },
+        "output": {"format": "dolma", "part_size": 6000, "provenance": True},
+    },
+    "text": {"attributes": ["lines-0", "exp"], "output": {"format": "text", "unit": "line", "compression": "zstd"}},
+    "parquet": {
+        "attributes": ["lines-0", "language-0", "exp", "echo-0", "late-0"],
+        "output": {"format": "parquet", "by": "language", "attributes": True, "part_size": 4000},
+    },
+}
+
+
+def configure(project: Project, name: str) -> None:
+    """The mix of this name."""
+    mix = json.loads(json.dumps(MIXES[name]))
+    for weight, stream in enumerate(mix.get("streams", {}).values(), 1):
+        stream |= {"dataset": str(project.data), "weight": weight}
+    project.config["mix"] = {
+        **mix,
+        "rules": RULES[name],
+        "rejected": str(project.root / "rejected"),
+        "output": {**mix["output"], "path": str(project.out)},
+    }
+
+
+def mixed_whole(project: Project) -> tuple[dict[str, Any], Any]:
+    """Mixes from the beginning; all files, and the result."""
+    roots = (project.out, project.root / "rejected")
+    for path in roots:
+        shutil.rmtree(path, ignore_errors=True)
+    result = project.ok("mix", "--json").json
+    return {f"{root.name}/{path}": seen for root in roots for path, seen in snapshot(root).items()}, result
+
+
+@pytest.fixture(scope="module")
+def tagged_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The root of a `large` whose taggers have run."""
+    root = tmp_path_factory.mktemp("tagged")
+    project = Project(root, in_this_process, {"dataset": str(root / "data"), "executor": {"type": "in_process"}})
+    prepare(project)
+    tagged_whole(project)
+    return root
+
+
+def in_this_process(*arguments: object) -> Ran:
+    return Ran(main([*map(str, arguments), "--quiet"]), json.dumps({"written": {"late-0": len(SHARDS)}}), "")
+
+
+@pytest.fixture
+def tagged(project: Project, tagged_once: Path) -> Project:
+    """A `large` whose taggers have run, and that is not mixed yet."""
+    shutil.copytree(tagged_once, project.root, dirs_exist_ok=True)
+    return project
+
+
+# --- the same bytes ---------------------------------------------------------------------------------------------------
+
+SLOW = (pytest.mark.slow,)
+SIMULATED, TWO, THREE = (3, False), (2, True), (3, True)
+
+
+def ways(names: Iterable[str], *, real: Iterable[str] = (), slow: str = "") -> list[Any]:
+    """Each with simulated processes; with real ones those named here, the others where slow tests are run.
+
+    Args:
+        names: of what is tried.
+        real: of these, those that real processes always try.
+        slow: of these, those that are left to the slow tests altogether.
+    """
+    listed, later = list(names), slow.split(", ")
+    found = [pytest.param(name, *SIMULATED, id=f"{name}-simulated", marks=SLOW * (name in later)) for name in listed]
+    found += [pytest.param(name, *TWO, id=f"{name}-two", marks=SLOW * (name not in real)) for name in listed]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("processes", "real"),
+    [SIMULATED, *(pytest.param(*each, marks=SLOW) for each in (TWO, THREE))],
+    ids=["simulated", "two", "three"],
+)
+def test_tagging_gives_the_same_bytes(processes: int, real: bool, large: Project, spread: Spreading) -> None:
+    spread(1)
+    one = tagged_whole(large)
+    assert set(spread.used) == {1}
+    assert len([path for path in one if path.endswith(".bin")]) == len(SHARDS)
+    spread.used.clear()
+    spread(processes, real=real)
+    assert tagged_whole(large) == one
+    assert set(spread.used) == {processes}
+    large.ok("validate")
+
+
+@pytest.mark.parametrize(
+    ("name", "processes", "real"),
+    [*ways(MIXES, real=["dolma"]), *(pytest.param(name, *THREE, marks=SLOW, id=f"{name}-three") for name in MIXES)],
+)
+def test_mixing_gives_the_same_bytes(
+    name: str, processes: int, real: bool, tagged: Project, spread: Spreading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publish, "clear_work", lambda output: None)  # so that intermediates stay to be compared
+    monkeypatch.setattr(stage, "HELD", 3000)
+    configure(tagged, name)
+    spread(1)
+    one, result = mixed_whole(tagged)
+    assert sum("/stage/" in path for path in one) == 2 * len(SHARDS) * len(MIXES[name].get("streams", [0]))
+    spread(processes, real=real)
+    assert mixed_whole(tagged) == (one, result)
+    assert set(spread.used) == {1, processes}
+    idle = [rule["name"] for rule in result["rules"] if not rule["documents"] and "weight" not in rule["name"]]
+    assert idle == [], "each rule does something"
+    assert all(0 < listed["matched"] < listed["entries"] for listed in result["blocklists"])
+
+
+Rules = tuple[list[dict[str, Any]], list[model.Modelled]]
+
+
+def check_model(project: Project, spread: Spreading, docs: list[model.Doc], rules: Rules) -> None:
+    yaml, flat = rules
+    (project.root / "list.txt").write_text("\n".join(model.LIST))
+    model.write(project, docs)
+    used = "n > p" in str(yaml) or "p + 1" in str(yaml)
+    project.config["mix"] = {
+        "attributes": ["exp"],
+        "label": model.LABEL,
+        "rejected": str(project.root / "rejected"),
+        "output": {"format": "dolma", "path": str(project.out)},
+        "rules": yaml,
+        **(model.PARAMETERS if used else {}),
+    }
+    spread(1)
+    one = mixed_whole(project)
+    spread(2, real=False)
+    assert mixed_whole(project) == one
+    wanted = model.expected(docs, flat)
+    assert {e["name"]: [e["documents"], e["chars"], e["reached"]] for e in one[1]["rules"]} == wanted.effects
+
+
+BESIDE = [HealthCheck.function_scoped_fixture]
+
+
+@given(model.docs(), model.rules())
+@settings(max_examples=8, deadline=None, suppress_health_check=BESIDE)
+def test_any_rules_give_the_same_bytes(
+    project: Project, spread: Spreading, docs: list[model.Doc], rules: Rules
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "BLOCK_ROWS", 2)
+        check_model(project, spread, docs, rules)
+
+
+@pytest.mark.slow
+@given(model.docs(), model.rules())
+@settings(max_examples=150, deadline=None, suppress_health_check=BESIDE)
+def test_many_more_rules_give_the_same_bytes(
+    project: Project, spread: Spreading, docs: list[model.Doc], rules: Rules
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "BLOCK_ROWS", 2)
+        check_model(project, spread, docs, rules)
+
+
+def chars_by(project: Project, **options: Any) -> dict[str, Any]:
+    """The settings of the tagger `Chars`."""
+    return {"tagger": f"{project.root}/plugin.py:Chars", "as": "chars", **options}
+
+
+def test_a_large_shard_is_worked_on_by_several_processes(large: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As commands decide it; other processes find a tagger by its file."""
+    for shard in SHARDS:
+        if shard != SHARD:
+            (large.documents / shard).unlink()
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 16)
+    folder = large.root / "folder"
+    large.config |= {"executor": {"type": "local"}, "processes": 2}
+    large.config["tag"] |= {"chars-0": chars_by(large, folder=str(folder), seconds=0.001)}
+    found = []
+    for least in (10**9, 1):
+        monkeypatch.setattr(commands, "LARGE", least)
+        folder.mkdir()
+        large.ok("tag")
+        pids = {int(path.stem) for path in folder.iterdir()}
+        found.append((snapshot(large.data), pids))
+        forget(large)
+        shutil.rmtree(folder)
+    (one, alone), (two, pids) = found
+    assert one == two
+    assert alone == {os.getpid()}
+    assert 1 <= len(pids) <= 2
+    assert not pids & {os.getpid(), *children()}
+
+
+@pytest.mark.slow
+def test_several_large_shards_are_the_same_in_workers_that_have_processes(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With blocks as they are, in workers, with shares of their own."""
+    for shard, count in (("a.jsonl.gz", 2000), ("b.jsonl", 900), ("c.jsonl.zst", 300)):
+        fill(project.data, shard.removesuffix(".zst"), make_documents(count, shard[0], count))
+        if shard.endswith(".zst"):
+            for path in (project.data / folder for folder in ("documents", "attributes/exp", "attributes/dedup")):
+                plain = path / "c.jsonl"
+                plain.with_suffix(".jsonl.zst").write_bytes(streams.compress_zstd(plain.read_bytes()))
+                plain.unlink()
+            (project.attributes / "nameless" / "c.jsonl").unlink()
+    (project.root / "list.txt").write_text("a3\nt\tb5\nnobody\nh1.example\n")
+    project.config |= {"executor": {"type": "local"}, "tag": {"shape-0": ["line_shape", "noise"]}}
+    configure(project, "streams")
+    found = []
+    for large, processes in ((10**9, 1), (1, 4)):
+        monkeypatch.setattr(commands, "LARGE", large)
+        project.config["processes"] = processes
+        shutil.rmtree(project.attributes / "shape-0", ignore_errors=True)
+        shutil.rmtree(project.data / ".toolkit", ignore_errors=True)
+        project.ok("tag")
+        found.append((snapshot(project.data), mixed_whole(project)))
+    assert found[0] == found[1]
+    assert not children()
+
+
+# --- the same errors --------------------------------------------------------------------------------------------------
+
+Damage = Callable[[Project], None]
+
+
+def lines_of(path: Path) -> list[bytes]:
+    return read_bytes(path).split(b"\n")[:-1]
+
+
+def row(number: int, edit: Any, folder: str = "documents") -> Damage:
+    """Replaces a row by bytes, by what a function makes of it, or (with None) by nothing."""
+
+    def damage(project: Project) -> None:
+        path = project.data / folder / SHARD
+        lines: list[Any] = lines_of(path)
+        found = edit(json.loads(lines[number - 1])) if callable(edit) else edit
+        lines[number - 1 : number] = [] if found is None else [found]
+        write_rows(path, lines)
+
+    return damage
+
+
+def changed(**values: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda row: row | values
+
+
+def valued(**values: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda row: row | {"attributes": row["attributes"] | values}
+
+
+def swapped(first: int, second: int, folder: str) -> Damage:
+    def damage(project: Project) -> None:
+        lines = lines_of(project.data / folder / SHARD)
+        lines[first - 1], lines[second - 1] = lines[second - 1], lines[first - 1]
+        write_rows(project.data / folder / SHARD, lines)
+
+    return damage
+
+
+def longer(folder: str) -> Damage:
+    def damage(project: Project) -> None:
+        lines = lines_of(project.data / folder / SHARD)
+        write_rows(project.data / folder / SHARD, [*lines, json.loads(lines[-1]) | {"id": "more"}])
+
+    return damage
+
+
+def cut(folder: str = "documents") -> Damage:
+    def damage(project: Project) -> None:
+        path = project.data / folder / SHARD
+        path.write_bytes(path.read_bytes()[:-9])
+
+    return damage
+
+
+def gone(folder: str) -> Damage:
+    return lambda project: (project.data / folder / SHARD).unlink()
+
+
+def acts(**by_id: str) -> Damage:
+    """Lets the tagger do what it should not, at some documents."""
+
+    def damage(project: Project) -> None:
+        project.config["tag"]["chars-0"]["acts"] = by_id
+
+    return damage
+
+
+def limits(project: Project) -> None:
+    project.config["max_document_bytes"] = 1000
+
+
+def echoes(project: Project) -> None:
+    """Lets a tagger read sets of other programs."""
+    project.config["tag"]["echo-0"] = {**ECHO, "tagger": f"{project.root}/plugin.py:Echo"}
+
+
+LONG = row(50, changed(text="x" * 2000))
+E, N = "attributes/exp", "attributes/nameless"
+TAG_FAULTS: dict[str, tuple[list[Damage], str]] = {
+    "not json": ([row(41, b"{")], "D:41: expected a JSON object in UTF-8, got a line that is not: "),
+    "blank": ([row(41, b"")], "D:41: expected a JSON object, got a blank line"),
+    "not utf-8": ([row(41, b'{"id":"d40","text":"\xff","source":"s"}')], "D:41: expected a JSON object in UTF-8"),
+    "no id": ([row(33, b'{"text":"","source":"s"}')], "D:33: expected field id, got an object without it"),
+    "metadata": ([row(90, changed(metadata=[1]))], "D:90: expected object | null - at $.metadata"),
+    "too long": ([LONG, limits], "D:50: expected a line of at most 1,000 bytes"),
+    "truncated": ([cut()], "D:5"),
+    "tagger, truncated": ([cut(), acts(d40="raise")], "D:41: tagger chars failed: ValueError: cannot"),
+    "two rows": ([row(70, b"{"), row(40, b"")], "D:40: expected a JSON object, got a blank line"),
+    "row, tagger": ([row(40, b""), acts(d60="raise")], "D:40: expected a JSON object, got a blank line"),
+    "tagger, row": ([row(60, b""), acts(d20="raise")], "D:21: tagger chars failed: ValueError: cannot"),
+    "tagger, too long": ([LONG, limits, acts(d20="raise")], "D:21: tagger chars failed: ValueError: cannot"),
+    "too long then tagger": ([LONG, limits, acts(d88="raise")], "D:50: expected a line of at most 1,000 bytes"),
+    "two raise": ([acts(d88="raise", d33="raise")], "D:34: tagger chars failed: ValueError: cannot (document 'd33"),
+    "unknown error": ([acts(d33="unknown")], "D:34: tagger chars failed: Unknown: cannot be sent (document 'd33')"),
+    "stop": ([acts(d33="stop")], "D:34: tagger chars failed: StopIteration: no more (document 'd33')"),
+    "configuration": ([acts(d33="config")], "expected a model, got none"),
+    "lost": ([acts(d33="lose")], "D: tagger chars: expected 16 values of tag_batch, got 15"),
+    "type": ([acts(d33="type")], "D:34: tagger chars: expected a value of its declared type int, got 'text'"),
+    "null": ([acts(d33="null")], "D:34: tagger chars: expected a value of its declared type int, got None"),
+    "nan": ([acts(d33="nan")], "D:34: tagger chars: expected a value of its declared type int, got nan"),
+    "set short": ([echoes, row(50, None, E)], "E:50: expected the attributes of D:50, got those of 'd50'"),
+    "set shorter": ([echoes, row(90, None, E)], "E:90: expected the attributes of D:90, got the end of the file"),
+    "set long": ([echoes, longer(E)], "E:91: expected the end of the file after 90 rows, as many as D has"),
+    "tagger, set long": ([echoes, longer(E), acts(d89="raise")], "D:90: tagger chars failed: ValueError: cannot"),
+    "set swapped": ([echoes, swapped(20, 80, E)], "E:20: expected the attributes of D:20, got those of 'd79"),
+    "set of others": ([echoes, row(50, changed(source="x"), E)], "E:50: expected the attributes of D:50, got those of"),
+    "set not json": ([echoes, row(50, b"{", E)], "E:50: expected a JSON object in UTF-8, got a line that is not"),
+    "set of another type": ([echoes, row(50, valued(lang=3), E)], "E:50: expected exp of type {label: str | null}"),
+    "set without key": ([echoes, row(50, changed(attributes={}), E)], "E:50: expected exp of type {label: str | null}"),
+    "set truncated": ([echoes, cut(E)], "E:5"),
+    "set gone": ([echoes, gone(E)], "E:1: expected the attributes of D:1, got no such file"),
+    "nameless short": (
+        [echoes, row(50, None, N)],
+        "N:50: expected the attributes of D:50, got those of 'd50' from None",
+    ),
+    "two sets": ([echoes, row(50, None, E), row(30, None, N)], "N:30: expected the attributes of D:30, got those of"),
+}
+
+
+SAME_AS_OTHERS = (
+    "blank, not utf-8, no id, metadata, two rows, too long then tagger, configuration, null, nan, set shorter, "
+    "set of others, set not json, set of another type, set without key, set truncated, set gone, folder, lines, label, "
+    "writer label, writer text, writer configuration"
+)
+"""Faults that are found by the same code as others."""
+
+
+def fails(project: Project, command: str, message: str) -> tuple[list[str], dict[str, Any]]:
+    """The failures of a command, the only one with this message, and all files that it leaves."""
+    ran = project(command, "--json", "--quiet")
+    assert ran.code == 1, ran.out + ran.err
+    failed: list[str] = ran.json["failed"]
+    assert len(failed) == 1
+    short = failed[0]
+    for letter, folder in (("D", "documents"), ("E", E), ("N", N), ("X", "attributes/dedup")):
+        short = short.replace(str(project.data / folder / SHARD), letter)
+    short = short.replace(f"{project.root}/config.yaml:1", "CONFIG")
+    assert short.startswith(message)
+    assert not list(project.root.rglob("*.tmp"))
+    return failed, snapshot(project.root)
+
+
+def forget(project: Project) -> None:
+    """Deletes all that commands have made."""
+    for path in (project.data / ".toolkit", project.out, project.root / "rejected", *project.attributes.glob("*-0")):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def fails_alike(project: Project, spread: Spreading, command: str, message: str, processes: int, real: bool) -> None:
+    """A command fails in the same way with one process and with several, and leaves the same."""
+    spread(1)
+    expected = fails(project, command, message)
+    forget(project)
+    before = children()
+    spread(processes, real=real)
+    assert fails(project, command, message) == expected
+    assert children() <= before
+
+
+@pytest.fixture
+def faulty(project: Project) -> Project:
+    """A shard and a smaller one, as they should be until something is damaged."""
+    for shard in (SHARD, "f.jsonl.gz"):
+        fill(project.data, shard, make_documents(SHARDS[shard], shard[0], 1))
+    (project.root / "plugin.py").write_text(PLUGIN)
+    project.config["tag"] = {"chars-0": chars_by(project, acts={}), "shape-0": "line_shape"}
+    return project
+
+
+@pytest.mark.parametrize(
+    ("fault", "processes", "real"), ways(TAG_FAULTS, real=["tagger, truncated"], slow=SAME_AS_OTHERS)
+)
+def test_a_shard_that_cannot_be_tagged_is_the_same_error_and_leaves_nothing(
+    fault: str, processes: int, real: bool, faulty: Project, spread: Spreading
+) -> None:
+    damages, message = TAG_FAULTS[fault]
+    for damage in damages:
+        damage(faulty)
+    fails_alike(faulty, spread, "tag", message, processes, real)
+    made = [str(path.relative_to(faulty.attributes)) for path in faulty.attributes.glob("*-0/*.gz")]
+    assert sorted(made) == sorted(f"{name}/f.jsonl.gz" for name in faulty.config["tag"]), "what the other shard has"
+
+
+def test_a_shard_that_is_mended_is_tagged_as_if_it_had_always_been_sound(faulty: Project, spread: Spreading) -> None:
+    echoes(faulty)
+    spread(3, real=False)
+    faulty.ok("tag")
+    expected = snapshot(faulty.data)
+    forget(faulty)
+    path = faulty.documents / SHARD
+    for damage in (row(60, b""), cut()):
+        sound = path.read_bytes()
+        damage(faulty)
+        assert faulty("tag").code == 1
+        path.write_bytes(sound)
+        faulty.ok("tag")
+        assert snapshot(faulty.data) == expected
+
+
+def rules(*listed: dict[str, Any]) -> Damage:
+    """Other rules."""
+
+    def damage(project: Project) -> None:
+        project.config["mix"]["rules"] = list(listed)
+
+    return damage
+
+
+def writes(**by_id: str) -> Damage:
+    """Lets a writer do what it should not, at some documents."""
+
+    def damage(project: Project) -> None:
+        output = {"format": f"{project.root}/plugin.py:Ids", "acts": by_id, "path": str(project.out)}
+        project.config["mix"]["output"] = output
+
+    return damage
+
+
+def at(id: str) -> dict[str, str]:
+    return {"when": f'document.id == "{id}"'}
+
+
+def by_label(project: Project) -> None:
+    project.config["mix"]["output"] |= {"by": "lang"}
+
+
+X = "attributes/dedup"
+SHORT_LIST = "expected an element, got a list that is too short"
+MIX_FAULTS: dict[str, tuple[list[Damage], str]] = {
+    "documents": ([row(41, b"")], "D:41: expected a JSON object, got a blank line"),
+    "set short": ([row(50, None, E)], "E:50: expected the attributes of D:50, got those of 'd50' from 's'"),
+    "set shorter": ([row(90, None, E)], "E:90: expected the attributes of D:90, got the end of the file"),
+    "set long": ([longer(E)], "E:91: expected the end of the file after 90 rows, as many as D has, got another"),
+    "set swapped": ([swapped(20, 80, E)], "E:20: expected the attributes of D:20, got those of 'd79'"),
+    "set of others": ([row(50, changed(source="x"), E)], "E:50: expected the attributes of D:50, got those of 'd49'"),
+    "nameless short": ([row(50, None, X)], "X:50: expected the attributes of D:50, got those of 'd50' from None"),
+    "two sets": ([row(50, None, E), row(30, None, X)], "X:30: expected the attributes of D:30, got those of 'd30'"),
+    "rule": (
+        [rules({"drop": "sp[5].score > 1", "name": "r", **at("d40")})],
+        f"D:41: rule 'r' (CONFIG) failed: {SHORT_LIST}",
+    ),
+    "two rules": (
+        [
+            rules(
+                {"drop": "sp[5].score > 1", "name": "r", **at("d40")},
+                {"set": "x", "to": "1 // (document.chars - document.chars)", "name": "q", **at("d20")},
+            )
+        ],
+        "D:21: rule 'q' (CONFIG) failed: ZeroDivisionError: integer division or modulo by zero (document 'd20')",
+    ),
+    "rule, set": (
+        [rules({"drop": "sp[5].score > 1", "name": "r", **at("d40")}), row(45, None, E)],
+        f"D:41: rule 'r' (CONFIG) failed: {SHORT_LIST} (document 'd40')",
+    ),
+    "set, rule": (
+        [rules({"drop": "sp[5].score > 1", "name": "r", **at("d47")}), row(45, None, E)],
+        "E:45: expected the attributes of D:45, got those of 'd45'",
+    ),
+    "folder": ([rules({"route": '"../x"', **at("d33")})], "D:34: expected a label of letters, digits, _ . and -"),
+    "folder, set long": ([rules({"route": '"../x"', **at("d89")}), longer(E)], "D:90: expected a label of letters"),
+    "span": (
+        [rules({"cut": "sp", "name": "r"}), row(34, valued(sp=[[0, 9999, 1.0]]), E)],
+        "D:34: rule 'r' (CONFIG): expected ",
+    ),
+    "lines": (
+        [rules({"cut": "lines", "when": "each == 9", "name": "r"}), row(34, valued(each=[1]), E)],
+        "D:34: rule 'r' (CONFIG): expected a value for each of ",
+    ),
+    "label": (
+        [by_label, rules({"drop": "lang.label is None"}), row(34, valued(lang={"label": "..", "prob": 1}), E)],
+        "D:34: expected a label of letters, digits, _ . and -",
+    ),
+    "writer": ([writes(d60="raise", d33="raise")], "D: ValueError: cannot"),
+    "writer label": ([writes(d33="label")], "D:34: expected a label of letters, digits, _ . and -"),
+    "writer text": ([writes(d33="text")], "D:34: expected bytes of the writer that end in a line feed, got 'text'"),
+    "writer no end": ([writes(d33="no end")], "D:34: expected bytes of the writer that end in a line feed, got b'x'"),
+    "writer configuration": ([writes(d33="config")], "expected a model, got none"),
+}
+
+
+@pytest.fixture
+def faulty_mix(faulty: Project) -> Project:
+    """A mix that is as it should be until something is damaged."""
+    faulty.config["mix"] = {
+        "attributes": ["exp", "dedup"],
+        "rules": [],
+        "rejected": str(faulty.root / "rejected"),
+        "output": {"format": "dolma", "path": str(faulty.out)},
+    }
+    return faulty
+
+
+@pytest.mark.parametrize(("fault", "processes", "real"), ways(MIX_FAULTS, real=["rule, set"], slow=SAME_AS_OTHERS))
+def test_a_shard_that_cannot_be_mixed_is_the_same_error_and_publishes_nothing(
+    fault: str, processes: int, real: bool, faulty_mix: Project, spread: Spreading
+) -> None:
+    damages, message = MIX_FAULTS[fault]
+    for damage in damages:
+        damage(faulty_mix)
+    fails_alike(faulty_mix, spread, "mix", message, processes, real)
+    assert tree(faulty_mix.out) == {}
+    left = [path.name for path in (faulty_mix.out / ".toolkit").rglob("*") if path.is_file()]
+    assert sorted(left) == ["f.jsonl.gz", "f.jsonl.gz.json"], "the intermediate of the other shard"
+
+
+def test_a_shard_that_is_mended_is_mixed_as_if_it_had_always_been_sound(faulty_mix: Project, spread: Spreading) -> None:
+    spread(3, real=False)
+    expected = mixed_whole(faulty_mix)
+    forget(faulty_mix)
+    path = faulty_mix.data / E / SHARD
+    sound = path.read_bytes()
+    row(60, None, E)(faulty_mix)
+    assert faulty_mix("mix").code == 1
+    path.write_bytes(sound)
+    result = faulty_mix.ok("mix", "--json").json
+    assert (tree(faulty_mix.out), result["totals"]) == (
+        {
+            path.removeprefix("out/"): seen
+            for path, seen in expected[0].items()
+            if ".toolkit" not in path and "out/" in path
+        },
+        expected[1]["totals"],
+    )
+    assert strays(faulty_mix.out) == []
+
+
+def told(project: Project, spread: Spreading, command: str, processes: int) -> tuple[int, list[str], str]:
+    """Exit status, failures and what is shown of a command that may fail."""
+    spread(processes)
+    ran = project(command, "--json", "--debug")
+    errors = re.sub(r"\d+(\.\d+)? [kMG]?B/s|\d+\.\d s", "…", ran.err)
+    return ran.code, ran.json["failed"], errors
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(strict=True, reason="with two, the class that cannot be sent is reported instead of the error")
+def test_native_code_that_panics_is_the_same_error(faulty: Project, spread: Spreading) -> None:
+    acts(d33="panic")(faulty)
+    one = told(faulty, spread, "tag", 1)
+    assert one[1] == [f"{faulty.documents / SHARD}: Panic: native"]
+    assert told(faulty, spread, "tag", 2)[1] == one[1]
+
+
+@pytest.mark.parametrize("act", ["unknown", "stop"])
+@pytest.mark.xfail(strict=True, reason="with two, other errors; with one, the stream ends and rows are missed")
+def test_errors_of_writers_are_the_same_and_say_what_they_are(act: str, faulty_mix: Project, spread: Spreading) -> None:
+    writes(d33=act)(faulty_mix)
+    one = told(faulty_mix, spread, "mix", 1)
+    assert {"unknown": "cannot be sent", "stop": "no more"}[act] in one[1][0]
+    assert told(faulty_mix, spread, "mix", 2)[1] == one[1]
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(strict=True, reason="errors of other processes have their traceback as cause")
+def test_no_traceback_is_shown_where_the_message_says_it_all(faulty: Project, spread: Spreading) -> None:
+    row(41, b"")(faulty)
+    one = told(faulty, spread, "tag", 1)
+    assert "Traceback" not in one[2]
+    forget(faulty)
+    assert told(faulty, spread, "tag", 2) == one
+
+
+@pytest.mark.slow
+def test_the_traceback_of_a_tagger_is_shown_to_those_who_debug_it(faulty: Project, spread: Spreading) -> None:
+    acts(d33="raise")(faulty)
+    _, _, errors = told(faulty, spread, "tag", 2)
+    assert "plugin.py" in errors
+    assert 'raise ValueError("cannot")' in errors
+
+
+# --- what blocks have changed with one process ------------------------------------------------------------------------
+
+
+@pytest.mark.xfail(strict=True, reason="the row of attributes behind the last whole block is not looked at any more")
+def test_an_error_names_the_document_where_the_documents_are_cut_short(faulty_mix: Project) -> None:
+    cut()(faulty_mix)
+    ran = faulty_mix("mix")
+    assert "d.jsonl.gz:1: expected whole compressed data" in ran.err
+    assert "(document 'd0')" in ran.err
+
+
+@pytest.mark.xfail(strict=True, reason="the lists are known from blocks of rows, of which there are none")
+def test_a_blocklist_of_no_documents_is_reported_as_matching_nothing(project: Project) -> None:
+    write_rows(project.documents / SHARD, [])
+    (project.root / "list.txt").write_text("a\nb\n")
+    project.config["mix"] = {
+        "attributes": [],
+        "rules": [{"drop": "blocklist", "files": "list.txt", "name": "listed"}],
+        "output": {"format": "dolma", "path": str(project.out)},
+    }
+    result = project.ok("mix", "--json").json
+    assert result["blocklists"] == [{"rule": "listed", "entries": 2, "matched": 0}]
+    assert len(result["unmatched"]["listed"]) == 2
+
+
+# --- processes that die -----------------------------------------------------------------------------------------------
+
+
+def test_a_process_that_is_killed_fails_the_shard_and_leaves_nothing(faulty: Project, spread: Spreading) -> None:
+    (faulty.root / "folder").mkdir()
+    faulty.config["tag"]["chars-0"] |= {"folder": str(faulty.root / "folder"), "acts": {"d60": "kill"}}
+    before = children()
+    spread(2)
+    failed, files = fails(faulty, "tag", "")
+    assert "a process that worked on a part of the shard was ended" in failed[0]
+    assert "attributes/chars-0/d.jsonl.gz" not in str(list(files))
+    assert children() <= before
+    (faulty.root / "folder" / "mended").touch()
+    faulty.ok("tag")
+    faulty.ok("validate")
+    assert [row["chars"] for row in faulty.values("chars-0", SHARD)] == [
+        len(row["text"]) for row in faulty.shard(SHARD)
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(strict=True, reason="only that a process was ended is said")
+def test_a_process_that_is_killed_is_a_failure_that_names_the_shard(faulty: Project, spread: Spreading) -> None:
+    (faulty.root / "folder").mkdir()
+    faulty.config["tag"]["chars-0"] |= {"folder": str(faulty.root / "folder"), "acts": {"d60": "kill"}}
+    spread(2)
+    assert str(faulty.documents / SHARD) in told(faulty, spread, "tag", 2)[1][0]
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(strict=True, reason="there is no retry for processes of a shard; docs/concepts.md says there is one")
+def test_a_process_that_is_killed_costs_its_shard_one_retry(faulty: Project, spread: Spreading) -> None:
+    (faulty.root / "folder").mkdir()
+    faulty.config["tag"]["chars-0"] |= {"folder": str(faulty.root / "folder"), "acts": {"d60": "kill once"}}
+    spread(2)
+    faulty.ok("tag")
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_while_it_mixes_publishes_nothing(faulty_mix: Project, spread: Spreading) -> None:
+    (faulty_mix.root / "folder").mkdir()
+    writes(d60="kill once")(faulty_mix)
+    faulty_mix.config["mix"]["output"] |= {"folder": str(faulty_mix.root / "folder")}
+    spread(2)
+    failed, _ = fails(faulty_mix, "mix", "")
+    assert "was ended" in failed[0]
+    assert tree(faulty_mix.out) == {}
+    faulty_mix.ok("mix")
+    ids = [path.read_bytes() for path in faulty_mix.out.rglob("*.gz")]
+    assert len(ids) == 1
+    assert strays(faulty_mix.out) == []
+
+
+SCRIPT = """
+import sys
+from toolkit import blocks, commands
+from toolkit.cli import main
+
+commands.LARGE = 1
+blocks.BLOCK_ROWS = 4  # also in workers, which begin by reading this file
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
+"""
+
+
+@dataclass
+class Running:
+    """A command that runs by itself, in a process group of its own, with two processes on each shard.
+
+    Attributes:
+        pids: of those who have worked on documents.
+        log: what it has said.
+    """
+
+    process: subprocess.Popen[bytes]
+    folder: Path
+    log_path: Path
+
+    @property
+    def pids(self) -> set[int]:
+        return {int(path.stem) for path in self.folder.glob("*.pid")}
+
+    @property
+    def workers(self) -> set[int]:
+        """Of the executor, which have whole shards; none where there is one."""
+        return {pid for pid in children(self.process.pid) if children(pid)}
+
+    @property
+    def helpers(self) -> set[int]:
+        """Processes that work on a part of the large shard."""
+        return {pid for worker in self.workers or {self.process.pid} for pid in children(worker)} & self.pids
+
+    @property
+    def log(self) -> str:
+        return self.log_path.read_text()
+
+    def wait_for(self, processes: int) -> None:
+        """Until so many work on the large shard."""
+        assert wait_until(lambda: len(self.helpers) >= processes or self.process.poll() is not None), self.log
+        assert self.process.poll() is None, self.log
+
+    def end(self) -> int:
+        """Its exit status, when no process of its group is left."""
+        code = self.process.wait(30)
+        assert wait_until(lambda: is_gone(self.process.pid)), "processes were still there"
+        return code
+
+
+@contextmanager
+def running(project: Project, command: str) -> Iterator[Running]:
+    folder, script = project.root / "folder", project.root / "script.py"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    script.write_text(SCRIPT)
+    log = project.root / "log"
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            [sys.executable, str(script), command, "-c", str(project.yaml)],
+            start_new_session=True,
+            stdout=stream,
+            stderr=stream,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+    try:
+        yield Running(process, folder, log)
+    finally:
+        end_group(process.pid)
+        process.wait(30)
+
+
+@pytest.fixture
+def slow(faulty_mix: Project) -> Project:
+    """Its tagger, and its writer, take a while for each document."""
+    slowly = {"folder": str(faulty_mix.root / "folder"), "seconds": 0.006}
+    (faulty_mix.root / "folder").mkdir()
+    faulty_mix.config["tag"] = {"chars-0": chars_by(faulty_mix, **slowly)}
+    writes()(faulty_mix)
+    faulty_mix.config["mix"]["output"] |= slowly
+    faulty_mix.config |= {"executor": {"type": "local"}, "processes": 3}
+    return faulty_mix
+
+
+def kill_all(run: Running) -> None:
+    for pid in run.helpers:
+        with suppress(ProcessLookupError):  # the others end when they notice
+            os.kill(pid, signal.SIGKILL)
+
+
+INTERRUPTED = "interrupted; the same command goes on"
+ENDS: dict[str, tuple[Callable[[Running], None], int, str]] = {
+    "killed": (lambda run: run.process.kill(), -signal.SIGKILL, ""),
+    "terminated": (lambda run: run.process.terminate(), -signal.SIGTERM, ""),
+    "interrupted": (lambda run: run.process.send_signal(signal.SIGINT), 130, INTERRUPTED),
+    "ctrl-c": (lambda run: os.killpg(run.process.pid, signal.SIGINT), 130, INTERRUPTED),
+    "one of them": (lambda run: os.kill(max(run.helpers), signal.SIGKILL), 1, "was ended"),
+    "all of them": (kill_all, 1, "was ended"),
+}
+
+
+@pytest.mark.parametrize(
+    ("shards", "command", "how"),
+    [
+        pytest.param(
+            shards,
+            command,
+            how,
+            marks=() if (shards, command, how) == ("one", "tag", "killed") else SLOW,
+        )
+        for shards in ("one", "two")
+        for command in ("tag", "mix")
+        for how in ENDS
+    ],
+)
+def test_a_run_that_is_ended_leaves_no_process_and_the_next_one_is_whole(
+    shards: str, command: str, how: str, slow: Project
+) -> None:
+    if shards == "one":
+        (slow.documents / "f.jsonl.gz").unlink()
+        for name in ("exp", "dedup", "nameless"):
+            (slow.attributes / name / "f.jsonl.gz").unlink()
+    act, code, said = ENDS[how]
+    with running(slow, command) as run:
+        run.wait_for(3 if shards == "one" else 2)
+        act(run)
+        assert run.end() == code, run.log
+        assert said in run.log
+        assert "Traceback" not in run.log
+        if code >= 0:
+            assert not list(slow.root.rglob("*.tmp"))
+        made = slow.attributes / "chars-0" / SHARD if command == "tag" else slow.out / "ids"
+        assert not made.exists()
+        assert not list(slow.root.rglob(f"{SHARD}.json")) or command == "mix"
+    with running(slow, command) as run:
+        assert run.end() == 0, run.log
+        assert len(run.pids) >= 2
+    assert not list(slow.root.rglob("*.tmp"))
+    slow.config |= {"executor": {"type": "in_process"}, "processes": 1}
+    if command == "tag":
+        expected = tree(slow.attributes)
+        forget(slow)
+        slow.ok("tag")
+        assert tree(slow.attributes) == expected
+    else:
+        expected = tree(slow.out)
+        assert expected
+        forget(slow)
+        slow.ok("mix")
+        assert tree(slow.out) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["tag", "mix"])
+def test_a_worker_that_is_killed_with_its_processes_costs_its_shard_one_retry(command: str, slow: Project) -> None:
+    with running(slow, command) as run:
+        run.wait_for(2)
+        helpers = run.helpers
+        (worker,) = run.workers
+        os.kill(worker, signal.SIGKILL)
+        assert wait_until(lambda: not any(map(is_alive, helpers)))
+        assert run.end() == 0, run.log
+        assert len(run.pids) >= 4
+    for path in slow.root.rglob(".*.tmp"):  # of the worker; the next run would delete it
+        path.unlink()
+    expected = tree(slow.attributes), tree(slow.out)
+    forget(slow)
+    slow.config |= {"executor": {"type": "in_process"}, "processes": 1}
+    slow.ok(command)
+    assert (tree(slow.attributes), tree(slow.out)) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(reason="processes that are just starting do not ignore the signal yet")
+def test_an_interrupt_while_processes_start_is_no_traceback(slow: Project) -> None:
+    with running(slow, "tag") as run:
+        assert wait_until(lambda: bool(children(run.process.pid)))
+        time.sleep(0.06)
+        os.killpg(run.process.pid, signal.SIGINT)
+        assert run.end() == 130, run.log
+        assert INTERRUPTED in run.log
+        assert not list(slow.root.rglob("*.tmp"))
+        assert "Traceback" not in run.log
+
+
+# --- how many processes a task gets -----------------------------------------------------------------------------------
+
+
+class Shard(ConfigStruct):
+    """A payload whose work can be spread."""
+
+    processes: int = 1
+
+
+class Unspread(ConfigStruct):
+    """One whose work cannot."""
+
+
+def context(processes: int, **config: Any) -> Context:
+    return Context(Options(quiet=True), Config(processes=processes, **config), Source({}))
+
+
+def shares(processes: int, *sizes: float, payload: Any = None) -> list[int]:
+    """The processes of tasks of these sizes, given in units from which shards are large."""
+    tasks = [Task(str(i), payload or Shard(), int(size * LARGE)) for i, size in enumerate(sizes)]
+    spread = context(processes)._spread(tasks)
+    assert [(task.name, task.size) for task in spread] == [(task.name, task.size) for task in tasks]
+    assert payload or [task.payload.processes for task in spread] == [task.processes for task in spread]
+    return [task.processes for task in spread]
+
+
+def test_a_large_shard_gets_the_share_of_the_processes_that_it_has_of_the_bytes() -> None:
+    assert shares(8, 1) == [8]
+    assert shares(8, 100) == [8]
+    assert shares(2, 1) == [2]
+    assert shares(1, 50) == [1]
+    assert shares(8, *[3] * 8) == [1] * 8
+    assert shares(8, *[3] * 100) == [1] * 100
+    assert shares(8, *[3] * 4) == [2] * 4
+    assert shares(8, 8, *[1] * 8) == [4, *[1] * 8], "half of the bytes, half of the processes"
+    assert shares(8, 6, 2) == [6, 2]
+    assert shares(8, 5, 3, 1) == [4, 2, 1]
+    assert shares(3, 2, 1) == [2, 1]
+    assert shares(8) == []
+
+
+def test_a_small_shard_is_the_work_of_one_process() -> None:
+    assert shares(8, 0.99) == [1]
+    assert shares(8, 0) == [1]
+    assert shares(8, 0.9, 0.9) == [1, 1]
+    assert shares(8, 3, 0.5) == [6, 1]
+    assert shares(8, 100, payload=Unspread()) == [1]
+
+
+def test_shares_come_to_no_more_than_all_processes() -> None:
+    chance = random.Random(2)
+    for _ in range(300):
+        processes = chance.randint(1, 64)
+        sizes = [chance.choice([0, 0.5, 1, chance.expovariate(0.1)]) for _ in range(chance.randint(1, 12))]
+        found = shares(processes, *sizes)
+        assert sum(n for n in found if n > 1) <= processes
+        assert all(n == 1 for n, size in zip(found, sizes, strict=True) if int(size * LARGE) < LARGE)
+
+
+class Limits(Exception):
+    """Ends a run where it would begin."""
+
+
+def nothing(payload: Any, report: Report) -> None:
+    pass
+
+
+def limit_of(context: Context, tasks: list[Task[Any]], monkeypatch: pytest.MonkeyPatch) -> tuple[int, list[int]]:
+    """With how many processes a context runs tasks, and how many each of them keeps."""
+    found: list[Any] = []
+
+    class Stop(InProcess):
+        def __init__(self, processes: int, report: Report) -> None:
+            found.append(processes)
+
+        def __enter__(self) -> Any:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def run(self, function: Any, tasks: Iterable[Task[Any]]) -> Any:
+            found.append([task.processes for task in tasks])
+            raise Limits
+
+    monkeypatch.setattr(commands, "Local", Stop)
+    monkeypatch.setattr(commands, "InProcess", lambda report: Stop(1, report))
+    with pytest.raises(Limits):
+        context.run("test", nothing, tasks)
+    limit, kept = found
+    return limit, kept
+
+
+def test_one_large_task_needs_no_worker_to_have_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert limit_of(context(8), [Task("a", Shard(), LARGE)], monkeypatch) == (1, [8])
+
+
+def test_a_few_large_tasks_run_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit, kept = limit_of(context(8), [Task("a", Shard(), 5 * LARGE), Task("b", Shard(), 3 * LARGE)], monkeypatch)
+    assert kept == [5, 3]
+    assert limit >= sum(kept)
+
+
+@pytest.mark.xfail(strict=True, reason="shards are spread whatever the executor")
+def test_what_runs_in_this_process_for_a_debugger_starts_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = limit_of(context(8, executor={"type": "in_process"}), [Task("a", Shard(), LARGE)], monkeypatch)
+    assert found == (1, [1])
