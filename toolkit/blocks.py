@@ -7,18 +7,22 @@ shard ──Lines──> in_blocks ──> in_order(function) ──results in t
 import contextlib
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from itertools import islice
-from multiprocessing.connection import wait
-from typing import Any, TypeVar
+from multiprocessing.connection import Connection, wait
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolkit.errors import DataError, ToolkitError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 B = TypeVar("B")
 R = TypeVar("R")
@@ -42,6 +46,11 @@ class Block:
 
     lines: list[bytes] = field(default_factory=list)
     fault: DataError | None = None
+
+    @property
+    def rows_beside(self) -> int:
+        """How many rows of another file belong to it; one more where a fault hides a document, whose id that has."""
+        return len(self.lines) + (self.fault is not None)
 
     def __iter__(self) -> Iterator[bytes]:
         yield from self.lines
@@ -77,44 +86,50 @@ def next_block(lines: Iterator[bytes], rows: int) -> Block:
     return block
 
 
-def in_order(make: Callable[[W], Callable[[B], R]], work: W, blocks: Iterable[B], processes: int) -> Iterator[R]:
+def in_order(
+    make: Callable[[W], Callable[[B], R]], work: W, blocks: Iterable[B], processes: int, name: str = ""
+) -> Iterator[R]:
     """What a function gives for each block, in their order.
 
-    Errors come in their order, too: that of an earlier block before that of reading a later one.
+    Errors come in their order, too: that of an earlier block before that of reading a later one. A process that dies
+    costs its block one retry in a new one.
 
     Args:
         make: gives the function; called once in each process. A module-level function, or a class.
         work: what the function is made of; can be pickled, as blocks and results can.
         blocks: read a few ahead.
         processes: that compute; with one (or none) it is this one.
+        name: of what the blocks are of, for messages.
 
     Raises:
-        ToolkitError: if a process dies.
+        ToolkitError: if a process dies twice.
     """
     if processes < 2:
-        yield from map(make(work), blocks)
+        function = make(work)
+        for block in blocks:
+            yield function(block)
         return
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_begin, initargs=(make, work))
+    from concurrent.futures import ThreadPoolExecutor
+
+    helpers = _Helpers(make, work, processes, name)
+    threads = ThreadPoolExecutor(processes)
     pending: deque[Future[R]] = deque()
     source = iter(blocks)
-    fault: BaseException | None = None
+    fault: Exception | None = None
     try:
         while pending or fault is None:
             while fault is None and len(pending) < AHEAD * processes:
                 try:
-                    pending.append(pool.submit(_call, next(source)))
-                except (StopIteration, ToolkitError) as error:
+                    pending.append(threads.submit(helpers.ask, next(source)))
+                except Exception as error:  # the end among them
                     fault = error
             if pending:
                 yield pending.popleft().result()
-    except BrokenProcessPool:
-        raise ToolkitError(
-            "a process that worked on a part of the shard was ended; was the memory exhausted?"
-        ) from None
     finally:
-        pool.shutdown(cancel_futures=True)
-    if isinstance(fault, ToolkitError):
+        helpers.end()
+        threads.shutdown(cancel_futures=True)
+    if not isinstance(fault, StopIteration):
+        assert fault
         raise fault
 
 
@@ -123,17 +138,122 @@ def threads_for(processes: int) -> int:
     return processes if processes > 1 else 0
 
 
-_made: list[Callable[[Any], Any]] = []
+# --- processes --------------------------------------------------------------------------------------------------------
 
 
-def _begin(make: Callable[[Any], Callable[[Any], Any]], work: Any) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the calling process decides
+class _Helpers:
+    """Processes that compute blocks, each asked by one thread at a time over a pipe of its own."""
+
+    def __init__(self, make: Callable[[Any], Callable[[Any], Any]], work: Any, processes: int, name: str) -> None:
+        self._made = (make, work)
+        self._name = name
+        self._ended = False
+        self._all: list[_Helper] = []
+        self._idle: SimpleQueue[_Helper] = SimpleQueue()
+        for _ in range(processes):
+            self._idle.put(self._begin())
+
+    def _begin(self) -> "_Helper":
+        self._all.append(_Helper(*self._made))
+        return self._all[-1]
+
+    def ask(self, block: Any) -> Any:
+        """What the function gives for a block."""
+        helper = self._idle.get()
+        try:
+            try:
+                answer = helper.ask(block)
+            except (EOFError, ConnectionError):
+                if self._ended:
+                    raise
+                helper = self._begin()
+                answer = helper.ask(block)
+        except (EOFError, ConnectionError):
+            where = f"{self._name}: " if self._name else ""
+            raise ToolkitError(f"{where}{helper.obituary()}, twice; was the memory exhausted?") from None
+        finally:
+            self._idle.put(helper)
+        return answer.value()
+
+    def end(self) -> None:
+        """Ends all processes, whatever they do: blocks leave nothing behind."""
+        self._ended = True
+        for helper in self._all:
+            helper.process.terminate()
+        for helper in self._all:
+            helper.process.join()
+            helper.connection.close()
+
+
+class _Helper:
+    def __init__(self, make: Callable[[Any], Callable[[Any], Any]], work: Any) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=_help, args=(theirs, make, work), daemon=True)
+        # SIGINT is for the calling process; what is blocked stays so in a process that begins now
+        masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, masked)
+        theirs.close()
+
+    def ask(self, block: Any) -> "_Answer":
+        self.connection.send(block)
+        answer: _Answer = self.connection.recv()
+        return answer
+
+    def obituary(self) -> str:
+        self.process.join(1)
+        code = self.process.exitcode
+        how = f"by {signal.Signals(-code).name}" if code is not None and code < 0 else f"with status {code}"
+        return f"a process that worked on a part of it was ended {how}"
+
+
+@dataclass
+class _Answer:
+    """What became of a block: a value or an error, pickled by themselves so that the other side tells what is wrong."""
+
+    data: bytes
+    is_error: bool = False
+    cause: str = ""
+
+    def value(self) -> Any:
+        found = pickle.loads(self.data)  # noqa: S301  # from a process of ours
+        if not self.is_error:
+            return found
+        raise found from (_Remote(self.cause) if self.cause else None)
+
+
+class _Remote(Exception):  # it is the cause of an error
+    """A traceback in another process."""
+
+
+def _help(connection: Connection, make: Callable[[Any], Callable[[Any], Any]], work: Any) -> None:
+    """A helper's life: one block after the other, until the calling process has no more or is gone."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_die_with_parent, daemon=True).start()
-    _made.append(make(work))
+    function: Callable[[Any], Any] | None = None
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            block = connection.recv()
+            try:
+                function = function or make(work)
+                answer = _Answer(pickle.dumps(function(block), pickle.HIGHEST_PROTOCOL))
+            except BaseException as error:  # native code panics with exceptions that are no Exception
+                answer = _failed(error)
+            connection.send(answer)
 
 
-def _call(block: Any) -> Any:
-    return _made[-1](block)
+def _failed(error: BaseException) -> _Answer:
+    cause = error if not isinstance(error, ToolkitError) else error.__cause__
+    text = "".join(traceback.format_exception(cause)) if cause else ""
+    try:
+        data = pickle.dumps(error)
+        pickle.loads(data)  # noqa: S301  # some classes can be sent and not be read
+    except Exception:
+        data = pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
+    return _Answer(data, is_error=True, cause=text)
 
 
 def _die_with_parent() -> None:

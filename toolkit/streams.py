@@ -501,10 +501,14 @@ class RowOutput(Output):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         try:
-            if kind is None and self._block:
-                self._flush()
-            if kind is None and not self.rows:
-                self.write(self._compress(b""))
+            try:
+                if kind is None and self._block:
+                    self._flush()
+                if kind is None and not self.rows:
+                    self.write(self._compress(b""))
+            except BaseException as failure:
+                self._compressing.__exit__(type(failure), failure, tb)
+                raise
             self._compressing.__exit__(kind, error, tb)
         except BaseException as failure:
             super().__exit__(type(failure), failure, tb)

@@ -129,7 +129,7 @@ def tag_shard(work: Work, report: Report) -> Done:
         others = [stack.enter_context(Lines(paths[name], MAX_ROW)) for name in external]
         job = _Job(work, todo, external, indexes=index is not None)
         offset = 0
-        for tagged in in_order(_Tagging, job, _parts(work, external, lines, others), work.processes):
+        for tagged in in_order(_Tagging, job, _parts(work, external, lines, others), work.processes, path):
             for name, rows in zip(todo, tagged.rows, strict=True):
                 outputs[name].write_rows(rows)
             for entry, size in tagged.entries:
@@ -190,7 +190,7 @@ class _Part(NamedTuple):
 def _parts(work: Work, external: list[str], lines: Lines, others: list[Lines]) -> Iterator[_Part]:
     number = 0
     for block in in_blocks(lines):
-        yield _Part(number, block, [next_block(other, len(block.lines)) for other in others])
+        yield _Part(number, block, [next_block(other, block.rows_beside) for other in others])
         number += len(block.lines)
     path = work.dataset.shard_path(work.shard)
     for name, other in zip(external, others, strict=True):

@@ -124,10 +124,24 @@ class Context:
         return bool(getattr(self.config, name))
 
     def run(
-        self, what: str, function: Callable[[P, Report], R], tasks: Iterable[Task[P]], unit: str = "shards"
+        self,
+        what: str,
+        function: Callable[[P, Report], R],
+        tasks: Iterable[Task[P]],
+        unit: str = "shards",
+        *,
+        spreads: bool = False,
     ) -> list[Result[R]]:
-        """Runs tasks on the configured executor, with progress; results in the order of the tasks."""
-        listed = self._spread(list(tasks))
+        """Runs tasks on the configured executor, with progress; results in the order of the tasks.
+
+        Args:
+            what: the stage.
+            function: of the tasks.
+            tasks: to run.
+            unit: what tasks are.
+            spreads: whether a task can use several processes; its payload says how many.
+        """
+        listed = self._spread(list(tasks)) if spreads and self._executor_kind() == "local" else list(tasks)
         with Progress(what, len(listed), unit, quiet=self.options.quiet) as progress:
             self._report = progress.report
             found: dict[str, Result[R]] = {}
@@ -151,13 +165,13 @@ class Context:
         spread = []
         for task in tasks:
             share = self.processes * task.size // max(total, 1)
-            if share > 1 and task.size >= LARGE and "processes" in getattr(task.payload, "__struct_fields__", ()):
+            if share > 1 and task.size >= LARGE:
                 payload = msgspec.structs.replace(task.payload, processes=share)  # type: ignore[type-var]
                 task = replace(task, payload=payload, processes=share)
             spread.append(task)
         return spread
 
-    def _executor(self, tasks: int) -> Executor:
+    def _executor_kind(self) -> str:
         options = dict(self.config.executor)
         kind = options.pop("type", "local")
         if kind not in ("local", "in_process"):
@@ -165,7 +179,10 @@ class Context:
             raise self.source.error(("executor",), f"unknown executor {kind!r}{hint}")
         if options:
             raise self.source.error(("executor",), f"unknown option {next(iter(options))!r} of executor {kind}")
-        if kind == "in_process" or self.processes == 1 or tasks <= 1:
+        return str(kind)
+
+    def _executor(self, tasks: int) -> Executor:
+        if self._executor_kind() == "in_process" or self.processes == 1 or tasks <= 1:
             return InProcess(lambda documents, size: self._report(documents, size))
         if self._local is None:
             local = Local(self.processes, lambda documents, size: self._report(documents, size))

@@ -62,7 +62,7 @@ def _mix(context: Context, prepared: Prepared) -> Outcome:
     if manifest:
         publish.clear_work(output)  # of a mix that failed since
         return _outcome(output, manifest, unmatched.load(output), already=True)
-    results = context.run("mix", stage.mix_shard, works.tasks(listed))
+    results = context.run("mix", stage.mix_shard, works.tasks(listed), spreads=True)
     omitted = dict(prepared.unreadable)
     if broken := failures(results):
         if settings.on_failed_shard == "stop":

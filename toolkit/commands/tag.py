@@ -29,7 +29,7 @@ def run(context: Context) -> Outcome:
         todo = {work.shard: tagging.outdated(work, rowindex.current(dataset, work.shard)) for work in works}
         return show_plan(context, {"tag": {shard: sets for shard, sets in todo.items() if sets}})
     context.sweep(dataset.attributes, dataset.bookkeeping)
-    results = context.run("tag", tagging.tag_shard, shard_tasks(dataset, works))
+    results = context.run("tag", tagging.tag_shard, shard_tasks(dataset, works), spreads=True)
     done = [result.value for result in results if result.value]
     failed = failures(results)
     written = {name: sum(name in each.written for each in done) for name in plan.sets}

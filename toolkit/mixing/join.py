@@ -197,7 +197,7 @@ def joint_blocks(work: Work, stack: ExitStack) -> Iterator[JointBlock]:
     others = [stack.enter_context(Lines(other, MAX_ROW, ahead=ahead)) for other in paths]
     number = 0
     for block in in_blocks(lines):
-        yield JointBlock(number, block, [next_block(other, len(block.lines)) for other in others])
+        yield JointBlock(number, block, [next_block(other, block.rows_beside) for other in others])
         number += len(block.lines)
     for other_path, other in zip(paths, others, strict=True):
         AttributeRows(other_path, path, block=other, number=number).finish(number)

@@ -119,10 +119,11 @@ def mix_shard(work: Work, report: Report) -> Done:
     remove(path + ".json")
     rules = work.compile_rules()
     counted = Counted.none(len(rules.rules))
+    counted.matched = {i: set() for i in rules.matched}
     with ExitStack() as stack:
         output = stack.enter_context(Output(path))
         members = _Members(stack.enter_context(Compressing(output, threads_for(work.processes))), work.settings)
-        for encoded in in_order(_Encoder, work, joint_blocks(work, stack), work.processes):
+        for encoded in in_order(_Encoder, work, joint_blocks(work, stack), work.processes, work.path):
             for label, data in encoded.pieces:
                 members.add(label, data)
             counted.add(encoded.counted)
