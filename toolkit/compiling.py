@@ -12,7 +12,9 @@ import importlib
 import importlib.metadata
 import importlib.util
 import os
+import stat
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -39,35 +41,46 @@ class Compiled:
         reference: ``module:function``; the module is imported only to compile it.
         signature: types of the arguments, such as ``int64 float32*``.
         uses: other modules whose code goes into it.
+        plain: the function for Python itself, where nothing can be compiled; without one that is an error.
     """
 
-    def __init__(self, reference: str, signature: str, uses: Sequence[str] = ()) -> None:
+    def __init__(
+        self, reference: str, signature: str, uses: Sequence[str] = (), plain: Callable[..., None] | None = None
+    ) -> None:
         self.reference = reference
+        self._plain = plain
         self._types = signature.split()
         self._modules = [reference.partition(":")[0], *uses, __name__]
         self._call: Callable[..., None] | None = None
 
     def __call__(self, *arguments: Any) -> None:
         if self._call is None:
-            self._call = _function(self._address(), self._types)
-        self._call(*[_plain(*each) for each in zip(arguments, self._types, strict=True)])
+            self._call = self._made()
+        self._call(*arguments)
+
+    def _made(self) -> Callable[..., None]:
+        try:
+            called, types = _function(self._address(), self._types), self._types
+        except (ImportError, OSError, RuntimeError) as error:  # numba is missing, or has no code for this machine
+            if self._plain is None:
+                raise
+            why = f"{type(error).__name__}: {error}"
+            print(f"{self.reference} is not compiled, and many times slower: {why}", file=sys.stderr)
+            return self._plain
+        return lambda *arguments: called(*[_passed(*each) for each in zip(arguments, types, strict=True)])
 
     def _address(self) -> int:
-        path = os.path.join(models.cache_folder(), "compiled", f"{self.reference.replace(':', '.')}-{self._key()}.o")
-        if found := _kept(path):
+        name = f"{self.reference.replace(':', '.')}-{self._key()}.o"
+        if found := _kept(name):
             return found
         with _once_a_machine():
-            if found := _kept(path):  # another process has made it meanwhile
+            if found := _kept(name):  # another process has made it meanwhile
                 return found
             start = time.perf_counter()
-            module, _, name = self.reference.partition(":")
-            function = getattr(importlib.import_module(module), name)
-            address, code = _compile(getattr(function, "__wrapped__", function), self._types)
-            kept = "kept for the next time"
-            try:
-                write_file(path, code)
-            except OSError as error:
-                kept = f"not kept: {error}"
+            module, _, function = self.reference.partition(":")
+            found = getattr(importlib.import_module(module), function)
+            address, code = _compile(getattr(found, "__wrapped__", found), self._types)
+            kept = _keep(name, code)
             seconds = time.perf_counter() - start
         if seconds > SLOW:
             print(f"compiled {self.reference}: {seconds:.0f} s, {kept}", file=sys.stderr)
@@ -102,7 +115,7 @@ def compiled(signature: str) -> Callable[[Callable[..., None]], Callable[..., No
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        made = Compiled(f"{function.__module__}:{function.__qualname__}", signature)
+        made = Compiled(f"{function.__module__}:{function.__qualname__}", signature, plain=function)
 
         @functools.wraps(function)
         def call(*arguments: Any) -> None:
@@ -125,7 +138,7 @@ def _function(address: int, types: list[str]) -> Callable[..., None]:
     return functools.partial(called, ctypes.create_string_buffer(8), ctypes.create_string_buffer(8))
 
 
-def _plain(argument: Any, type_: str) -> Any:
+def _passed(argument: Any, type_: str) -> Any:
     if not type_.endswith("*"):
         return argument if type_.startswith("float") else int(argument)
     if argument.dtype != type_[:-1] or not argument.flags.c_contiguous:
@@ -159,13 +172,42 @@ def _compile(function: Callable[..., None], types: list[str]) -> tuple[int, byte
     return address, made.library._codegen._tm.emit_object(module) + _NAME + name.encode()  # noqa: SLF001
 
 
-def _kept(path: str) -> int:
-    """The address of a function whose machine code was kept; 0 if it was not."""
-    try:
-        with open(path, "rb") as stream:
-            stored = stream.read()
-    except OSError:
-        return 0
+def _folders() -> Iterator[str]:
+    """Where machine code is kept: with the models, or with what is temporary where that folder cannot be written in."""
+    with suppress(RuntimeError):  # nobody knows the home of a user without a name
+        yield os.path.join(models.cache_folder(), "compiled")
+    folder = os.path.join(tempfile.gettempdir(), f"corpus-toolkit-{os.getuid()}")
+    with suppress(OSError):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        found = os.lstat(folder)
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022:
+            yield folder  # nobody else can have put code there
+
+
+def _keep(name: str, code: bytes) -> str:
+    """Writes machine code to the first folder that can be written in; what became of it."""
+    why: object = "no folder for it"
+    for folder in _folders():
+        try:
+            write_file(os.path.join(folder, name), xxhash.xxh3_128_digest(code) + code)
+            return "kept for the next time"
+        except OSError as error:
+            why = error
+    return f"not kept: {why}"
+
+
+def _kept(name: str) -> int:
+    """The address of a function whose machine code was kept; 0 if it was not, or is damaged."""
+    for folder in _folders():
+        with suppress(OSError), open(os.path.join(folder, name), "rb") as stream:
+            digest, code = stream.read(16), stream.read()
+            if digest == xxhash.xxh3_128_digest(code):
+                return _load(code)
+    return 0
+
+
+def _load(stored: bytes) -> int:
+    """The address of the function in machine code."""
     import llvmlite.binding as llvm
 
     code, _, name = stored.rpartition(_NAME)
@@ -184,8 +226,10 @@ def _kept(path: str) -> int:
 def _once_a_machine() -> Iterator[None]:
     """Lets one process of a machine compile while the others wait for what it keeps on disk."""
     with _lock, ExitStack() as stack:
-        with suppress(OSError):  # without a folder that can be written in, each compiles for itself
-            os.makedirs(models.cache_folder(), exist_ok=True)
-            stream = stack.enter_context(open(os.path.join(models.cache_folder(), "compiling"), "w"))
-            fcntl.flock(stream, fcntl.LOCK_EX)
+        for folder in _folders():
+            with suppress(OSError):  # without a folder that can be written in, each compiles for itself
+                os.makedirs(folder, exist_ok=True)
+                stream = stack.enter_context(open(folder + ".lock", "w"))
+                fcntl.flock(stream, fcntl.LOCK_EX)
+                break
         yield

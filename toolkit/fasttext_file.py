@@ -64,14 +64,15 @@ class Model(NamedTuple):
         mask: of the slots of the table.
         filter_mask: of the bits of the filter.
         known: rows of the known words.
-        features: how many rows each is the sum of.
+        features: how many rows each is the sum of; 0 for labels, which come behind the words.
         hashed: rows of the buckets (that were kept).
         bitmap: a bit for each bucket: whether it was kept.
         ranks: for each word of the bitmap, the kept buckets before it.
-        table: the upper half of each known word's hash, and the word; open addressing from that half's low bits.
+        table: the upper half of each known word's (or label's) hash, and its number; open addressing from that half's
+            low bits.
         filter: a bit for each value of that half's low bits that a known word has; stays in the nearest cache.
-        first: the first 8 bytes of each known word.
-        lengths: of the known words, bytes.
+        first: the first 8 bytes of each known word and label.
+        lengths: their bytes.
         places: where they begin in the file.
         file: its bytes, signed.
         left: for each node of the tree its child, -1 for leaves, which come first.
@@ -196,11 +197,13 @@ def read(path: str) -> tuple[Model, list[str]]:
     if input_.shape[1] != dim or output.shape != (n_labels, dim) or len(input_) < n_words:
         raise ConfigError(f"{path}: expected vectors of {dim} numbers for {n_labels} labels, got {output.shape}")
     hashed, bitmap, ranks = input_[n_words:], np.zeros(1, np.uint64), np.zeros(1, np.uint32)
+    if bucket == 1:  # nothing is divided by 1; two buckets of the same row are as good
+        hashed, bucket = np.concatenate([hashed, hashed]), 2
+        pairs = np.concatenate([pairs, pairs + np.array([1, 0], dtype=np.int32)])
     if n_pruned >= 0:
         hashed, bitmap, ranks = _pruned(input_, pairs, n_words, bucket)
     left, right = _tree(counts)
     table, filter_, first = _table(reader.bytes, words)
-    eos = next((i for i in range(min(n_words, 1 << 16)) if _word(reader.bytes, words, i) == EOS), -1)
     model = Model(
         dim=dim,
         minn=minn,
@@ -212,11 +215,11 @@ def read(path: str) -> tuple[Model, list[str]]:
         magic=(1 << 64) // bucket + 1 if bucket > 1 else 0,
         is_pruned=n_pruned >= 0,
         is_summed=True,
-        eos=eos,
+        eos=_place_of(EOS, reader.bytes, *words),
         mask=len(table) - 1,
         filter_mask=64 * len(filter_) - 1,
         known=_flat(input_[:n_words]),
-        features=np.ones(n_words, np.int32),
+        features=_ones(n_words, n_labels),
         hashed=_flat(hashed),
         bitmap=bitmap,
         ranks=ranks,
@@ -248,7 +251,7 @@ def _flat(matrix: Array) -> Array:
 def _dictionary(
     reader: _Reader, size: int, n_words: int, n_labels: int
 ) -> tuple[tuple[Array, Array], list[str], Array]:
-    """Where the words are and how long, the labels, and how often each occurred."""
+    """Where words and labels are and how long, the labels, and how often each of these occurred."""
     if not 0 <= size <= len(reader.bytes):
         raise ConfigError(f"{reader.path}: expected a fastText model, got one with {size} words")
     places, lengths = np.zeros(size, np.int64), np.zeros(size, np.int64)
@@ -263,11 +266,19 @@ def _dictionary(
         bytes(reader.bytes[p : p + n]).decode(errors="replace")
         for p, n in zip(places[n_words:], lengths[n_words:], strict=True)
     ]
-    return (places[:n_words].copy(), lengths[:n_words].copy()), named, counts[n_words:].copy()
+    return (places, lengths), named, counts[n_words:].copy()
 
 
-def _word(data: Array, words: tuple[Array, Array], i: int) -> bytes:
-    return bytes(data[words[0][i] : words[0][i] + words[1][i]])
+def _place_of(word: bytes, data: Array, places: Array, lengths: Array) -> int:
+    """The number of a word, -1 if there is none."""
+    found = np.flatnonzero(lengths == len(word))
+    for i, byte in enumerate(word):
+        found = found[data[places[found] + i] == byte]
+    return int(found[0]) if len(found) else -1
+
+
+def _ones(words: int, labels: int) -> Array:
+    return np.concatenate([np.ones(words, np.int32), np.zeros(labels, np.int32)])
 
 
 def _table(data: Array, words: tuple[Array, Array]) -> tuple[Array, Array, Array]:
@@ -284,7 +295,7 @@ def _table(data: Array, words: tuple[Array, Array]) -> tuple[Array, Array, Array
 
 def _summed(model: Model, n_words: int) -> Model:
     """With the rows of known words and of their n-grams added up."""
-    known, features = model.known.copy(), np.ones(n_words, np.int32)
+    known, features = model.known.copy(), model.features.copy()
     longest = int(model.lengths.max(initial=0))
     word, rows = np.zeros(longest + 16, np.int8), np.zeros((longest + 2) * model.maxn + 1, np.int32)
     _sum_words(

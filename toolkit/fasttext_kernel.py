@@ -318,7 +318,7 @@ def _best_of_all(
             elif x > 8:
                 values[i] = numba.float32(1)
             else:
-                values[i] = sigmoid[numba.int64((x + 8) * STEPS / 16)]
+                values[i] = sigmoid[numba.int64((x + numba.float32(8)) * numba.float32(STEPS / 16))]
     found = 0
     for i in range(n):
         if values[i] >= threshold:
@@ -400,11 +400,13 @@ def predict(
             start, empty = at, False
             at = _end_of_word(bytes_, at, end, separators)
             length = at - start
-            if bytes_[start] == _LABEL_BYTES[0] and _begins(bytes_, start, length, _LABEL_BYTES):
-                continue
             word, bits = _word(
                 table, mask, filter_, filter_mask, firsts, lengths, places, file, masks, bytes_, start, length
             )
+            if word >= 0 and features_of[word] == 0:  # a label
+                continue
+            if word < 0 and bytes_[start] == _LABEL_BYTES[0] and _begins(bytes_, start, length, _LABEL_BYTES):
+                continue
             if n_known + 2 > ROOM:
                 _add(of_known, known, n_known, dim, hidden)
                 n_known = numba.int64(0)
@@ -475,8 +477,8 @@ def predict(
                 features += features_of[eos]
         if features == 0:
             continue
-        _add(of_known, known, n_known, dim, hidden)
         _add(of_hashed, hashed, n_hashed, dim, hidden)
+        _add(of_known, known, n_known, dim, hidden)
         share = numba.float32(1.0 / features)
         for d in range(dim):
             hidden[d] = hidden[d] * share

@@ -90,21 +90,19 @@ def float_of(_: Any, bits: Any) -> Any:
 
 @intrinsic
 def add_lanes(_: Any, matrix: Any, rows: Any, n: Any, dim: Any, first: Any, out: Any) -> Any:
-    """Adds to `LANES` numbers of ``out``, from ``first``, the sum of those of ``n`` rows of a
-    float32 matrix, one after the other.
-    """
+    """Adds to `LANES` numbers of ``out``, from ``first``, those of ``n`` rows of a float32 matrix, one by one."""
     vector = ir.VectorType(_FLOAT, LANES)
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         matrix, rows, n, dim, first, out = arguments
-        total = cgutils.alloca_once_value(builder, ir.Constant(vector, [0.0] * LANES))
+        target = _place_of(builder, out, first, vector)
+        total = cgutils.alloca_once_value(builder, builder.load(target, align=4))
         with cgutils.for_range(builder, n) as loop:
             row = builder.sext(builder.load(_place(builder, rows, loop.index)), _WORD)
             place = builder.add(builder.mul(row, dim), first)
             source = _load(builder, matrix, place, vector)
             builder.store(builder.fadd(builder.load(total), source), total)
-        target = _place_of(builder, out, first, vector)
-        builder.store(builder.fadd(builder.load(target, align=4), builder.load(total)), target, align=4)
+        builder.store(builder.load(total), target, align=4)
         return context.get_dummy_value()
 
     return types.void(matrix, rows, types.int64, types.int64, types.int64, out), codegen

@@ -301,10 +301,7 @@ def test_a_megabyte_without_a_space_gets_its_label(languages: Pair, name: str) -
     assert found[0].prob == pytest.approx(expected[1], abs=5e-3)
 
 
-ORDER = pytest.mark.xfail(reason="the order in which 100,000s of rows are added up makes up to 2.5e-3", strict=True)
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name == "emoji" else ORDER) for name in LONG])
+@pytest.mark.parametrize("name", LONG)
 def test_a_megabyte_without_a_space_gets_its_probability(languages: Pair, name: str) -> None:
     check(languages, [LONG[name]], 3)
 
@@ -546,21 +543,18 @@ def test_a_dictionary_of_hundreds_of_thousands_of_words(tmp_path: Path, options:
     check(pair_of(str(tmp_path / "m.bin")), texts, 2)
 
 
-@pytest.mark.xfail(reason="with one bucket, hashes are taken for rows: a crash", strict=True)
 def test_a_model_with_one_bucket(tmp_path: Path) -> None:
     path = trained(tmp_path / "m.bin", minn=2, maxn=3, bucket=1, dim=8)
     ran = in_process(f"import sys; from {__name__} import *; check(pair_of(sys.argv[1]), ODD, 2)", path)
     assert ran.returncode == 0
 
 
-@pytest.mark.xfail(reason="whatever begins with __label__ is left out, and nothing else", strict=True)
 def test_a_model_whose_labels_had_another_prefix(tmp_path: Path) -> None:
     """The file does not say which; what is a label is known by its kind, unknown words by ``__label__``."""
     path = trained(tmp_path / "m.bin", label="__class__", minn=2, maxn=3, bucket=500, dim=8, lr=1.0)
     check(pair_of(path), ["alpha beta", "alpha __class__0 beta", "__class__3", "__class__99", "alpha __label__x"], 3)
 
 
-@pytest.mark.xfail(reason="</s> is looked for among the first 65,536 words", strict=True)
 def test_a_model_whose_end_of_line_is_rarer_than_most_words(tmp_path: Path) -> None:
     import fasttext
 
@@ -573,9 +567,6 @@ def test_a_model_whose_end_of_line_is_rarer_than_most_words(tmp_path: Path) -> N
     check(pair_of(str(tmp_path / "m.bin")), [*words[:50], "w1 </s> w2", "</s>"], 2)
 
 
-@pytest.mark.xfail(
-    reason="x + 8 is rounded to float64 where the library rounds to float32: the neighbour in the table", strict=True
-)
 @pytest.mark.parametrize("loss", ["ns", "ova"])
 def test_labels_of_which_a_model_knows_little_get_their_even_probabilities(tmp_path: Path, loss: str) -> None:
     """Of output that is almost 0, from below."""
