@@ -23,6 +23,7 @@ from toolkit.errors import DataError, ToolkitError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+    from multiprocessing.context import SpawnProcess
 
 B = TypeVar("B")
 R = TypeVar("R")
@@ -107,7 +108,11 @@ def in_order(
     if processes < 2:
         function = make(work)
         for block in blocks:
-            yield function(block)
+            try:
+                result = function(block)
+            except StopIteration as error:  # which would end the stream
+                raise _not_the_end(error) from error
+            yield result
         return
     from concurrent.futures import ThreadPoolExecutor
 
@@ -133,6 +138,19 @@ def in_order(
         raise fault
 
 
+def _not_the_end(error: StopIteration) -> RuntimeError:
+    return RuntimeError(f"StopIteration: {error}")
+
+
+def begin_masked(process: "SpawnProcess") -> None:
+    """Starts a process that gets no SIGINT: that is for the calling process, and what is blocked now stays so in it."""
+    masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
+
+
 def threads_for(processes: int) -> int:
     """How many threads compress what so many processes compute; none where one process does it all."""
     return processes if processes > 1 else 0
@@ -147,6 +165,7 @@ class _Helpers:
     def __init__(self, make: Callable[[Any], Callable[[Any], Any]], work: Any, processes: int, name: str) -> None:
         self._made = (make, work)
         self._name = name
+        self._lock = threading.Lock()
         self._ended = False
         self._all: list[_Helper] = []
         self._idle: SimpleQueue[_Helper] = SimpleQueue()
@@ -154,8 +173,11 @@ class _Helpers:
             self._idle.put(self._begin())
 
     def _begin(self) -> "_Helper":
-        self._all.append(_Helper(*self._made))
-        return self._all[-1]
+        with self._lock:  # or else `end` would not know of one that is just beginning
+            if self._ended:
+                raise EOFError
+            self._all.append(_Helper(*self._made))
+            return self._all[-1]
 
     def ask(self, block: Any) -> Any:
         """What the function gives for a block."""
@@ -163,12 +185,10 @@ class _Helpers:
         try:
             try:
                 answer = helper.ask(block)
-            except (EOFError, ConnectionError):
-                if self._ended:
-                    raise
+            except (EOFError, OSError):  # half an answer is an OSError
                 helper = self._begin()
                 answer = helper.ask(block)
-        except (EOFError, ConnectionError):
+        except (EOFError, OSError):  # half an answer is an OSError
             where = f"{self._name}: " if self._name else ""
             raise ToolkitError(f"{where}{helper.obituary()}, twice; was the memory exhausted?") from None
         finally:
@@ -177,7 +197,8 @@ class _Helpers:
 
     def end(self) -> None:
         """Ends all processes, whatever they do: blocks leave nothing behind."""
-        self._ended = True
+        with self._lock:
+            self._ended = True
         for helper in self._all:
             helper.process.terminate()
         for helper in self._all:
@@ -190,12 +211,7 @@ class _Helper:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=_help, args=(theirs, make, work), daemon=True)
-        # SIGINT is for the calling process; what is blocked stays so in a process that begins now
-        masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            self.process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, masked)
+        begin_masked(self.process)
         theirs.close()
 
     def ask(self, block: Any) -> "_Answer":
@@ -246,6 +262,8 @@ def _help(connection: Connection, make: Callable[[Any], Callable[[Any], Any]], w
 
 
 def _failed(error: BaseException) -> _Answer:
+    if isinstance(error, StopIteration):
+        error = _not_the_end(error)
     cause = error if not isinstance(error, ToolkitError) else error.__cause__
     text = "".join(traceback.format_exception(cause)) if cause else ""
     try:

@@ -169,7 +169,7 @@ def test_every_task_gives_one_result(executor: Executor) -> None:
 
 
 def test_workers_end_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:
-    for _ in range(10):
+    for _ in range(3):
         collect(Local(2, ignore), shout, "ab")
     assert capfd.readouterr() == ("", "")
 
@@ -447,7 +447,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_workers_end_when_their_parent_is_killed(how: signal.Signals, tmp_path: Path) -> None:
     script = tmp_path / "parent.py"
     script.write_text(PARENT)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any, Self
 
+from toolkit.blocks import begin_masked
 from toolkit.executors import Executor, Failure, P, R, Report, Result, Task, attempt
 
 REPORT_SECONDS = 0.2
@@ -96,7 +97,7 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=_work, args=(theirs,))  # no daemon: it may have processes of its own
-        self.process.start()
+        begin_masked(self.process)
         theirs.close()
         self.task: Any = None
         self.tries = 0
