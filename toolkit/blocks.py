@@ -6,7 +6,6 @@ shard ──Lines──> in_blocks ──> in_order(function) ──results in t
 
 import contextlib
 import multiprocessing
-import os
 import pickle
 import signal
 import threading
@@ -15,15 +14,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolkit.errors import DataError, ToolkitError
+from toolkit.processes import begin_masked, die_with_parent
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
-    from multiprocessing.context import SpawnProcess
 
 B = TypeVar("B")
 R = TypeVar("R")
@@ -142,15 +141,6 @@ def _not_the_end(error: StopIteration) -> RuntimeError:
     return RuntimeError(f"StopIteration: {error}")
 
 
-def begin_masked(process: "SpawnProcess") -> None:
-    """Starts a process that gets no SIGINT: that is for the calling process, and what is blocked now stays so in it."""
-    masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        process.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
-
-
 def threads_for(processes: int) -> int:
     """How many threads compress what so many processes compute; none where one process does it all."""
     return processes if processes > 1 else 0
@@ -248,7 +238,7 @@ class _Remote(Exception):  # it is the cause of an error
 def _help(connection: Connection, make: Callable[[Any], Callable[[Any], Any]], work: Any) -> None:
     """A helper's life: one block after the other, until the calling process has no more or is gone."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+    die_with_parent()
     function: Callable[[Any], Any] | None = None
     with contextlib.suppress(EOFError, OSError):
         while True:
@@ -272,11 +262,3 @@ def _failed(error: BaseException) -> _Answer:
     except Exception:
         data = pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
     return _Answer(data, is_error=True, cause=text)
-
-
-def _die_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        with contextlib.suppress(OSError):
-            wait([parent.sentinel])
-        os._exit(1)

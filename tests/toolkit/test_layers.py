@@ -14,7 +14,7 @@ import toolkit
 
 ROOT = Path(__file__).parent.parent.parent
 LAYERS = [
-    "errors documents schema",
+    "errors documents schema processes",
     "paths streams numbers config plugins models blocks",
     "compiling",
     "batch intrinsics",
@@ -84,9 +84,12 @@ def test_modules_do_not_import_each_other_in_circles() -> None:
     list(TopologicalSorter(graph).static_order())
 
 
-def test_executors_know_nothing_of_the_toolkit_but_its_errors() -> None:
+def test_executors_know_nothing_of_the_toolkit_but_its_errors_and_processes() -> None:
     known = {name for module, path in MODULES.items() if layer(module + ".") == "executors" for name in ours(path)}
-    assert {name for name in known if not name.startswith("toolkit.executors")} == {"toolkit.errors"}
+    assert {name for name in known if not name.startswith("toolkit.executors")} == {
+        "toolkit.errors",
+        "toolkit.processes",
+    }
 
 
 @pytest.mark.parametrize("module", PLUGINS)

@@ -6,15 +6,14 @@ import os
 import pickle
 import signal
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any, Self
 
-from toolkit.blocks import begin_masked
 from toolkit.executors import Executor, Failure, P, R, Report, Result, Task, attempt
+from toolkit.processes import begin_masked, die_with_parent
 
 REPORT_SECONDS = 0.2
 JOIN_SECONDS = 5
@@ -173,7 +172,7 @@ def _work(connection: Connection) -> None:
     """A worker's life: one task after the other, until told to stop or the calling process is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the calling process decides
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, so that temporary files are deleted
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+    die_with_parent()
     reporter = _Reporter(connection)
     try:
         while (message := connection.recv()) is not None:
@@ -189,13 +188,6 @@ def _work(connection: Connection) -> None:
                 connection.send(Result(task.name, failure=failure))
     except (EOFError, OSError):
         pass
-
-
-def _die_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)
 
 
 class _Reporter:
