@@ -298,13 +298,16 @@ def test_a_package_and_a_folder_that_are_read_only(place: Place) -> None:
     for path in [package, *package.rglob("*")]:
         path.chmod(0o555 if path.is_dir() else 0o444)
     cache = str(unwritable(place.folder))
-    environment = {"TOOLKIT_CACHE": cache, "HOME": cache, "PYTHONPATH": str(package)}
+    temporary = place.folder / "temporary"
+    temporary.mkdir()
+    environment = {"TOOLKIT_CACHE": cache, "HOME": cache, "PYTHONPATH": str(package), "TMPDIR": str(temporary)}
     where = "import toolkit; print(toolkit.__file__)\n"
     code, out, err = place.run(where + LANGUAGE, environment=environment, preexec_fn=drop_rights)
     assert code == 0, err
     assert out.startswith(str(package))
     assert "label='en'" in out
     assert "compiled toolkit.fasttext_kernel:predict" in err
-    assert all("not kept" in line for line in err.splitlines())
+    assert all("kept for the next time" in line for line in err.splitlines())
+    assert list(temporary.glob("corpus-toolkit-*/*.o"))
     for path in [package, *package.rglob("*")]:
         path.chmod(0o755)
