@@ -83,6 +83,7 @@ class Place:
             "PYTHONPATH": f"{self.folder}{os.pathsep}{ROOT}",
             "IMPORTED": str(self.imported),
             "TOOLKIT_CACHE": str(self.cache),
+            "TMPDIR": str(self.folder),
             **more.pop("environment", {}),
         }
         options = {"cwd": self.folder, "env": environment, "text": True, **more}
