@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 PREFIX = "__label__"
-_SEPARATORS = b" \t\n\v\f\r\0"
 
 
 class FastTextModel:
@@ -122,11 +121,13 @@ class _Library:
         self._numbers = {label: i for i, label in enumerate(names)}
 
     def __call__(self, lines: LineTable, *, k: int, threshold: float) -> "tuple[Array, Array]":
+        from toolkit.fasttext_file import SEPARATORS
+
         k = min(k, len(self.labels))
         labels, probs = _none_found(len(lines.starts), k)
         utf8 = lines.utf8.tobytes()
         for i, (start, end) in enumerate(zip(lines.starts.tolist(), lines.ends.tolist(), strict=True)):
-            if line := utf8[start:end].strip(_SEPARATORS):
+            if line := utf8[start:end].strip(SEPARATORS):
                 found = self._model.f.predict(line.decode() + "\n", k, threshold, "strict")
                 for j, (prob, label) in enumerate(found):
                     labels[i, j], probs[i, j] = self._numbers[label], prob

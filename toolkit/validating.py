@@ -127,11 +127,9 @@ class _Unindexed(Exception):  # no error: what was found is no index
 
 
 def _documents(path: str, work: Work, findings: Findings) -> Iterator[tuple[Document, int]]:
-    number = 0
     with Lines(path, work.max_document_bytes) as lines:
         for _, document, _ in _rows(lines, path, findings, work.first):
-            number = lines.number
-            yield document, number
+            yield document, lines.number
 
 
 def _rows(
