@@ -5,12 +5,14 @@ import multiprocessing
 import os
 import signal
 import threading
+from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 
 
 def begin_masked(process: BaseProcess) -> None:
     """Starts a process that gets no SIGINT: that is for the calling process, and what is blocked now stays so in it."""
+    resource_tracker.ensure_running()  # the first start does so too, and would unblock SIGINT before the process begins
     masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         process.start()

@@ -732,7 +732,7 @@ def test_a_hundred_thousand_lines_get_the_labels_of_the_library_from_another_mod
         lr=0.2,
         epoch=1,
         minCount=2,
-        thread=12,
+        thread=1,  # the same model each time
         verbose=0,
     )
     model.save_model(str(tmp_path / "m.bin"))
@@ -745,7 +745,11 @@ def test_a_hundred_thousand_lines_get_the_labels_of_the_library_from_another_mod
     largest = max(
         abs(a.prob - b) for one, other in zip(ours, library, strict=True) for a, (_, b) in zip(one, other, strict=False)
     )
-    different = [(line, a, b) for line, a, b in zip(lines, ours, library, strict=True) if not agree(a, b)]
+    different = [
+        (line, a, b)
+        for line, a, b in zip(lines, ours, library, strict=True)
+        if not agree(a, b, PROB * max(1.0, len(line) / 1000))  # float32 sums of tens of thousands of rows
+    ]
     with capsys.disabled():
         print(
             f"\n{len(lines):,} real lines, {len(pair.ours.labels)} labels: "
