@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from toolkit.errors import DataError
+from toolkit.words import words_of
 
 T = TypeVar("T")
 
@@ -46,6 +47,11 @@ def split_lines(text: str) -> list[str]:
     if "\r" in text:
         lines = [line[:-1] if line.endswith("\r") else line for line in lines]
     return lines
+
+
+def is_reference(option: str) -> bool:
+    """Whether an option that may be a value itself names an attribute instead: ``SET.KEY`` or ``SET.KEY.field``."""
+    return "." in option
 
 
 class _Later(NamedTuple):
@@ -124,6 +130,14 @@ class Document:
         return spans
 
     @cached_property
+    def words(self) -> list[str]:
+        """The words of the text: segments between Unicode's word boundaries with a letter or a number in them.
+
+        Many documents at once are split faster by `toolkit.Batch.words`.
+        """
+        return words_of(self.text)
+
+    @cached_property
     def metadata(self) -> Mapping[str, Any]:
         """The metadata object, empty if the document has none."""
         if isinstance(self._metadata, msgspec.Raw):
@@ -168,6 +182,10 @@ class Document:
         if isinstance(value, _Later):
             value = self._attributes[path] = value.make(value.place)
         return value
+
+    def given(self, option: str | None) -> Any:
+        """The value of an option that names an attribute, or is the value itself (see `toolkit.Attribute`)."""
+        return self.attribute(option) if option is not None and is_reference(option) else option
 
     def give(self, path: str, value: Any) -> None:
         """Make a value available to `attribute`; the engine calls it before the tagger."""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toolkit import models
-from toolkit.batch import PADDING, LineTable
 from toolkit.documents import Prediction
 from toolkit.errors import ToolkitError
+from toolkit.line_table import PADDING, LineTable
 from toolkit.numbers import shortest_float32
 from toolkit.predictions import LinePredictions
 

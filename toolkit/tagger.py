@@ -12,7 +12,7 @@ import msgspec
 
 from toolkit import models, schema
 from toolkit.config import FROZEN
-from toolkit.documents import Document
+from toolkit.documents import Document, is_reference
 from toolkit.errors import ConfigError
 from toolkit.plugins import Kind
 
@@ -40,9 +40,10 @@ class Example:
 class _Wanted:
     key: str
     type: Any
+    or_value: bool
 
 
-def Attribute(key: str, type: Any) -> msgspec.Meta:  # noqa: N802  # reads as a type in annotations
+def Attribute(key: str, type: Any, *, or_value: bool = False) -> msgspec.Meta:  # noqa: N802  # reads as a type in annotations
     """Marks an option that names an attribute of another set, written ``SET[.KEY[.field]]`` in the configuration.
 
     ``lines: Annotated[str, Attribute("line_language", list[Prediction | None])]``; in ``tag`` the value is
@@ -51,8 +52,10 @@ def Attribute(key: str, type: Any) -> msgspec.Meta:  # noqa: N802  # reads as a 
     Args:
         key: the key when the configuration names only the set.
         type: what the values are decoded to; the set's declared type must fit it.
+        or_value: the option may be the value itself, the same for all documents: ``en`` instead of
+            ``language-0.language.label``. What has no dot is a value; ``document.given(self.language)`` has it.
     """
-    return msgspec.Meta(extra={"attribute": _Wanted(key, type)})
+    return msgspec.Meta(extra={"attribute": _Wanted(key, type, or_value)})
 
 
 class Tagger(msgspec.Struct, dict=True, **FROZEN):
@@ -129,7 +132,7 @@ def references(tagger: Tagger) -> list[Reference]:
     found = []
     for option, wanted in _markers(type(tagger), "attribute").items():
         text = getattr(tagger, option)
-        if text is None:
+        if text is None or (wanted.or_value and not is_reference(text)):
             continue
         set_name, *rest = str(text).split(".")
         if not set_name or not all(rest):

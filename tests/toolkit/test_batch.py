@@ -10,8 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from toolkit import Document
-from toolkit.batch import PADDING, Batch, Column, LineTable
+from toolkit.batch import Batch, Column
 from toolkit.documents import Prediction, split_lines
+from toolkit.line_table import PADDING, LineTable
 from toolkit.numbers import shortest_float32
 from toolkit.predictions import LinePredictions
 

@@ -57,7 +57,7 @@ for damage in HARM:
     (path,) = pathlib.Path(os.environ["TOOLKIT_CACHE"], "compiled").iterdir()
     path.write_bytes(damage(path.read_bytes()))
 """
-LINES = "from toolkit.batch import LineTable; print(LineTable.of(['a\\r\\nb']).ends)"
+LINES = "from toolkit.line_table import LineTable; print(LineTable.of(['a\\r\\nb']).ends)"
 LANGUAGE = """
 import sys
 from toolkit.fasttext_model import load_fasttext

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 from tests.conftest import ROOT
 from toolkit import models
-from toolkit.batch import PADDING, LineTable
 from toolkit.documents import Prediction, split_lines
 from toolkit.errors import ConfigError
 from toolkit.fasttext_model import FastTextModel, load_fasttext
+from toolkit.line_table import PADDING, LineTable
 
 WORDS = ["alpha", "beta", "gamma", "δέλτα", "эпсилон", "zeta", "中文", "🙂", "a", "éé", "x1", "__label__c"]
 ENDS = ["", "", "s", "en", "ом", *map(str, range(60))]
@@ -459,7 +459,7 @@ def test_nothing_outside_the_arrays_is_read_or_written(tmp_path: Path) -> None:
 
 MEMORY = """
 import json, re, sys
-from toolkit.batch import LineTable
+from toolkit.line_table import LineTable
 from toolkit.fasttext_model import FastTextModel
 
 def anonymous():
