@@ -14,12 +14,12 @@ import toolkit
 
 ROOT = Path(__file__).parent.parent.parent
 LAYERS = [
-    "errors schema processes",
+    "errors processes",
     "paths streams numbers config plugins models blocks",
     "compiling characters stop_words",
     "intrinsics line_table words words_kernel ngrams icu_words",
     "documents",
-    "batch",
+    "schema batch",
     "predictions fasttext_file",
     "fasttext_kernel fasttext_model writer tagger reader alignment rowindex records",
     "tag_plan tagging ingesting dolma expressions selectors rules editing mixing readers validating",
