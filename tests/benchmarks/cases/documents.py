@@ -31,8 +31,7 @@ def datatrove(inputs: Inputs, name: str, filter_: str, given: Input, note: str =
 
 
 def benchmarks(inputs: Inputs) -> Sequence[Benchmark]:
-    """A quality filter of ours would be a contender on `inputs.slow`, with a figure that has Gopher's as the peer."""
-    dataset, slow = inputs.dataset, inputs.slow
+    dataset = inputs.dataset
 
     def command(folder: Path) -> Command:
         config = {
@@ -48,16 +47,13 @@ def benchmarks(inputs: Inputs) -> Sequence[Benchmark]:
         return toolkit("run", "-c", datasets.write_config(folder / "run.yaml", config), "--quiet", "--json")
 
     language = datatrove(inputs, "datatrove LanguageFilter", "language", dataset)
-    gopher = datatrove(
-        inputs, "datatrove GopherQualityFilter", "gopher", slow, "smaller input; of ours there is none yet"
-    )  # fmt: skip
     ours = Contender("toolkit run: text_language, keep", command, dataset.text, kept)
     return [
         Benchmark(
             "Documents",
             f"The language of each document as a whole, with the same model; those with a probability above "
             f"{THRESHOLD} are written. {dataset.facts['documents']:,} documents, one process, gzip. {dataset.repeats}",
-            (language, gopher, ours),
+            (language, ours),
             (faster("LanguageFilter: datatrove / toolkit", ours, language),),
             same=("kept",),
         )

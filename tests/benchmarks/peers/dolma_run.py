@@ -1,6 +1,7 @@
 """Dolma in one process, run in the peer's environment; prints what it took without start-up.
 
 dolma_run.py tag MODEL DOCUMENTS SET    its fastText tagger of paragraphs, with a local model
+dolma_run.py run TAGGER DOCUMENTS SET   one of its taggers
 dolma_run.py mix CONFIG                 its mixer
 """
 
@@ -17,6 +18,11 @@ from dolma.taggers.language import (  # type: ignore[import-not-found,unused-ign
 TAGGER = "ft_lang_id_paragraph_local"
 
 
+def _line(documents: str, tagger: str, name: str) -> list[str]:
+    """With ``--debug``: in this process and without a queue."""
+    return ["tag", "--documents", documents, "--taggers", tagger, "--experiment", name, "--debug"]
+
+
 def main(command: str, *arguments: str) -> None:
     if command == "tag":
         model, documents, name = arguments
@@ -25,8 +31,10 @@ def main(command: str, *arguments: str) -> None:
         class Local(FastTextAllLanguageParagraphTagger):  # type: ignore[misc,unused-ignore]
             MODEL_PATH = model
 
-        # debug: in this process, without a queue
-        line = ["tag", "--documents", documents, "--taggers", TAGGER, "--experiment", name, "--debug"]
+        line = _line(documents, TAGGER, name)
+    elif command == "run":
+        tagger, documents, name = arguments
+        line = _line(documents, tagger, name)
     else:
         line = ["-c", *arguments, "mix"]
     start = time.process_time()
