@@ -116,8 +116,8 @@ def _units(text: str, *, by_line: bool) -> Array:
         return units
     limits = line_ends if by_line else np.full(n, n, dtype=np.int32)
     white = np.isin(points, WHITE).astype(np.int8)
-    following = np.arange(n + 1, dtype=np.int32) + np.append(points == ord("\n"), False)
-    following = following.astype(np.int32)
+    following = np.arange(n + 1, dtype=np.int32)
+    following[:-1] += points == ord("\n")
     hashes, powers = np.zeros(2 * (n + 1), dtype=np.uint32), np.zeros(2 * 32, dtype=np.int64)
     _find_units(points, n, longest, white, line_ends, limits, following, hashes, powers, units)
     return units

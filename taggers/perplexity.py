@@ -27,7 +27,7 @@ from toolkit import (
 
 MODELS = (".arpa", ".binary", ".arpa.bin", ".bin")
 
-MAX_FLOAT32 = 3.4028234e38
+MAX_LOG = math.log10(3.4028234e38)
 
 _CONTROLS = re.compile("[\0-\x1f\x7f-\x9f]")
 _DIGITS = re.compile(r"\d")
@@ -106,8 +106,8 @@ class Perplexity(Tagger):
 
 
 def _perplexity(model: Any, tokens: list[str], rounded: Callable[[float], float]) -> float | None:
-    found = 10.0 ** (-model.score(" ".join(tokens)) / (len(tokens) + 1)) if tokens else math.inf
-    return rounded(found) if found <= MAX_FLOAT32 else None
+    log = -model.score(" ".join(tokens)) / (len(tokens) + 1) if tokens else math.inf
+    return rounded(10.0**log) if log < MAX_LOG else None
 
 
 def _normal(text: str) -> str:

@@ -11,10 +11,13 @@ from typing import Annotated, Any
 
 import msgspec
 
-from toolkit import Document, Example, MissingExtra, Span, Tagger
+from toolkit import ConfigError, Document, Example, Files, MissingExtra, Span, Tagger
 
 MAX_CHARS = 5_000
 """A longer text is looked at in pieces, cut at line feeds or blanks: some recognisers look at all of it many times."""
+
+NAMED = {"LOCATION", "NRP", "ORGANIZATION", "PERSON"}
+"""Entities that only a model finds."""
 
 _NOTHING = re.compile(r"[^\w\s]{65,}|::[0-9A-Fa-f:]{65,}")
 """Runs without personal data, for which recognisers and tokenizers take the square of their length."""
@@ -57,14 +60,17 @@ class PiiPresidio(Tagger):
         str, msgspec.Meta(pattern="^[a-z]{2}$", description="whose recognisers are used, beside those of all languages")
     ] = "en"
     model: Annotated[
-        str | None,
-        msgspec.Meta(description="an installed spaCy pipeline, such as `en_core_web_sm`; without one, patterns only"),
+        Files | None,
+        msgspec.Meta(
+            description="the folder of a spaCy pipeline that names entities (where it is installed, says "
+            "`python -m spacy info NAME`); without one, patterns only"
+        ),
     ] = None
 
     def tag(self, document: Document) -> Found:
         found = set()
         for start, piece in _pieces(document.text):
-            analyzer = _analyzer(self.language, self.model)
+            analyzer = _analyzer(self.language, self.model, self.entities)
             piece = _NOTHING.sub(lambda run: " " * len(run[0]), piece)
             for each in analyzer.analyze(piece, self.language, entities=list(self.entities)):
                 found.add((start + each.start, start + each.end, float(each.score), each.entity_type))
@@ -83,7 +89,7 @@ def _pieces(text: str) -> Iterator[tuple[int, str]]:
 
 
 @functools.lru_cache(maxsize=8)
-def _analyzer(language: str, model: str | None) -> Any:
+def _analyzer(language: str, model: str | None, entities: tuple[str, ...]) -> Any:
     try:
         import spacy
         import tldextract.tldextract
@@ -100,4 +106,9 @@ def _analyzer(language: str, model: str | None) -> Any:
     engine.nlp = {language: spacy.load(model) if model else spacy.blank(language)}
     registry = RecognizerRegistry(supported_languages=[language])
     registry.load_predefined_recognizers(languages=[language])
-    return AnalyzerEngine(registry=registry, nlp_engine=engine, supported_languages=[language])
+    analyzer = AnalyzerEngine(registry=registry, nlp_engine=engine, supported_languages=[language])
+    known = set(analyzer.get_supported_entities(language)) - (set() if model else NAMED)
+    if unknown := [entity for entity in entities if entity not in known]:
+        needs = "; it needs `model`" if unknown[0] in NAMED else ""
+        raise ConfigError(f"expected entities of {', '.join(sorted(known))}, got {unknown[0]!r}{needs}")
+    return analyzer

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from toolkit import Document, Example, MissingExtra, Span, Tagger
+from toolkit import ConfigError, Document, Example, MissingExtra, Span, Tagger
 
 MAX_CHARS = 1000
 """Longer lines are looked at in pieces: the time of some detectors is the square of what they are given, or worse."""
@@ -71,10 +71,9 @@ class Secrets(Tagger):
         return Found([Span(a, b) for a, b, _ in ordered], [type_ for _, _, type_ in ordered])
 
     def _found(self, text: str) -> Iterator[tuple[int, int, str]]:
-        for type_, detector in _detectors():
-            if type_ not in self.without:
-                for a, b in _places(type_, detector, text):
-                    yield a, b, type_
+        for type_, detector in _detectors(self.without):
+            for a, b in _places(type_, detector, text):
+                yield a, b, type_
 
 
 def _places(type_: str, detector: Any, text: str) -> Iterator[tuple[int, int]]:
@@ -100,9 +99,12 @@ def _places(type_: str, detector: Any, text: str) -> Iterator[tuple[int, int]]:
 
 
 @functools.cache
-def _detectors() -> list[tuple[str, Any]]:
+def _detectors(without: tuple[str, ...]) -> list[tuple[str, Any]]:
     try:
         from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
     except ImportError:
         raise MissingExtra("secrets needs the package detect-secrets: pip install 'corpus-toolkit[secrets]'") from None
-    return [(type_, class_()) for type_, class_ in sorted(get_mapping_from_secret_type_to_class().items())]
+    classes: dict[str, Any] = get_mapping_from_secret_type_to_class()
+    if unknown := [type_ for type_ in without if type_ not in classes]:
+        raise ConfigError(f"expected types of {', '.join(sorted(classes))}, got {unknown[0]!r}")
+    return [(type_, class_()) for type_, class_ in sorted(classes.items()) if type_ not in without]

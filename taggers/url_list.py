@@ -213,6 +213,8 @@ def _normal(data: bytes, what: str) -> bytes:
 def _index(files: str | None, wanted: tuple[str, ...] | None, name: str, normal: Any) -> _Index:
     paths = [("", files)] if files else []
     if files and wanted is not None:
+        if not os.path.isdir(files):
+            raise ConfigError(f"expected a folder of lists, got nothing of that kind at {files!r}")
         folders = sorted(each for each in os.listdir(files) if os.path.isdir(os.path.join(files, each)))
         if missing := sorted(set(wanted) - set(folders)):
             raise ConfigError(f"expected the category {missing[0]!r} in {files}, got {', '.join(folders) or 'none'}")

@@ -2,10 +2,10 @@
 
 import functools
 import re
-import sys
 import unicodedata
 
 SHORT = 32  # marks in a row that `unicodedata` may sort
+PLANES = 0x20000  # above it are no marks that combine
 
 
 def decomposed(text: str) -> str:
@@ -23,7 +23,7 @@ def decomposed(text: str) -> str:
 
 @functools.cache
 def _many_marks() -> re.Pattern[str]:
-    every = map(chr, range(sys.maxunicode + 1))
+    every = (c for c in map(chr, range(PLANES)) if unicodedata.category(c).startswith("M"))
     marks = [c for c in every if all(map(unicodedata.combining, unicodedata.normalize("NFD", c)))]
     near = "".join(c for c in marks if c < "\U00010000")  # `re` looks such a set up, others it goes through
     far = "".join(c for c in marks if c >= "\U00010000")

@@ -7,7 +7,7 @@ import pytest
 
 from taggers import secrets
 from taggers.secrets import Secrets
-from toolkit import Document, MissingExtra
+from toolkit import ConfigError, Document, MissingExtra
 
 
 @pytest.fixture
@@ -59,3 +59,9 @@ def test_time_is_linear(piece: str) -> None:
     began = time.perf_counter()
     Secrets().tag(Document(text))
     assert time.perf_counter() - began < 20
+
+
+@pytest.mark.usefixtures("_extra")
+def test_unknown_types_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"expected types of AWS Access Key, .*, got 'IP'"):
+        Secrets(without=("IP",)).tag(Document("a"))
