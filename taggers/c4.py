@@ -7,8 +7,6 @@ the paper's first version: 3 words a line and 5 sentences a page, where the publ
 
 import functools
 import re
-import string
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -21,8 +19,8 @@ from toolkit import (
     ALPHA,
     LOWER,
     NUMBER,
-    PUNCTUATION,
     SPACE,
+    TERMINALS,
     Attribute,
     Batch,
     Document,
@@ -36,35 +34,25 @@ from toolkit import (
     compiled,
     entries,
     for_language,
-    is_among,
-    spacy_words,
+    places_among,
+    spacy_sentences,
 )
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-TERMINALS = (  # what ends a sentence, the same as in `fineweb`
-    "21 2e 3f 589 61d-61f 6d4 700-702 7f9 837 839 83d-83e 964-965 104a-104b 1362 1367-1368 166e 1735-1736 17d4-17d6 "
-    "17d9-17da 1803 1809 1944-1945 1aa8-1aab 1b5a-1b5b 1b5e-1b5f 1b7d-1b7e 1c3b-1c3c 1c7e-1c7f 203c-203d 2047-2049 "
-    "2e2e 2e3c 2e53-2e54 3002 a4ff a60e-a60f a6f3 a6f7 a876-a877 a8ce-a8cf a92f a9c8-a9c9 aa5d-aa5f aaf0-aaf1 abeb "
-    "fe52 fe56-fe57 ff01 ff0e ff1f ff61 10a56-10a57 10f55-10f59 10f86-10f89 11047-11048 110be-110c1 11141-11143 "
-    "111c5-111c6 111cd 111de-111df 11238-11239 1123b-1123c 112a9 1144b-1144c 115c2-115c3 115c9-115d7 11641-11642 "
-    "1173c-1173e 11944 11946 11a42-11a43 11a9b-11a9c 11c41-11c42 11ef7-11ef8 11f43-11f44 16a6e-16a6f 16af5 "
-    "16b37-16b38 16b44 16e98 1bc9f 1da88"
-)
-NOT_SPACY = (  # of these, what spaCy's sentencizer does not know
-    "61d-61e 837 839 83d-83e 17d4-17d6 17d9-17da 1b7d-1b7e 2e53-2e54 10f55-10f59 10f86-10f89 11944 11946 11ef7-11ef8 "
-    "11f43-11f44 16e98"
-)
 QUOTES = '"\u201c\u201d\u201e\xab\xbb\u300d\u300f\u301e\u301f\uff02\uff63'
 CLOSERS = QUOTES + "')]}\u2018\u2019\u2039\u203a\u3009\u300b\u3011\u3015\u3017\u3019\u301b\uff07\uff09\uff3d\uff5d"
 
 CITATION = re.compile(r"\[\d*\]|\[edit\]|\[citation needed\]")
+NOTES = np.frombuffer("edit]citation needed]".encode("utf-32-le"), dtype=np.uint32)
+NOTE_BOUNDS = np.array([0, 5, 21])
 POLICIES = ("terms of use", "privacy policy", "cookie policy", "uses cookies", "use of cookies", "use cookies")
 ENDS = {"code": (".", "?", "!", '"'), "datatrove": (".", "?", "!", '"', "'")}
 WITHOUT_SPACES = ("ja", "th", "zh")
 
 LONG, NO_MARK, LOREM, JAVASCRIPT, CURLY, POLICY = (1 << bit for bit in range(6))
-TERMINAL, MARK, CLOSER, WHITE, LETTER, SMALL, SPECIAL = (1 << bit for bit in range(7))
+TERMINAL, MARK, CLOSER, WHITE, LETTER, SMALL, BRACKET = (1 << bit for bit in range(7))
+PHRASES = (("lorem ipsum", LOREM), ("javascript", JAVASCRIPT), *((policy, POLICY) for policy in POLICIES))
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -126,10 +114,8 @@ class C4(Tagger):
       that have come so far: the first before, the second after ``javascript``, the third in lines that stay.
     - ``datatrove``: likewise, but words are counted with citations, ``'`` is an end mark, too, ``bad_word`` is looked
       for in the whole page, sentences are those of spaCy's sentencizer in English.
-    - ``dolma``, ``dolma_v2``: lines end at ``\n``; ``cuts`` are the lines that have no end mark (score 1), too few
-      words (score 2) or both (score 3), and nothing else is removed. ``javascript``: lines with the word, in v2 with
-      the letters. ``bad_word``: a list's words stand between white space, its phrases anywhere. ``words`` are those of
-      all lines, ``sentences`` 0. As spans, like Dolma's own: `dolma_c4`.
+
+    Dolma's spans are those of `dolma_c4`.
     """
 
     EXAMPLES = (
@@ -157,21 +143,12 @@ class C4(Tagger):
             NOTHING | {"lines": 1, "kept_lines": 1, "words": 5, "sentences": 1, "curly_bracket": True},
             options={"variant": "datatrove"},
         ),
-        Example(
-            "Two words.\nÜber JavaScript und mehr\n",
-            NOTHING
-            | {"cuts": [[0, 11, 2.0], [11, 36, 1.0], [36, 36, 3.0]], "lines": 3, "words": 6, "no_end_mark": 2}
-            | {"few_words": 2, "javascript": 1},
-            options={"variant": "dolma"},
-        ),
     )
 
-    variant: Annotated[
-        Literal["paper", "code", "datatrove", "dolma", "dolma_v2"], msgspec.Meta(description="whose definitions")
-    ] = "paper"
+    variant: Annotated[Literal["paper", "code", "datatrove"], msgspec.Meta(description="whose definitions")] = "paper"
     min_words: Annotated[
         Annotated[int, msgspec.Meta(ge=0)] | None,
-        msgspec.Meta(description="of a line that stays; null: 5, as of datatrove and Dolma 3"),
+        msgspec.Meta(description="of a line that stays; null: 5, of `datatrove` 3"),
     ] = None
     max_word_chars: Annotated[int, msgspec.Meta(ge=1, description="of a line that stays, its longest word")] = 1000
     paragraph_chars: Annotated[int, msgspec.Meta(ge=0, description="from which a line is a paragraph")] = 200
@@ -193,12 +170,11 @@ class C4(Tagger):
         languages = batch.given(self.language if self.bad_words else None)
         if self.variant == "paper":
             return self._of_paper(batch, languages)
-        of = self._of_dolma if self.variant.startswith("dolma") else self._of_code
-        return [of(document.text, language) for document, language in zip(batch, languages, strict=True)]
+        return [self._of_code(document.text, language) for document, language in zip(batch, languages, strict=True)]
 
     @property
     def _least(self) -> int:
-        return self.min_words if self.min_words is not None else 5 if self.variant in ("paper", "code") else 3
+        return self.min_words if self.min_words is not None else 3 if self.variant == "datatrove" else 5
 
     # --- paper --------------------------------------------------------------------------------------------------------
 
@@ -228,14 +204,18 @@ class C4(Tagger):
         return list(map(Page, *columns))
 
     def _bad_words(self, words: Words, languages: Sequence[str | None]) -> list[bool | None]:
-        found: list[bool | None] = [None] * len(languages)
-        for i, language in enumerate(languages):
-            listed = self._entries(language)
-            if listed is not None:
-                begin, end = words.bounds[i : i + 2]
-                known = _by_first_word(listed)
-                hits = np.flatnonzero(is_among(words.folded[begin:end], known.hashes)) + begin
-                found[i] = any(_is_bad(words, hit, end, known) for hit in hits.tolist())
+        listed = [self._entries(language) for language in languages]
+        known = [None if entries is None else _by_first_word(entries) for entries in listed]
+        found = [None if each is None else False for each in known]
+        places = places_among(words.folded, words.bounds, [each and each.hashes for each in known])
+        hits = np.flatnonzero(places >= 0)
+        texts = np.searchsorted(words.bounds, hits, side="right") - 1
+        ends = words.bounds[texts + 1]
+        for hit, place, text, end in zip(*(each.tolist() for each in (hits, places[hits], texts, ends)), strict=True):
+            if (here := known[text]) and not found[text]:
+                found[text] = any(
+                    hit + n <= end and _stretch(words, hit, hit + n) == entry for n, entry in here.entries[place]
+                )
         return found
 
     def _entries(self, language: str | None) -> frozenset[str] | None:
@@ -280,7 +260,7 @@ class C4(Tagger):
             lines=len(lines),
             kept_lines=len(kept),
             words=words,
-            sentences=sum(map(_spacy_sentences, kept)) if theirs else _sentences(kept),
+            sentences=sum(spacy_sentences(line, "en") for line in kept) if theirs else _sentences(kept),
             long_word=broken["long_word"],
             no_end_mark=broken["no_end_mark"],
             few_words=broken["few_words"],
@@ -304,41 +284,6 @@ class C4(Tagger):
         if "javascript" in lower:
             return "javascript"
         return "policy" if any(policy in lower for policy in POLICIES) else None
-
-    # --- dolma --------------------------------------------------------------------------------------------------------
-
-    def _of_dolma(self, text: str, language: str | None) -> Page:
-        listed = self._entries(language)
-        phrases = [entry for entry in listed or () if " " in entry]
-        lower, lines = text.lower(), text.split("\n")
-        marked = [line.strip().endswith(ENDS["code"]) for line in lines]
-        long = [len(line.split()) >= self._least for line in lines]
-        sizes = [len(line) + 1 for line in lines]
-        sizes[-1] -= 1
-        ends = np.cumsum([0, *sizes]).tolist()
-        cuts = [
-            Span(begin, end, float((not is_marked) + 2 * (not is_long)))
-            for (begin, end), is_marked, is_long in zip(pairwise(ends), marked, long, strict=True)
-            if not (is_marked and is_long)
-        ]
-        scripts = lower.split("\n") if self.variant == "dolma_v2" else map(str.split, lower.split("\n"))
-        bad = not (listed or frozenset()).isdisjoint(lower.split()) or any(phrase in lower for phrase in phrases)
-        return Page(
-            cuts=cuts,
-            lines=len(lines),
-            kept_lines=len(lines) - len(cuts),
-            words=len(text.split()),
-            sentences=0,
-            long_word=0,
-            no_end_mark=marked.count(False),
-            few_words=long.count(False),
-            javascript=sum("javascript" in line for line in scripts),
-            policy=0,
-            lorem_ipsum="lorem ipsum" in lower,
-            curly_bracket="{" in text,
-            bad_word=bad if listed is not None else None,
-            paragraphs=sum(len(line) >= self.paragraph_chars for line in lines),
-        )
 
 
 # --- what a line has in it --------------------------------------------------------------------------------------------
@@ -366,77 +311,43 @@ def _look(texts: Sequence[str], lines: LineTable, max_word_chars: int) -> _Seen:
     np.cumsum(lines.chars + 1 + (lines.utf8[lines.ends] == ord("\r")), out=starts[1:])
     begins, ends, found, sentences, cited = np.zeros((5, n), dtype=np.int64)
     citations = np.zeros((2, whole.count("[") + 1), dtype=np.int64)
-    table = characters()
     _look_at(
-        points, starts, lines.chars, n, table.blocks, table.classes, max_word_chars, *_parts(),
+        points, starts, lines.chars, n, _roles(), max_word_chars, NOTES, NOTE_BOUNDS,
         begins, ends, found, sentences, cited, *citations,
     )  # fmt: skip
-    return _Seen(starts, begins, ends, found, sentences, cited, citations)
+    return _Seen(starts, begins, ends, found | _phrases(lines), sentences, cited, citations[:, citations[1] > 0])
 
 
-class _Parts(NamedTuple):
-    """What is looked for: roles of ASCII characters; other characters, sorted, and their roles, and how many they are;
-    phrases one behind the other, then what may stand in brackets; where each begins and the last one ends, the bits of
-    phrases, and how many they are.
-    """
-
-    ascii: Array
-    points: Array
-    roles: Array
-    n_points: int
-    phrases: Array
-    bounds: Array
-    bits: Array
-    n_phrases: int
+def _phrases(lines: LineTable) -> Array:
+    """Bits of the phrases that each line has in it."""
+    lower, found = lines.utf8.tobytes().lower(), np.zeros(len(lines.ends), dtype=np.int64)
+    for phrase, bit in PHRASES:
+        wanted, hits, at = phrase.encode(), [], 0
+        while (at := lower.find(wanted, at)) >= 0:
+            hits.append(at)
+            at += len(wanted)
+        found[np.searchsorted(lines.ends, hits, side="right")] |= bit
+    return found
 
 
 @functools.cache
-def _parts() -> _Parts:
-    roles: dict[str, int] = {}
-    for some, role in (
-        (_characters(TERMINALS), TERMINAL | MARK),
-        (QUOTES, MARK),
-        (CLOSERS, CLOSER),
-        (string.whitespace + "\x1c\x1d\x1e\x1f", WHITE),
-        (string.ascii_letters + string.digits, LETTER),
-        (string.ascii_lowercase, SMALL),
-        ("cjlptuCJLPTU[{", SPECIAL),
-    ):
-        for c in some:
-            roles[c] = roles.get(c, 0) | role
-    others = sorted(c for c in roles if not c.isascii())
-    phrases = [("lorem ipsum", LOREM), ("javascript", JAVASCRIPT), *((policy, POLICY) for policy in POLICIES)]
-    parts = [*(phrase for phrase, _ in phrases), "edit]", "citation needed]"]
-    return _Parts(
-        np.array([roles.get(chr(code), 0) for code in range(128)]),
-        np.array(list(map(ord, others))),
-        np.array([roles[c] for c in others]),
-        len(others),
-        np.frombuffer("".join(parts).encode("utf-32-le"), dtype=np.uint32),
-        np.cumsum([0, *map(len, parts)]),
-        np.array([bit for _, bit in phrases]),
-        len(phrases),
-    )
+def _roles() -> Array:
+    """Bits of each code point."""
+    table = characters()
+    kinds = table.classes.reshape(-1, 256)[table.blocks].ravel()
+    small = np.where(kinds & LOWER, LETTER | SMALL, LETTER)
+    roles = np.where(kinds & (ALPHA | NUMBER), small, np.where(kinds & SPACE, WHITE, 0)).astype(np.int8)
+    for some, role in ((TERMINALS, TERMINAL | MARK), (QUOTES, MARK), (CLOSERS, CLOSER), ("[{", BRACKET)):
+        roles[list(map(ord, some))] |= role
+    return roles
 
 
-def _characters(ranges: str) -> Iterable[str]:
-    """Those of hexadecimal code points and ranges of them."""
-    for each in ranges.split():
-        first, _, last = each.partition("-")
-        yield from map(chr, range(int(first, 16), int(last or first, 16) + 1))
-
-
-@compiled(
-    "uint32* int64* int64* int64 int64* int64* int64 int64* int64* int64* int64 uint32* int64* int64* int64 "
-    "int64* int64* int64* int64* int64* int64* int64*"
-)
+@compiled("uint32* int64* int64* int64 int8* int64 uint32* int64* int64* int64* int64* int64* int64* int64* int64*")
 def _look_at(
-    text: Any, starts: Any, sizes: Any, n: Any, blocks: Any, classes: Any, longest: Any,
-    ascii_roles: Any, others: Any, other_roles: Any, n_others: Any,
-    phrases: Any, bounds: Any, bits: Any, n_phrases: Any,
+    text: Any, starts: Any, sizes: Any, n: Any, roles: Any, longest: Any, notes: Any, bounds: Any,
     begins: Any, ends: Any, found: Any, sentences: Any, cited: Any, citation_starts: Any, citation_ends: Any,
 ) -> None:  # fmt: skip
-    """Fills what `_Seen` has of n lines."""
+    """Fills what `_Seen` has of n lines, but for phrases; `notes` are what may be in brackets but digits."""
     n_citations = 0
     for line in range(n):
         at, end = starts[line], starts[line] + sizes[line]
@@ -448,46 +359,28 @@ def _look_at(
         while at < end:
             point = int(text[at])
             at += 1
-            if point < 128:
-                role = ascii_roles[point]
-            else:
-                number = classes[(blocks[point >> 8] << 8) | (point & 255)]
-                role = 0
-                if number & (ALPHA | NUMBER):
-                    role = LETTER | SMALL if number & LOWER else LETTER
-                elif number & SPACE:
-                    role = WHITE
-                elif number & PUNCTUATION:
-                    low, high = 0, n_others
-                    while low < high:
-                        middle = (low + high) >> 1
-                        if others[middle] < point:
-                            low = middle + 1
-                        else:
-                            high = middle
-                    if low < n_others and others[low] == point:
-                        role = other_roles[low]
+            role = roles[point]
             if role & WHITE:
                 run = 0
                 if state == 1:
                     state = 2
                 continue
-            if role & SPECIAL:
+            if role & BRACKET:
                 if point == 123:  # {
                     has |= CURLY
-                elif point == 91:  # [
+                else:
                     close = at
                     while close < end and 48 <= text[close] <= 57:
                         close += 1
                     cites = 1 if close > at else 0
                     if close == end or text[close] != 93:
                         close = -1
-                        for k in range(n_phrases, n_phrases + 2):
+                        for k in range(2):
                             j, size = 0, bounds[k + 1] - bounds[k]
-                            while j < size and at + j < end and text[at + j] == phrases[bounds[k] + j]:
+                            while j < size and at + j < end and text[at + j] == notes[bounds[k] + j]:
                                 j += 1
                             if j == size:
-                                close, cites = at + size - 1, k - n_phrases + 1
+                                close, cites = at + size - 1, k + 1
                     if close >= 0:
                         citation_starts[n_citations], citation_ends[n_citations] = at - 1, close + 1
                         n_citations += 1
@@ -496,17 +389,6 @@ def _look_at(
                             behind = close + 1
                         at = close + 1
                         continue
-                else:
-                    for k in range(n_phrases):
-                        if (point | 32) == phrases[bounds[k]]:
-                            j, size = 1, bounds[k + 1] - bounds[k]
-                            while j < size and at - 1 + j < end:
-                                wanted, got = phrases[bounds[k] + j], text[at - 1 + j]
-                                if got != wanted and ((got | 32) != wanted or wanted == 32):
-                                    break
-                                j += 1
-                            if j == size:
-                                has |= bits[k]
             run += 1
             if run > longest:
                 has |= LONG
@@ -533,49 +415,30 @@ def _look_at(
 
 def _cuts(texts: Sequence[str], lines: LineTable, seen: _Seen, kept: Array) -> list[list[Span]]:
     """What is cut of each text, so that its kept lines are left."""
-    sizes = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
-    starts, ends = np.zeros((2, 2 * len(kept) + len(texts) + len(seen.citations[0])), dtype=np.int64)
-    bounds = np.zeros(len(texts) + 1, dtype=np.int64)
-    _cut_out(
-        lines.bounds, len(texts), sizes, seen.starts, seen.begins, seen.ends, kept.astype(np.int64), *seen.citations,
-        starts, ends, bounds,
-    )  # fmt: skip
-    spans = list(map(Span, starts[: bounds[-1]].tolist(), ends[: bounds[-1]].tolist()))
+    bases = seen.starts[lines.bounds[:-1]]
+    ends = bases + np.array(list(map(len, texts)), dtype=np.int64)
+    left = np.flatnonzero(kept)
+    begins, stops, text = seen.begins[left], seen.ends[left], np.searchsorted(lines.bounds, left, side="right") - 1
+    first = np.diff(text, prepend=-1) > 0  # of the kept lines of a text
+    last = np.roll(first, -1)
+    line_feeds = seen.starts[left + 1] - 1
+    none = np.setdiff1d(np.arange(len(texts)), text)
+    cited, cited_ends = seen.citations
+    line = np.searchsorted(seen.starts, cited, side="right") - 1
+    inside = kept[line] & (cited >= seen.begins[line]) & (cited < seen.ends[line])
+    pairs = (
+        (bases[none], ends[none]),
+        (np.where(first, bases[text], np.roll(line_feeds, 1) + 1), begins),
+        (stops, np.where(last, ends[text], line_feeds)),
+        (cited[inside], cited_ends[inside]),
+    )
+    cuts = np.hstack([np.stack(pair) for pair in pairs])
+    cuts = cuts[:, cuts[0] < cuts[1]]
+    cuts = cuts[:, np.argsort(cuts[0])]
+    bounds = np.append(np.searchsorted(cuts[0], bases), len(cuts[0]))
+    cuts -= np.repeat(bases, np.diff(bounds))
+    spans = list(map(Span, *cuts.tolist()))
     return [spans[begin:end] for begin, end in pairwise(bounds.tolist())]
-
-
-@compiled("int64* int64 int64* int64* int64* int64* int64* int64* int64* int64* int64* int64*")
-def _cut_out(
-    texts: Any, n: Any, sizes: Any, line_starts: Any, begins: Any, stops: Any, kept: Any,
-    citation_starts: Any, citation_ends: Any, starts: Any, ends: Any, bounds: Any,
-) -> None:  # fmt: skip
-    """Fills `starts`, `ends` and `bounds` with the spans of n texts that are in no line that is kept."""
-    at = citation = 0
-    for i in range(n):
-        base = line_starts[texts[i]]
-        from_, end_of_line = base, -1  # what is not cut yet, and the line feed before it that stays if a line follows
-        for line in range(texts[i], texts[i + 1]):
-            if not kept[line]:
-                continue
-            if end_of_line >= 0 and from_ < end_of_line:
-                starts[at], ends[at] = from_ - base, end_of_line - base
-                at += 1
-            if end_of_line >= 0:
-                from_ = end_of_line + 1
-            if from_ < begins[line]:
-                starts[at], ends[at] = from_ - base, begins[line] - base
-                at += 1
-            while citation_ends[citation] and citation_starts[citation] < begins[line]:
-                citation += 1
-            while citation_ends[citation] and citation_starts[citation] < stops[line]:
-                starts[at], ends[at] = citation_starts[citation] - base, citation_ends[citation] - base
-                at += 1
-                citation += 1
-            from_, end_of_line = stops[line], line_starts[line + 1] - 1
-        if from_ < base + sizes[i]:
-            starts[at], ends[at] = from_ - base, sizes[i]
-            at += 1
-        bounds[i + 1] = at
 
 
 def _rest(text: str, left: Sequence[tuple[int, int]]) -> list[Span]:
@@ -608,22 +471,6 @@ def _sentences(lines: list[str]) -> int:
     return int(_look(["\n".join(lines)], table, 1000).sentences.sum())
 
 
-def _spacy_sentences(line: str) -> int:
-    """As spaCy's sentencizer has them: a sentence begins with what is no punctuation behind a mark."""
-    count, marked = 1, False
-    for word in spacy_words(line, "en"):
-        if word in _spacy_marks():
-            marked = True
-        elif marked and not all(unicodedata.category(c)[0] == "P" for c in word):
-            count, marked = count + 1, False
-    return count
-
-
-@functools.cache
-def _spacy_marks() -> frozenset[str]:
-    return frozenset(_characters(TERMINALS)) - frozenset(_characters(NOT_SPACY))
-
-
 @functools.lru_cache(maxsize=64)
 def _list(path: str) -> frozenset[str]:
     return frozenset(entry.lower() for entry in entries(path))
@@ -637,12 +484,12 @@ def _pattern(listed: frozenset[str], *, anywhere: bool) -> re.Pattern[str]:
 
 
 class _Known(NamedTuple):
-    """The hashes of the first words of entries, and the entries with the hash of each, from their first word to their
-    last, with their number of words.
+    """The hashes of the first words of entries, and for each the entries, from their first word to their last, with
+    their number of words.
     """
 
     hashes: Array
-    entries: dict[int, list[tuple[int, str]]]
+    entries: list[list[tuple[int, str]]]
 
 
 @functools.lru_cache(maxsize=64)
@@ -652,15 +499,7 @@ def _by_first_word(listed: frozenset[str]) -> _Known:
     for begin, end in pairwise(words.bounds.tolist()):
         if begin < end:
             found.setdefault(int(words.folded[begin]), []).append((end - begin, _stretch(words, begin, end)))
-    return _Known(np.array(sorted(found), dtype=np.uint64), found)
-
-
-def _is_bad(words: Words, first: int, end: int, known: _Known) -> bool:
-    """Whether an entry begins at a word whose hash is among the first ones."""
-    return any(
-        first + n <= end and _stretch(words, first, first + n) == entry
-        for n, entry in known.entries[int(words.folded[first])]
-    )
+    return _Known(np.array(list(found), dtype=np.uint64), list(found.values()))
 
 
 def _stretch(words: Words, first: int, end: int) -> str:

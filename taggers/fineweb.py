@@ -6,25 +6,27 @@ Source: Penedo et al. 2024 (FineWeb), arXiv:2406.17557, section 3.6, as computed
 """
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
 
-from toolkit import SPACE, Batch, Document, Example, LineTable, Sequences, Tagger, characters, compiled, spacy_words
+from toolkit import (
+    SPACE,
+    TERMINALS,
+    Batch,
+    Document,
+    Example,
+    LineTable,
+    Sequences,
+    Tagger,
+    characters,
+    compiled,
+    spacy_words,
+)
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-TERMINALS = (  # Unicode's Sentence_Terminal less the newest and the vertical ones, and three signs of Khmer
-    "21 2e 3f 589 61d-61f 6d4 700-702 7f9 837 839 83d-83e 964-965 104a-104b 1362 1367-1368 166e 1735-1736 17d4-17d6 "
-    "17d9-17da 1803 1809 1944-1945 1aa8-1aab 1b5a-1b5b 1b5e-1b5f 1b7d-1b7e 1c3b-1c3c 1c7e-1c7f 203c-203d 2047-2049 "
-    "2e2e 2e3c 2e53-2e54 3002 a4ff a60e-a60f a6f3 a6f7 a876-a877 a8ce-a8cf a92f a9c8-a9c9 aa5d-aa5f aaf0-aaf1 abeb "
-    "fe52 fe56-fe57 ff01 ff0e ff1f ff61 10a56-10a57 10f55-10f59 10f86-10f89 11047-11048 110be-110c1 11141-11143 "
-    "111c5-111c6 111cd 111de-111df 11238-11239 1123b-1123c 112a9 1144b-1144c 115c2-115c3 115c9-115d7 11641-11642 "
-    "1173c-1173e 11944 11946 11a42-11a43 11a9b-11a9c 11c41-11c42 11ef7-11ef8 11f43-11f44 16a6e-16a6f 16af5 "
-    "16b37-16b38 16b44 16e98 1bc9f 1da88"
-)
 
 BLANK, MARKED = 1, 2
 
@@ -119,7 +121,7 @@ class Fineweb(Tagger):
         words = sum(not word.isspace() for word in spacy_words(text, "en"))
         return Ratios(
             len(lines),
-            sum(map(_is_marked, lines)) / n,
+            sum(line[-1] in TERMINALS for line in lines) / n,
             sum(len(line) <= self.short_line_chars for line in lines) / n,
             again / max(len(text) - text.count("\n"), 1),
             text.count("\n") / max(words, 1),
@@ -127,34 +129,25 @@ class Fineweb(Tagger):
 
 
 @functools.cache
-def _terminals() -> frozenset[int]:
-    return frozenset(_points(TERMINALS))
-
-
-def _is_marked(line: str) -> bool:
-    return ord(line[-1]) in _terminals()
-
-
-def _points(ranges: str) -> Iterable[int]:
-    """Those of hexadecimal code points and ranges of them."""
-    for each in ranges.split():
-        first, _, last = each.partition("-")
-        yield from range(int(first, 16), int(last or first, 16) + 1)
+def _marks() -> Array:
+    """Of each code point, whether it ends a sentence."""
+    found = np.zeros(0x110000, dtype=np.int8)
+    found[list(map(ord, TERMINALS))] = 1
+    return found
 
 
 def _look(lines: LineTable) -> tuple[Array, Array]:
     """Of each line, bits of what is found, and a hash."""
     n = len(lines.starts)
     found, hashes = np.zeros((2, n), dtype=np.int64)
-    table, marks = characters(), np.array(sorted(_terminals()))
-    _look_at(lines.utf8, lines.starts, lines.ends, n, table.blocks, table.classes, marks, len(marks), found, hashes)
+    table = characters()
+    _look_at(lines.utf8, lines.starts, lines.ends, n, table.blocks, table.classes, _marks(), found, hashes)
     return found, hashes.view(np.uint64)
 
 
-@compiled("int8* int64* int64* int64 int64* int64* int64* int64 int64* int64*")
+@compiled("int8* int64* int64* int64 int64* int64* int8* int64* int64*")
 def _look_at(
-    utf8: Any, starts: Any, ends: Any, n: Any, blocks: Any, classes: Any, marks: Any, n_marks: Any,
-    found: Any, hashes: Any,
+    utf8: Any, starts: Any, ends: Any, n: Any, blocks: Any, classes: Any, marks: Any, found: Any, hashes: Any
 ) -> None:  # fmt: skip
     """Fills `found` and `hashes` of n lines."""
     for line in range(n):
@@ -179,14 +172,7 @@ def _look_at(
             point = byte if more == 0 else byte & (63 >> more)
             for i in range(1, more + 1):
                 point = (point << 6) | (int(utf8[at + i]) & 63)
-            low, high = 0, n_marks
-            while low < high:
-                middle = (low + high) >> 1
-                if marks[middle] < point:
-                    low = middle + 1
-                else:
-                    high = middle
-            if low < n_marks and marks[low] == point:
+            if marks[point]:
                 bits = MARKED
         found[line] = bits
         hash_, at = end - start, start

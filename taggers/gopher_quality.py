@@ -20,6 +20,7 @@ import numpy as np
 
 from toolkit import (
     HAS_ALPHA,
+    TERMINALS,
     Attribute,
     Batch,
     Document,
@@ -27,9 +28,11 @@ from toolkit import (
     Splitter,
     Tagger,
     Words,
+    characters_in,
     compiled,
     decomposed,
     hashes_of,
+    places_among,
     spacy_words,
     stop_words,
 )
@@ -226,32 +229,19 @@ def _medians(words: Words) -> Array:
 
 def _stop_words(words: Words, lists: list[frozenset[str]]) -> tuple[Array, Array]:
     """How many words of each text are in its list, and how many of the list there are."""
-    counts, distinct = np.zeros((2, len(lists)), dtype=np.int64)
-    first = 0
-    for known, texts in itertools.groupby(lists):
-        last = first + len(list(texts))
-        hashes, ends = _folded(known)
-        if len(hashes):
-            begin, end = words.bounds[first], words.bounds[last]
-            at = begin + np.flatnonzero(ends[words.folded[begin:end] & 0xFFFF])  # few, so that looking up costs little
-            place = np.minimum(np.searchsorted(hashes, words.folded[at]), len(hashes) - 1)
-            found = hashes[place] == words.folded[at]
-            text = np.searchsorted(words.bounds[first + 1 : last + 1], at[found], side="right")
-            counts[first:last] = np.bincount(text, minlength=last - first)
-            seen = np.zeros((last - first, len(hashes)), dtype=bool)
-            seen[text, place[found]] = True
-            distinct[first:last] = np.count_nonzero(seen, axis=1)
-        first = last
-    return counts, distinct
+    known = list(map(_folded, lists))
+    places = places_among(words.folded, words.bounds, known)
+    at = np.flatnonzero(places >= 0)
+    text = np.searchsorted(words.bounds[1:], at, side="right")
+    seen = np.zeros((len(lists), max(map(len, known), default=0)), dtype=bool)
+    seen[text, places[at]] = True
+    return np.bincount(text, minlength=len(lists)), np.count_nonzero(seen, axis=1)
 
 
 @functools.cache
-def _folded(known: frozenset[str]) -> tuple[Array, Array]:
-    """Sorted hashes of single words, and which last 16 bits they have."""
-    hashes = hashes_of([word for word in known if len(word.split()) == 1], folded=True)
-    ends = np.zeros(1 << 16, dtype=bool)
-    ends[hashes & 0xFFFF] = True
-    return hashes, ends
+def _folded(known: frozenset[str]) -> Array:
+    """Hashes of single words."""
+    return hashes_of([word for word in known if len(word.split()) == 1], folded=True)
 
 
 @compiled("int8* int64* int64* int64* int64 int64* int64 int64* int64* int64* int64* int64*")
@@ -324,21 +314,12 @@ def _quality(
     )
 
 
-_DATATROVE_PUNCTUATION = """
-0-8 b-1f 21-2f 3a-40 5b-60 7b-9f ab b4 bb 589 61d-61f 6d4 700-702 7f9 837 839 83d-83e 964-965 104a-104b 1362 1367-1368
-166e 1735-1736 17d4-17d6 17d9-17da 1803 1809 1944-1945 1aa8-1aab 1b5a-1b5b 1b5e-1b5f 1b7d-1b7e 1c3b-1c3c 1c7e-1c7f
-2013-2014 2019 201c-201e 2026 203c-203d 2047-2049 2236 2501 25ba 2e2e 2e3c 2e53-2e54 3001-3002 3008-300d 3010-3011 a4ff
-a60e-a60f a6f3 a6f7 a876-a877 a8ce-a8cf a92f a9c8-a9c9 aa5d-aa5f aaf0-aaf1 abeb fe52 fe56-fe57 ff01 ff05 ff08-ff09 ff0c
-ff0e ff11 ff1a-ff1b ff1f ff5e ff61 10a56-10a57 10f55-10f59 10f86-10f89 11047-11048 110be-110c1 11141-11143 111c5-111c6
-111cd 111de-111df 11238-11239 1123b-1123c 112a9 1144b-1144c 115c2-115c3 115c9-115d7 11641-11642 1173c-1173e 11944 11946
-11a42-11a43 11a9b-11a9c 11c41-11c42 11ef7-11ef8 11f43-11f44 16a6e-16a6f 16af5 16b37-16b38 16b44 16e98 1bc9f 1da88
-"""
-
-
-@functools.cache
-def _datatrove_punctuation() -> frozenset[str]:
-    ranges = (each.partition("-") for each in _DATATROVE_PUNCTUATION.split())
-    return frozenset(chr(c) for first, _, last in ranges for c in range(int(first, 16), int(last or first, 16) + 1))
+_DATATROVE_PUNCTUATION = TERMINALS.union(
+    characters_in(
+        "0-8 b-1f 22-2f 3a-40 5b-60 7b-9f ab b4 bb 2013-2014 2019 201c-201e 2026 2236 2501 25ba 3001 3008-300d "
+        "3010-3011 ff05 ff08-ff09 ff0c ff11 ff1a-ff1b ff5e"
+    )
+)
 
 
 def _datatrove(text: str, known: frozenset[str]) -> Quality:
@@ -346,7 +327,7 @@ def _datatrove(text: str, known: frozenset[str]) -> Quality:
     lines = text.splitlines()
     hashes, ellipses = text.count("#"), text.count("...") + text.count("…")
     return _quality(
-        list(itertools.filterfalse(_datatrove_punctuation().issuperset, tokens)),
+        list(itertools.filterfalse(_DATATROVE_PUNCTUATION.issuperset, tokens)),
         tokens,
         known,
         hashes=hashes,

@@ -28,7 +28,6 @@ from toolkit import (
     compiled,
     decomposed,
     spacy_words,
-    sums,
 )
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -165,10 +164,9 @@ def _lines(lines: LineTable) -> list[Array]:
 
 
 def _ngrams(words: Sequences, most: float) -> list[Array]:
-    totals = words.totals
-    tops = [words.top(n) for n in TOP]
-    shares = [np.minimum(_share(np.where(top.counts > 1, top.counts * top.sizes, 0), totals), most) for top in tops]
-    return shares + [_share(words.repeated(n).covered, totals) for n in DUPLICATE]
+    totals, found = words.totals, words.repetition(max(DUPLICATE))
+    shares = [np.minimum(_share(found.top[n], totals), most) for n in TOP]
+    return shares + [_share(found.covered[n], totals) for n in DUPLICATE]
 
 
 @compiled("int8* int64* int64* int64* int64 int64* int64* int64* int64* int64* int64*")
@@ -234,22 +232,10 @@ def _dolma_lines(text: str, *, blank: bool) -> tuple[float, float]:
 
 
 def _dolma_ngrams(words: Sequences) -> list[Array]:
-    totals = words.totals
     tops = [words.top(n) for n in TOP]
-    shares = [_share(top.counts * top.sizes, totals) for top in tops]
-    before = np.append(0, np.cumsum(words.sizes))
-    last = np.repeat(words.bounds[1:], np.diff(words.bounds))  # of each word's text
-    text = np.repeat(np.arange(len(totals), dtype=np.uint64), np.diff(words.bounds))
-    for n in DUPLICATE:
-        at = np.flatnonzero(np.arange(n, len(last) + n) <= last)
-        hashes = text[at]
-        for j in range(n):
-            hashes = hashes * np.uint64(0x9E3779B97F4A7C15) + words.hashes[at + j]
-        _, which, counts = np.unique(hashes, return_inverse=True, return_counts=True)
-        sizes = before[at + n] - before[at]
-        bounds = np.searchsorted(at, words.bounds)
-        shares.append(_share(sums(np.where(counts[which] > 1, sizes, 0), bounds), sums(sizes, bounds)))
-    return shares
+    ngrams = [words.joined(n) for n in DUPLICATE]
+    shares = [_share(top.counts * top.sizes, words.totals) for top in tops]
+    return shares + [_share(each.repeated(1).covered, each.totals) for each in ngrams]
 
 
 def _datatrove(text: str) -> Repetition:

@@ -1,7 +1,7 @@
-r"""The quality signals of RedPajama-V2.
+r"""The quality signals of RedPajama-V2 that need no trained model; those that do: `redpajama_models`.
 
 Source: Weber et al. 2024, arXiv:2411.12372; ``app/src/core/quality_signals`` of togethercomputer/RedPajama-Data at
-855a8e0, whose names these are, spelling included. Importance: Xie et al. 2023, arXiv:2302.03169 (DSIR).
+855a8e0, whose names these are, spelling included.
 """
 
 import functools
@@ -31,16 +31,16 @@ from toolkit import (
     Files,
     LineTable,
     Model,
+    Sequences,
     Tagger,
     Words,
-    characters,
     compiled,
+    count_code_points,
     decomposed,
     entries,
     for_language,
     hashes_of,
-    is_among,
-    load_fasttext,
+    places_among,
     read_list,
     resolve,
     stop_words,
@@ -55,10 +55,7 @@ BULLETS = "\u2022\u2023\u25b6\u25c0\u25e6\u25a0\u25a1\u25aa\u25ab\u2013"
 LOREM_IPSUM = re.compile("lorem ipsum", re.IGNORECASE)
 ELLIPSIS = "…".encode()
 TOP, DUPE = range(2, 5), range(5, 11)
-TARGETS = ("books", "openwebtext", "wikipedia")
-EPSILON = 1e-8
 MANY = 32
-PRIME, SLOTS = np.uint64(0x9E3779B97F4A7C15), np.uint64(1 << 14)
 
 
 class Signals(msgspec.Struct, frozen=True):
@@ -66,15 +63,6 @@ class Signals(msgspec.Struct, frozen=True):
 
     ccnet_language_score: float | None
     ccnet_perplexity: float | None
-    rps_doc_books_importance: float | None
-    rps_doc_books_importance_length_correction: float | None
-    rps_doc_openwebtext_importance: float | None
-    rps_doc_openwebtext_importance_length_correction: float | None
-    rps_doc_wikipedia_importance: float | None
-    rps_doc_wikipedia_importance_length_correction: float | None
-    rps_doc_ml_wikiref_score: float | None
-    rps_doc_ml_palm_score: float | None
-    rps_doc_ml_wikipedia_score: float | None
     rps_doc_curly_bracket: float
     rps_doc_frac_all_caps_words: float | None
     rps_doc_frac_lines_end_with_ellipsis: float | None
@@ -114,7 +102,7 @@ EMPTY: dict[str, Any] = {
 
 
 class Redpajama(Tagger):
-    r"""All signals of RedPajama-V2 that are computed from a document, rounded to 8 decimals.
+    r"""All signals of RedPajama-V2 that are computed from a document alone or with lists, rounded to 8 decimals.
 
     Two kinds of words. **Normal**: ``N(text).split()``, where N deletes the 32 ASCII punctuation characters, puts in
     lower case, takes each run of white space for a space, and decomposes (NFD); other punctuation stays. **Raw**:
@@ -144,12 +132,6 @@ class Redpajama(Tagger):
       ASCII punctuation or composed accents are never found. Null without a list for the language.
     - ``ut1_blacklist``: the number that `ut1` has for the host (and port) of the URL (``metadata.source_domain``, else
       that of ``metadata.warc_headers.warc-target-uri`` or ``metadata.url``), null for others.
-    - ``books_importance``, ``openwebtext_importance``, ``wikipedia_importance``: over raw words and pairs of them, the
-      sum of ln(share of its bucket in the target + 1e-8) - ln(that in the source + 1e-8). ``…_length_correction``: to
-      this is added ln(Poisson(code points; target) + 1e-8) - ln(likewise of the source). Null without `importance`, and
-      for an empty text.
-    - ``ml_wikiref_score``, ``ml_palm_score``, ``ml_wikipedia_score``: the probability of the best label, or 1 less that
-      if the label is ``cc``, for the text with spaces for line ends. Null without the model, or without words.
 
     Of each line, ``rps_lines_…``: ``num_words`` and ``javascript_counts`` (how many are that word) of the normal words;
     ``numerical_chars_fraction``: ``str.isnumeric`` in N(line), 0 if that is empty; ``uppercase_letter_fraction``:
@@ -161,11 +143,6 @@ class Redpajama(Tagger):
     ``ccnet_`` signals tell how CCNet changed the text, and are not here, nor are MinHash signatures: neither are those
     of a document. A list of words has one entry a line; a file is for all languages, a folder has one for
     each, named by it (``de`` or ``de.txt``).
-
-    An `importance` file has arrays of equal length, ``source`` and any of ``books``, ``openwebtext``, ``wikipedia``:
-    how often each bucket occurs; and, all or none of them, ``source_length``, ``books_length`` …: code points of a text
-    on average. `feature_counts` makes them. Files that RedPajama made cannot be read: their buckets are those of
-    Python's ``hash``.
     """
 
     EXAMPLES = (
@@ -226,10 +203,6 @@ class Redpajama(Tagger):
     stop_words: Annotated[Files | None, msgspec.Meta(description="lists of stop words; else stopwords-iso")] = None
     ldnoobw: Annotated[Files | None, msgspec.Meta(description="lists of bad words and phrases")] = None
     ut1: Annotated[Model | None, msgspec.Meta(description="a JSON object: a number for each domain")] = None
-    importance: Annotated[Model | None, msgspec.Meta(description="an .npz file of feature counts")] = None
-    wikiref_model: Annotated[Model | None, msgspec.Meta(description="fastText, for `ml_wikiref_score`")] = None
-    palm_model: Annotated[Model | None, msgspec.Meta(description="fastText, for `ml_palm_score`")] = None
-    wikipedia_model: Annotated[Model | None, msgspec.Meta(description="fastText, for `ml_wikipedia_score`")] = None
     language_score: Annotated[
         str | None,
         Attribute("language_score", float | None),
@@ -250,10 +223,6 @@ class Redpajama(Tagger):
         columns: dict[str, Sequence[Any]] = {
             "ccnet_language_score": self._copied(batch, self.language_score),
             "ccnet_perplexity": self._copied(batch, self.perplexity),
-            "rps_doc_ml_wikiref_score": _scores(self.wikiref_model, texts),
-            "rps_doc_ml_palm_score": _scores(self.palm_model, texts),
-            "rps_doc_ml_wikipedia_score": _scores(self.wikipedia_model, texts),
-            **_importance(self.importance, raw, texts),
             **of_texts,
             **_of_raw_words(raw),
             **_of_normal_words(normal),
@@ -267,19 +236,19 @@ class Redpajama(Tagger):
 
     def _of_lists(self, batch: Batch, raw: Words, normal: Words) -> dict[str, Sequence[Any]]:
         languages: Sequence[str | None] = batch.given(self.language)
-        stopped: list[float | None] = []
-        bad: list[int | None] = []
-        for i, language in enumerate(languages):
-            words, more = raw.hashes[slice(*raw.bounds[i : i + 2])], normal.hashes[slice(*normal.bounds[i : i + 2])]
-            known, phrases = _stop_words(self.stop_words, language), _phrases(self.ldnoobw, language)
-            some = sum(int(np.count_nonzero(row[words % SLOTS] == words)) for row in known) if len(more) else 0
-            stopped.append(round(some / max(len(words), 1), DECIMALS) if known else None)
-            found = [int(np.count_nonzero(is_among(_grams(more, n), grams))) for n, grams in (phrases or {}).items()]
-            bad.append(None if phrases is None else sum(found))
+        lists = [_stop_words(self.stop_words, language) for language in languages]
+        stopped = raw.sums(places_among(raw.hashes, raw.bounds, lists) >= 0)
+        shares = _shares(np.where(normal.counts > 0, stopped, 0), np.maximum(raw.counts, 1))
+        phrases = [_phrases(self.ldnoobw, language) for language in languages]
+        bad = np.zeros(len(batch), dtype=np.int64)
+        for n in {n for listed in phrases for n in listed or ()}:
+            grams = Sequences.of(normal).joined(n)
+            among = places_among(grams.hashes, grams.bounds, [listed.get(n) if listed else None for listed in phrases])
+            bad += sums(among >= 0, grams.bounds)
         numbers = _numbers(self.ut1) if self.ut1 else {}
         return {
-            "rps_doc_stop_word_fraction": stopped,
-            "rps_doc_ldnoobw_words": bad,
+            "rps_doc_stop_word_fraction": [None if of is None else n for n, of in zip(shares, lists, strict=True)],
+            "rps_doc_ldnoobw_words": [None if of is None else n for n, of in zip(bad.tolist(), phrases, strict=True)],
             "rps_doc_ut1_blacklist": [numbers.get(_domain(each.metadata)) if numbers else None for each in batch],
         }
 
@@ -335,22 +304,14 @@ def _of_raw_words(raw: Words) -> dict[str, Sequence[Any]]:
 
 def _of_normal_words(normal: Words) -> dict[str, Sequence[Any]]:
     n, chars = normal.counts, normal.sums(normal.chars)
-    longest, texts = int(np.max(n, initial=0)), len(n)
-    room = 1 << max(4, (2 * longest).bit_length())
-    occurrences = np.zeros(len(normal.hashes), dtype=np.int64)
-    top, dupe = np.zeros((len(TOP), texts), dtype=np.int64), np.zeros((len(DUPE), texts), dtype=np.int64)
-    tables = np.zeros((3, room), dtype=np.int64), np.zeros((2, longest), dtype=np.int64)
-    keys, grams = np.zeros(room, dtype=np.uint64), np.zeros(longest, dtype=np.uint64)
-    _repetition(
-        normal.hashes, normal.chars, normal.bounds, texts, *tables[0], *tables[1], keys, grams, occurrences, top, dupe
-    )  # fmt: skip
+    occurrences, top, covered = Sequences.of(normal).repetition(max(DUPE))
     return {
         "rps_doc_word_count": n.tolist(),
         "rps_doc_mean_word_length": _shares(chars, n, none=True),
         "rps_doc_frac_unique_words": _shares(normal.sums(occurrences > 0), n, none=True),
         "rps_doc_unigram_entropy": _shares(_entropies(occurrences, normal), n > 0, none=True),
-        **{f"rps_doc_frac_chars_top_{size}gram": _shares(top[i], chars) for i, size in enumerate(TOP)},
-        **{f"rps_doc_frac_chars_dupe_{size}grams": _shares(dupe[i], chars) for i, size in enumerate(DUPE)},
+        **{f"rps_doc_frac_chars_top_{size}gram": _shares(top[size], chars) for size in TOP},
+        **{f"rps_doc_frac_chars_dupe_{size}grams": _shares(covered[size], chars) for size in DUPE},
     }
 
 
@@ -377,10 +338,7 @@ def _of_lines(lines: LineTable, raw: Words, normal: Words, texts: Sequence[str])
     terminal = _is_one_of(tail & 255, ".!?") | _is_one_of(tail, "”")
     words = np.diff(of_normal)
     normal_chars = sums(normal.chars, of_normal) + np.maximum(words - 1, 0)
-    upper, numeric = np.zeros((2, n), dtype=np.int64)
-    known = characters()
-    for table, kind, found in ((lines, UPPER, upper), (normal.lines, NUMBER, numeric)):
-        _count_kind(table.utf8, table.starts, table.ends, n, known.blocks, known.classes, kind, found)
+    upper, numeric = count_code_points(lines, UPPER), count_code_points(normal.lines, NUMBER)
     chars = lines.chars + 1 + _carriage_returns(lines)
     open_ended = [text != "" and not text.endswith("\n") for text in texts]
     chars[lines.bounds[1:][open_ended] - 1] -= 1
@@ -432,26 +390,6 @@ def _rounded(values: Array) -> Array:
     return cast("Array", found)
 
 
-@compiled("int8* int64* int64* int64 int64* int64* int64 int64*")
-def _count_kind(utf8: Any, starts: Any, ends: Any, n: Any, blocks: Any, classes: Any, kind: Any, found: Any) -> None:
-    """How many code points of each line are of a kind, a bit of `characters`."""
-    for line in range(n):
-        at, count = starts[line], 0
-        while at < ends[line]:
-            first = utf8[at] + 0
-            if first >= 0:
-                point, at = first, at + 1
-            elif first < -32:
-                point, at = (first & 31) << 6 | (utf8[at + 1] & 63), at + 2
-            elif first < -16:
-                point, at = (first & 15) << 12 | (utf8[at + 1] & 63) << 6 | (utf8[at + 2] & 63), at + 3
-            else:
-                point = (first & 7) << 18 | (utf8[at + 1] & 63) << 12 | (utf8[at + 2] & 63) << 6 | (utf8[at + 3] & 63)
-                at += 4
-            count += (classes[blocks[point >> 8] << 8 | point & 255] & kind) != 0
-        found[line] = count
-
-
 @compiled("int8* int64* int64* int8* int64* int64 int64*")
 def _count_sentences(utf8: Any, starts: Any, ends: Any, is_word: Any, bounds: Any, texts: Any, found: Any) -> None:
     r"""How many stretches without ``. ! ?`` have a ``\w``: each has one match of the pattern."""
@@ -466,81 +404,15 @@ def _count_sentences(utf8: Any, starts: Any, ends: Any, is_word: Any, bounds: An
                     between |= (utf8[j] == 46) | (utf8[j] == 33) | (utf8[j] == 63)
 
 
-@compiled("uint64* int64* int64* int64 int64* int64* int64* int64* int64* uint64* uint64* int64* int64* int64*")
-def _repetition(
-    hashes: Any, sizes: Any, bounds: Any, texts: Any, stamps: Any, counts: Any, firsts: Any, slots: Any, places: Any,
-    keys: Any, grams: Any, occurrences: Any, top: Any, dupe: Any,
-) -> None:  # fmt: skip
-    """What repeated n-grams have of each text. A longer one can only be where shorter ones are.
-
-    From `stamps` to `grams` it is room to work in: a hash table of twice the longest text (`stamps`, `counts`, `firsts`
-    and `keys`), and for each n where the n-grams are that may be repeated (`places`, `slots`, `grams`). Found are, for
-    each word, how often it occurs in its text, at its first occurrence (`occurrences`); for n of 2 to 4 and each text,
-    the sizes of all occurrences of the most frequent n-gram (`top`); for n of 5 to 10, those of the words in repeated
-    n-grams (`dupe`).
-    """
-    stamp = 0
-    for text in range(texts):
-        begin = bounds[text]
-        left = bounds[text + 1] - begin
-        mask = 15
-        while mask + 1 < 2 * left:
-            mask = 2 * mask + 1
-        for i in range(left):
-            places[i], grams[i] = begin + i, hashes[begin + i]
-        for n in range(1, 11):
-            stamp += 1
-            for i in range(left):
-                key = grams[i]
-                key ^= key >> 29
-                key *= 0xBF58476D1CE4E5B9
-                key ^= key >> 32
-                slot = key & mask
-                while stamps[slot] == stamp and keys[slot] != grams[i]:
-                    slot = (slot + 1) & mask
-                if stamps[slot] != stamp:
-                    stamps[slot], keys[slot], counts[slot], firsts[slot] = stamp, grams[i], 0, places[i]
-                counts[slot] += 1
-                slots[i] = slot
-            best, best_at, to_here, kept = 1, 0, 0, 0
-            for i in range(left):
-                count, at = counts[slots[i]], places[i]
-                if n == 1 and firsts[slots[i]] == at:
-                    occurrences[at] = count
-                if count < 2:
-                    continue
-                if count > best:
-                    best, best_at = count, at
-                if n >= 5:
-                    for j in range(max(at, to_here), at + n):
-                        dupe[(n - 5) * texts + text] += sizes[j]
-                    to_here = at + n
-                if i + 1 < left and places[i + 1] == at + 1 and counts[slots[i + 1]] > 1:
-                    places[kept], grams[kept] = at, grams[i] * 0x9E3779B97F4A7C15 + hashes[at + n]
-                    kept += 1
-            if best > 1 and 2 <= n <= 4:
-                for j in range(best_at, best_at + n):
-                    top[(n - 2) * texts + text] += best * sizes[j]
-            left = kept
-            if left == 0:
-                break
-
-
 # --- lists of words ---------------------------------------------------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=1024)
-def _stop_words(path: str | None, language: str | None) -> list[Array]:
-    """Hashes of the stop words of a language, each at its place in one of the arrays; none if there is no list."""
+def _stop_words(path: str | None, language: str | None) -> Array | None:
+    """Hashes of the stop words of a language, if there are any."""
     words = _listed(path, language) if path else stop_words(language) if language else ()
-    left = hashes_of(word for word in words or () if word.split() == [word])
-    rows = []
-    while len(left):
-        row = np.zeros(SLOTS, dtype=np.uint64)
-        row[left % SLOTS] = left
-        rows.append(row)
-        left = left[row[left % SLOTS] != left]
-    return rows
+    found = hashes_of(word for word in words or () if word.split() == [word])
+    return found if len(found) else None
 
 
 @functools.lru_cache(maxsize=1024)
@@ -552,20 +424,10 @@ def _phrases(path: str | None, language: str | None) -> dict[int, Array] | None:
     for entry in listed:
         if (words := entry.split(" ")) == entry.split():
             by_words.setdefault(len(words), []).append(entry)
-    found = {}
-    for n, phrases in by_words.items():
-        hashes = Words.of(LineTable.of(phrases), "white_space").hashes
-        found[n] = np.unique(np.concatenate([_grams(hashes[i : i + n], n) for i in range(0, len(hashes), n)]))
-    return found
-
-
-def _grams(hashes: Array, n: int) -> Array:
-    """A hash of each n words in a row."""
-    count = max(len(hashes) - n + 1, 0)
-    found = hashes[:count]
-    for i in range(1, n):
-        found = found * PRIME + hashes[i : i + count]
-    return found
+    return {
+        n: Sequences.of(Words.of(LineTable.of(phrases), "white_space")).joined(n).hashes
+        for n, phrases in by_words.items()
+    }
 
 
 def _listed(path: str, language: str | None) -> list[str] | None:
@@ -588,78 +450,3 @@ def _domain(metadata: Mapping[str, Any]) -> str:
         return str(metadata.get("source_domain") or urlsplit(str(url)).netloc)
     except ValueError:  # no URL
         return ""
-
-
-# --- models -----------------------------------------------------------------------------------------------------------
-
-
-def _scores(model: str | None, texts: Sequence[str]) -> list[float | None]:
-    if model is None:
-        return [None] * len(texts)
-    found = load_fasttext(model).predict([" ".join(text.splitlines()).strip() for text in texts])
-    probs = [(best[0].label, float(np.float32(best[0].prob))) if best else None for best in found]
-    return [round(1 - of[1] if of[0] == "cc" else of[1], DECIMALS) if of else None for of in probs]
-
-
-def feature_counts(texts: Iterable[str], buckets: int = 10_000) -> tuple[Array, float]:
-    """How often raw words, and pairs of them, fall into each bucket; and the mean code points of a text.
-
-    Args:
-        texts: of the source, or of a target; held in memory.
-        buckets: of an `importance` file; all its counts have as many.
-    """
-    words = Words.of(LineTable.of(every := list(texts)), "word_punct")
-    counts = np.zeros(buckets, dtype=np.int64)
-    for a, b in itertools.pairwise(words.bounds.tolist()):
-        counts += np.bincount(_buckets(words.hashes[a:b], buckets), minlength=buckets)
-    return counts, sum(map(len, every)) / max(len(every), 1)
-
-
-def _buckets(hashes: Array, buckets: int) -> Array:
-    return cast("Array", (np.concatenate([hashes, _grams(hashes, 2)]) % np.uint64(buckets)).astype(np.int64))
-
-
-def _importance(path: str | None, raw: Words, texts: Sequence[str]) -> dict[str, Sequence[Any]]:
-    kept = _feature_counts(path) if path else {}
-    columns: dict[str, Sequence[Any]] = {}
-    for target in TARGETS:
-        found: list[float | None] = [None] * len(texts)
-        corrected = found.copy()
-        if target in kept:
-            logs = [np.log(kept[name] / kept[name].sum() + EPSILON) for name in (target, "source")]
-            for i, text in enumerate(texts):
-                buckets = _buckets(raw.hashes[slice(*raw.bounds[i : i + 2])], len(logs[0]))
-                score = math.fsum((logs[0] - logs[1])[buckets].tolist())
-                found[i] = round(score, DECIMALS) if text else None
-                if text and {f"{target}_length", "source_length"} <= kept.keys():
-                    means = (float(kept[f"{name}_length"]) for name in (target, "source"))
-                    by_target, by_source = (math.log(_poisson(len(text), mean) + EPSILON) for mean in means)
-                    corrected[i] = round(score + by_target - by_source, DECIMALS)
-        columns[f"rps_doc_{target}_importance"] = found
-        columns[f"rps_doc_{target}_importance_length_correction"] = corrected
-    return columns
-
-
-def _poisson(n: int, mean: float) -> float:
-    if mean <= 0:
-        return 0.0
-    return math.exp(n * math.log(mean) - mean - math.lgamma(n + 1))
-
-
-@functools.lru_cache(maxsize=4)
-def _feature_counts(path: str) -> dict[str, Array]:
-    try:
-        with np.load(resolve(path), allow_pickle=False) as kept:
-            found = {name: kept[name] for name in kept.files}
-        sizes = {found[name].shape for name in ("source", *TARGETS) if name in found}
-    except (OSError, ValueError, AttributeError) as error:
-        raise ConfigError(f"{path}: expected an .npz file of feature counts, got: {error}") from None
-    if (
-        "source" not in found
-        or len(sizes) != 1
-        or not all(found[name].sum() > 0 for name in {"source", *TARGETS} & {*found})
-    ):
-        raise ConfigError(
-            f"{path}: expected counts, in arrays of one length, with `source` among them, got {sorted(found)}"
-        )
-    return found

@@ -33,7 +33,7 @@ from toolkit import (
     entries,
     for_language,
     hashes_of,
-    is_among,
+    places_among,
     stop_words,
 )
 
@@ -150,11 +150,9 @@ def _list(path: str) -> Array:
 
 def _shares(words: Words, lists: Sequence[Array | None]) -> list[float | None]:
     """Of each text's words, those that are in its list."""
-    found: list[float | None] = []
-    for (begin, end), known in zip(pairwise(words.bounds.tolist()), lists, strict=True):
-        among = None if known is None else int(np.count_nonzero(is_among(words.folded[begin:end], known)))
-        found.append(None if among is None else among / max(end - begin, 1))
-    return found
+    among = words.sums(places_among(words.folded, words.bounds, lists) >= 0)
+    shares = (among / np.maximum(words.counts, 1)).tolist()
+    return [None if known is None else share for known, share in zip(lists, shares, strict=True)]
 
 
 def _look(texts: Sequence[str], sizes: Array, n: int) -> tuple[Array, Array]:

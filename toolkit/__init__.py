@@ -4,20 +4,26 @@ What plugins import is here; the command line is `toolkit.cli`.
 """
 
 from toolkit.batch import Batch, Column
+from toolkit.code_points import count_code_points
 from toolkit.compiling import compiled
 from toolkit.documents import Document, Prediction, Span, explain_bad_row, split_lines
 from toolkit.errors import AlignmentError, ConfigError, DataError, MissingExtra, ToolkitError
+from toolkit.eurolingua import eurolingua_statistics
 from toolkit.fasttext_model import load_fasttext
 from toolkit.line_table import LineTable
+from toolkit.measures import LineMeasures, WordMeasures
 from toolkit.models import Files, Model, entries, for_language, read_list, resolve
-from toolkit.ngrams import Repeated, Sequences, Top
+from toolkit.ngrams import Repeated, Repetition, Sequences, Top
 from toolkit.normal_forms import decomposed
 from toolkit.numbers import shortest_float32
+from toolkit.phrases import occurrences
 from toolkit.predictions import LinePredictions
+from toolkit.sentences import TERMINALS, characters_in, spacy_sentences
 from toolkit.spacy_tokenizer import SpacyKind, SpacyLanguage, spacy_kind, spacy_words
 from toolkit.stop_lists import stop_words
 from toolkit.streams import Size
 from toolkit.tagger import Attribute, Example, Tagger
+from toolkit.tokenizer import load_tokenizer
 from toolkit.unicode_table import ALPHA, BREAKS, CLASSES, LOWER, NUMBER, PICTURE, PUNCTUATION, SPACE, UPPER, characters
 from toolkit.words import (
     ALL_PUNCTUATION,
@@ -31,6 +37,7 @@ from toolkit.words import (
     Words,
     hashes_of,
     is_among,
+    places_among,
     sums,
 )
 from toolkit.writer import Mixed, Wanted, Writer, check_label, merge_fields
@@ -53,6 +60,7 @@ __all__ = [
     "PICTURE",
     "PUNCTUATION",
     "SPACE",
+    "TERMINALS",
     "UPPER",
     "AlignmentError",
     "Attribute",
@@ -63,6 +71,7 @@ __all__ = [
     "Document",
     "Example",
     "Files",
+    "LineMeasures",
     "LinePredictions",
     "LineTable",
     "MissingExtra",
@@ -70,6 +79,7 @@ __all__ = [
     "Model",
     "Prediction",
     "Repeated",
+    "Repetition",
     "Sequences",
     "Size",
     "SpacyKind",
@@ -80,23 +90,31 @@ __all__ = [
     "ToolkitError",
     "Top",
     "Wanted",
+    "WordMeasures",
     "Words",
     "Writer",
     "characters",
+    "characters_in",
     "check_label",
     "compiled",
+    "count_code_points",
     "decomposed",
     "entries",
+    "eurolingua_statistics",
     "explain_bad_row",
     "for_language",
     "hashes_of",
     "is_among",
     "load_fasttext",
+    "load_tokenizer",
     "merge_fields",
+    "occurrences",
+    "places_among",
     "read_list",
     "resolve",
     "shortest_float32",
     "spacy_kind",
+    "spacy_sentences",
     "spacy_words",
     "split_lines",
     "stop_words",

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from toolkit.words import Words
 
+PRIME = 0x9E3779B97F4A7C15
+"""What the hash of an n-gram is multiplied by before the next word is added to it."""
+
 
 class Top(NamedTuple):
     """The most frequent n-gram of each text; of several, the one that comes first. Zeros where there is no n-gram.
@@ -44,6 +47,21 @@ class Repeated(NamedTuple):
     total: "Array"
     several: "Array"
     distinct: "Array"
+
+
+class Repetition(NamedTuple):
+    """What repeated n-grams have of each text; row n is about those of n words, row 0 about none.
+
+    Attributes:
+        occurrences: int64 of each word, how often it occurs in its text, at its first occurrence; 0 at the others.
+        top: int64 (rows, texts), the sizes of all occurrences of the most frequent n-gram (of several, the one that
+            comes first); 0 where none occurs twice.
+        covered: int64 (rows, texts), as that of `Repeated`.
+    """
+
+    occurrences: "Array"
+    top: "Array"
+    covered: "Array"
 
 
 class Sequences(NamedTuple):
@@ -79,6 +97,36 @@ class Sequences(NamedTuple):
     def repeated(self, n: int) -> Repeated:
         """What the n-grams that occur at least twice have of each text."""
         return Repeated(*self._counted(n, cover=True)[2:])
+
+    def repetition(self, longest: int) -> Repetition:
+        """What n-grams of all lengths up to the longest have of each text, faster than one length after the other."""
+        import numpy as np
+
+        texts = len(self.bounds) - 1
+        most = int(np.max(np.diff(self.bounds), initial=0))
+        room = 1 << max(4, (2 * most).bit_length())
+        keys, stamps = np.zeros(room, dtype=np.uint64), np.zeros(room, dtype=np.int64)
+        counts, firsts = np.zeros((2, room), dtype=np.int64)
+        slots, places = np.zeros((2, most), dtype=np.int64)
+        grams, occurrences = np.zeros(most, dtype=np.uint64), np.zeros(len(self.hashes), dtype=np.int64)
+        top, covered = np.zeros((2, longest + 1, texts), dtype=np.int64)
+        _grow(
+            self.hashes, self.sizes, self.bounds, texts, longest, keys, stamps, counts, firsts, slots, places, grams,
+            occurrences, top, covered,
+        )  # fmt: skip
+        return Repetition(occurrences, top, covered)
+
+    def joined(self, n: int) -> "Sequences":
+        """Each n-gram as a word: a hash of its words, and the sum of their sizes."""
+        import numpy as np
+
+        last = np.repeat(self.bounds[1:], np.diff(self.bounds))
+        at = np.flatnonzero(np.arange(n, len(last) + n) <= last)
+        hashes = self.hashes[at]
+        for i in range(1, n):
+            hashes = hashes * np.uint64(PRIME) + self.hashes[at + i]
+        before = np.append(0, np.cumsum(self.sizes))
+        return Sequences(hashes, before[at + n] - before[at], np.searchsorted(at, self.bounds))
 
     def _counted(self, n: int, *, cover: bool) -> "Array":
         import numpy as np
@@ -116,7 +164,7 @@ def _count(
         for i in range(grams):
             hash_ = hashes[begin + i]
             for j in range(1, n):
-                hash_ = hash_ * 0x9E3779B97F4A7C15 + hashes[begin + i + j]
+                hash_ = hash_ * PRIME + hashes[begin + i + j]
             hash_ ^= hash_ >> 29
             hash_ *= 0xBF58476D1CE4E5B9
             hash_ ^= hash_ >> 32
@@ -149,3 +197,56 @@ def _count(
                     for j in range(max(i, to_again), i + n):
                         again[text] += sizes[begin + j]
                     to_again = i + n
+
+
+@compiled("uint64* int64* int64* int64 int64 uint64* int64* int64* int64* int64* int64* uint64* int64* int64* int64*")
+def _grow(
+    hashes: Any, sizes: Any, bounds: Any, texts: Any, longest: Any,
+    keys: Any, stamps: Any, counts: Any, firsts: Any, slots: Any, places: Any, grams: Any,
+    occurrences: Any, top: Any, covered: Any,
+) -> None:  # fmt: skip
+    """A longer n-gram can only be repeated where two shorter ones are: `places` and `grams` are of these alone."""
+    stamp = 0
+    for text in range(texts):
+        begin = bounds[text]
+        left = bounds[text + 1] - begin
+        mask = 15
+        while mask + 1 < 2 * left:
+            mask = 2 * mask + 1
+        for i in range(left):
+            places[i], grams[i] = begin + i, hashes[begin + i]
+        for n in range(1, longest + 1):
+            stamp += 1
+            for i in range(left):
+                key = grams[i]
+                key ^= key >> 29
+                key *= 0xBF58476D1CE4E5B9
+                key ^= key >> 32
+                slot = key & mask
+                while stamps[slot] == stamp and keys[slot] != grams[i]:
+                    slot = (slot + 1) & mask
+                if stamps[slot] != stamp:
+                    stamps[slot], keys[slot], counts[slot], firsts[slot] = stamp, grams[i], 0, places[i]
+                counts[slot] += 1
+                slots[i] = slot
+            best, best_at, to_here, kept = 1, 0, 0, 0
+            for i in range(left):
+                count, at = counts[slots[i]], places[i]
+                if n == 1 and firsts[slots[i]] == at:
+                    occurrences[at] = count
+                if count < 2:
+                    continue
+                if count > best:
+                    best, best_at = count, at
+                for j in range(max(at, to_here), at + n):
+                    covered[n * texts + text] += sizes[j]
+                to_here = at + n
+                if i + 1 < left and places[i + 1] == at + 1 and counts[slots[i + 1]] > 1:
+                    places[kept], grams[kept] = at, grams[i] * PRIME + hashes[at + n]
+                    kept += 1
+            if best > 1:
+                for j in range(best_at, best_at + n):
+                    top[n * texts + text] += best * sizes[j]
+            left = kept
+            if left == 0:
+                break

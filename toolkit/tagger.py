@@ -156,6 +156,6 @@ def model_options(tagger: Tagger) -> dict[str, str]:
 
 def settings(tagger: Tagger, reference: str, key: str) -> dict[str, Any]:
     """What determines a tagger's values, as it is recorded: models by digest, so that a moved file changes nothing."""
-    options = msgspec.to_builtins(tagger)
+    options = msgspec.json.decode(msgspec.json.encode(tagger))  # as they are when they are read back: no tuples
     digests = {option: {"sha256": models.digest(model)} for option, model in model_options(tagger).items()}
     return {"tagger": reference, "as": key, "version": tagger.VERSION, "options": options | digests}

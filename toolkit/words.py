@@ -10,7 +10,7 @@ narrow no-break space between digits, and white space with the marks behind it.
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
-from toolkit.compiling import Compiled
+from toolkit.compiling import Compiled, compiled
 from toolkit.line_table import LineTable
 from toolkit.unicode_table import characters
 
@@ -146,12 +146,61 @@ def hashes_of(words: Iterable[str], *, folded: bool = False) -> "Array":
 
 
 def is_among(hashes: "Array", known: "Array") -> "Array":
-    """Which hashes are among known ones, which are sorted."""
+    """Which hashes are among known ones."""
     import numpy as np
 
-    if not len(known):
-        return np.zeros(len(hashes), dtype=bool)
-    return cast("Array", known[np.minimum(np.searchsorted(known, hashes), len(known) - 1)] == hashes)
+    return cast("Array", places_among(hashes, np.array([0, len(hashes)]), [known]) >= 0)
+
+
+def places_among(hashes: "Array", bounds: "Array", lists: "Sequence[Array | None]") -> "Array":
+    """Of the hashes of some texts, each one's place in the list of its text; -1 where it is not in it.
+
+    Args:
+        hashes: uint64.
+        bounds: int64 (texts + 1), the first hash of each text, and the end of all.
+        lists: of each text known hashes, if it has any; the same list may be that of many texts.
+    """
+    import numpy as np
+
+    different = {id(known): known for known in lists if known is not None}
+    number = dict(zip(different, range(len(different)), strict=True))
+    of_texts = np.array([number.get(id(known), -1) for known in lists], dtype=np.int64)
+    sizes = [len(known) for known in different.values()]
+    ends = np.cumsum([0, *sizes])
+    slot_ends = np.cumsum([0, *(1 << (2 * size).bit_length() for size in sizes)])
+    found = np.full(len(hashes), -1, dtype=np.int64)
+    _look_up(
+        np.ascontiguousarray(hashes), bounds, len(of_texts), of_texts,
+        np.concatenate([np.empty(0, dtype=np.uint64), *different.values()]), ends, len(sizes),
+        np.zeros(slot_ends[-1], dtype=np.int64), slot_ends, found,
+    )  # fmt: skip
+    return found
+
+
+@compiled("uint64* int64* int64 int64* uint64* int64* int64 int64* int64* int64*")
+def _look_up(
+    hashes: Any, bounds: Any, texts: Any, of_texts: Any, known: Any, ends: Any, lists: Any,
+    slots: Any, slot_ends: Any, found: Any,
+) -> None:  # fmt: skip
+    """Fills `slots`, zeros, with a hash table of each list, and `found`."""
+    for i in range(lists):
+        begin, mask = slot_ends[i], slot_ends[i + 1] - slot_ends[i] - 1
+        for j in range(ends[i], ends[i + 1]):
+            slot = known[j] & mask
+            while slots[begin + slot]:
+                slot = (slot + 1) & mask
+            slots[begin + slot] = j + 1
+    for text in range(texts):
+        i = of_texts[text]
+        if i < 0:
+            continue
+        begin, mask = slot_ends[i], slot_ends[i + 1] - slot_ends[i] - 1
+        for j in range(bounds[text], bounds[text + 1]):
+            slot = hashes[j] & mask
+            while slots[begin + slot] and known[slots[begin + slot] - 1] != hashes[j]:
+                slot = (slot + 1) & mask
+            if slots[begin + slot]:
+                found[j] = slots[begin + slot] - 1 - ends[i]
 
 
 def _found(lines: LineTable, splitter: Splitter) -> "tuple[Array, Array]":
@@ -178,4 +227,4 @@ def words_of(text: str, splitter: Splitter = "unicode") -> list[str]:
     return Words.of(LineTable.of([text]), splitter).strings()
 
 
-__all__: Sequence[str] = ("Splitter", "Words", "hashes_of", "is_among", "sums", "words_of")
+__all__: Sequence[str] = ("Splitter", "Words", "hashes_of", "is_among", "places_among", "sums", "words_of")

@@ -1,4 +1,4 @@
-"""Words in compiled code: where they are, what they are made of, and a hash of each. Used by `toolkit.words` alone."""
+"""Words in compiled code: where they are, what they are made of, and a hash of each. Used by `toolkit.words`."""
 
 import functools
 from typing import Any
@@ -48,7 +48,7 @@ _inline = functools.partial(numba.njit, inline="always")
 
 
 @_inline
-def _decoded(utf8: Any, at: Any) -> Any:
+def decoded(utf8: Any, at: Any) -> Any:
     """The code point at an offset, and where the next is."""
     first = numba.int64(utf8[at])
     if first >= 0:
@@ -63,7 +63,7 @@ def _decoded(utf8: Any, at: Any) -> Any:
 
 
 @_inline
-def _number(blocks: Any, classes: Any, point: Any) -> Any:
+def number_of(blocks: Any, classes: Any, point: Any) -> Any:
     """What is known of a code point."""
     return classes[(blocks[point >> 8] << 8) | (point & 255)]
 
@@ -83,8 +83,8 @@ def _next_kind(utf8: Any, at: Any, end: Any, blocks: Any, classes: Any) -> Any:
     """The Word_Break class of what follows, leaving out what is ignored (WB4); -1 at the end."""
     kind = numba.int64(-1)
     while at < end:
-        point, at = _decoded(utf8, at)
-        found = _number(blocks, classes, point) & BREAKS
+        point, at = decoded(utf8, at)
+        found = number_of(blocks, classes, point) & BREAKS
         if not _is_ignored(found):
             kind = found
             break
@@ -123,8 +123,8 @@ def unicode_words(
     n = numba.int64(0)
     at = begin
     while at < end:
-        point, behind = _decoded(utf8, at)
-        number = _number(blocks, classes, point)
+        point, behind = decoded(utf8, at)
+        number = number_of(blocks, classes, point)
         if number & SPACE:
             at = behind
             continue
@@ -134,8 +134,8 @@ def unicode_words(
         flags = numba.int64(before == REGIONAL)  # an odd number of regional indicators so far
         joined_by = before == ZWJ
         while at < end:
-            point, behind = _decoded(utf8, at)
-            number = _number(blocks, classes, point)
+            point, behind = decoded(utf8, at)
+            number = number_of(blocks, classes, point)
             if number & SPACE:
                 break
             kind = number & BREAKS
@@ -189,8 +189,8 @@ def runs(
     at = begin
     inside, before = False, False
     while at < end:
-        point, behind = _decoded(utf8, at)
-        number = _number(blocks, classes, point)
+        point, behind = decoded(utf8, at)
+        number = number_of(blocks, classes, point)
         if number & SPACE:
             if inside:
                 ends[n] = at
@@ -227,8 +227,8 @@ def describe(
         title, cased_before = True, False
         hash_ = fold = numba.uint64(SEED)
         while at < end:
-            point, at = _decoded(utf8, at)
-            number = _number(blocks, classes, point)
+            point, at = decoded(utf8, at)
+            number = number_of(blocks, classes, point)
             count += 1
             some |= number
             every &= number

@@ -724,6 +724,7 @@ def test_mixers_that_are_none(dolma: Dolma, changes: dict[str, Any], words: str)
         ({"tagger_modules": ["mine.py"]}, "tagger_modules: expected none"),
         ({"experimnt": "e"}, "did you mean 'experiment'?"),
         ({"experiment": "2024-tags"}, "experiment: expected a name that does not begin with a digit, got '2024-tags'"),
+        ({"taggers": ["c4_v2"], "bad_words": "/no/such.txt"}, "expected a model file, got nothing at '/no/such.txt'"),
         ({"documents": ["DATA/raw/*.gz"]}, "expected a folder `documents` in the path"),
     ],
 )

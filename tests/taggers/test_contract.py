@@ -300,8 +300,16 @@ class Quadratic(Tagger):
 
 
 def test_what_is_quadratic_is_found() -> None:
-    with pytest.raises(AssertionError, match="a quarter of them"):
-        check_time(Quadratic(), "x", 600_000)
+    """Not each time: a machine that is busy is given the benefit of the doubt."""
+
+    def is_found() -> bool:
+        try:
+            check_time(Quadratic(), "x", 600_000)
+        except AssertionError as error:
+            return "a quarter of them" in str(error)
+        return False
+
+    assert any(is_found() for _ in range(8))
 
 
 @pytest.mark.parametrize("name", NAMES)

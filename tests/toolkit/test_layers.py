@@ -16,8 +16,9 @@ ROOT = Path(__file__).parent.parent.parent
 LAYERS = [
     "errors processes",
     "paths streams numbers config plugins models blocks",
-    "compiling unicode_table normal_forms stop_lists",
-    "intrinsics line_table words spacy_tokenizer words_kernel ngrams icu_words",
+    "compiling unicode_table normal_forms stop_lists tokenizer",
+    "intrinsics line_table words spacy_tokenizer words_kernel ngrams icu_words code_points sentences",
+    "phrases measures measures_kernel eurolingua",
     "documents",
     "schema batch",
     "predictions fasttext_file",

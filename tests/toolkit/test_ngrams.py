@@ -68,6 +68,39 @@ def test_ngrams_are_those_of_plain_python(texts: Texts, n: int) -> None:
     columns = zip(*(column.tolist() for column in repeated), strict=True)
     assert list(columns) == [slow_repeated(text, n) for text in texts]
     assert found.totals.tolist() == [sum(size for _, size in text) for text in texts]
+    joined = found.joined(n)
+    for at, text in enumerate(texts):
+        grams = [tuple(number for number, _ in text[i : i + n]) for i in range(len(text) - n + 1)]
+        hashes = joined.hashes[slice(*joined.bounds[at : at + 2])].tolist()
+        assert len(set(zip(grams, hashes, strict=True))) == len(set(grams)) == len(set(hashes))
+    assert joined.totals.tolist() == [
+        sum(size for i in range(len(text) - n + 1) for _, size in text[i : i + n]) for text in texts
+    ]
+
+
+@settings(max_examples=400, deadline=None)
+@given(TEXTS, st.integers(0, 6))
+@example([], 2)
+@example([[], [(1, 1)]], 3)
+@example([[(0, 1)] * 20, [(0, 1), (1, 2)] * 19], 6)
+@example([[(1, 1), (2, 1), (3, 1), (9, 1), (2, 1), (3, 1), (8, 1), (1, 1), (2, 1), (3, 1)]], 4)
+def test_repetition_of_all_lengths_is_that_of_each(texts: Texts, longest: int) -> None:
+    found = sequences(texts).repetition(longest)
+    assert found.top.shape == found.covered.shape == (longest + 1, len(texts))
+    assert not found.top[0].any()
+    assert not found.covered[0].any()
+    for n in range(1, longest + 1):
+        tops = [slow_top(text, n) for text in texts]
+        assert found.top[n].tolist() == [count * size if count > 1 else 0 for count, size in tops]
+        assert found.covered[n].tolist() == [slow_repeated(text, n)[0] for text in texts]
+    numbers = [[number for number, _ in text] for text in texts]
+    first = [[number not in text[:i] for i, number in enumerate(text)] for text in numbers]
+    expected = [
+        text.count(number) if is_first else 0
+        for text, firsts in zip(numbers, first, strict=True)
+        for number, is_first in zip(text, firsts, strict=True)
+    ]
+    assert found.occurrences.tolist() == (expected if longest else [0] * len(expected))
 
 
 def test_texts_of_very_different_lengths_are_counted_in_one_table() -> None:
@@ -107,3 +140,4 @@ def test_a_million_words_take_no_more_than_their_number(different: int) -> None:
         assert repeated.total[0] == 1_000_000 - n + 1
         assert repeated.distinct[0] == min(different, 1_000_000 - n + 1)
         assert repeated.covered[0] == (0 if different == 1_000_000 else 1_000_000)
+    assert found.repetition(10).covered[1:, 0].tolist() == [0 if different == 1_000_000 else 1_000_000] * 10

@@ -16,7 +16,7 @@ import regex
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from toolkit import Batch, Document, LineTable, Splitter, Words, hashes_of, is_among, split_lines
+from toolkit import Batch, Document, LineTable, Splitter, Words, hashes_of, is_among, places_among, split_lines
 from toolkit.unicode_table import CLASSES, UNICODE
 from toolkit.words import (
     ALL_ALNUM,
@@ -337,6 +337,25 @@ def test_words_are_looked_up_among_known_ones() -> None:
     assert is_among(words.folded, folded).tolist() == [True, False, False, True, True, True]
     assert not is_among(words.hashes, hashes_of([])).any()
     assert is_among(words.hashes[:0], known).tolist() == []
+
+
+HASHES = st.lists(st.integers(0, 3) | st.integers(0, 2**64 - 1), max_size=12)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(HASHES, max_size=5), st.lists(st.none() | HASHES, min_size=1, max_size=4), st.data())
+def test_places_are_those_in_the_list_of_each_text(
+    texts: list[list[int]], lists: list[list[int] | None], data: st.DataObject
+) -> None:
+    known = [None if each is None else np.array(list(dict.fromkeys(each)), dtype=np.uint64) for each in lists]
+    chosen = [data.draw(st.sampled_from(known)) for _ in texts]
+    hashes = np.array([hash_ for text in texts for hash_ in text], dtype=np.uint64)
+    expected = [
+        -1 if of is None or hash_ not in of.tolist() else of.tolist().index(hash_)
+        for text, of in zip(texts, chosen, strict=True)
+        for hash_ in text
+    ]
+    assert places_among(hashes, np.cumsum([0, *map(len, texts)]), chosen).tolist() == expected
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------

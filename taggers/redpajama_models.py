@@ -1,0 +1,164 @@
+r"""The quality signals of RedPajama-V2 that need a trained model: importance weights, and scores of fastText's.
+
+Source: Weber et al. 2024, arXiv:2411.12372; ``app/src/core/quality_signals`` of togethercomputer/RedPajama-Data at
+855a8e0, whose names these are. Importance: Xie et al. 2023, arXiv:2302.03169 (DSIR). All others: `redpajama`.
+"""
+
+import functools
+import math
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, cast
+
+import msgspec
+import numpy as np
+
+from toolkit import (
+    Batch,
+    ConfigError,
+    Document,
+    Example,
+    LineTable,
+    Model,
+    Sequences,
+    Tagger,
+    Words,
+    load_fasttext,
+    resolve,
+)
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+DECIMALS = 8
+TARGETS = ("books", "openwebtext", "wikipedia")
+EPSILON = 1e-8
+
+
+class Signals(msgspec.Struct, frozen=True):
+    """The value of `RedpajamaModels`."""
+
+    rps_doc_books_importance: float | None
+    rps_doc_books_importance_length_correction: float | None
+    rps_doc_openwebtext_importance: float | None
+    rps_doc_openwebtext_importance_length_correction: float | None
+    rps_doc_wikipedia_importance: float | None
+    rps_doc_wikipedia_importance_length_correction: float | None
+    rps_doc_ml_wikiref_score: float | None
+    rps_doc_ml_palm_score: float | None
+    rps_doc_ml_wikipedia_score: float | None
+
+
+NOTHING = dict.fromkeys(Signals.__struct_fields__)
+
+
+class RedpajamaModels(Tagger):
+    r"""How much a document is like those of a target, by each model that is given; rounded to 8 decimals.
+
+    - ``rps_doc_books_importance``, ``…_openwebtext_…``, ``…_wikipedia_…``: over matches of ``\w+|[^\w\s]+`` and pairs
+      of them, the sum of ln(share of its bucket in the target + 1e-8) - ln(that in the source + 1e-8).
+      ``…_length_correction``: to this is added ln(Poisson(code points; target) + 1e-8) - ln(likewise of the source).
+      Null without `importance`, and for an empty text.
+    - ``rps_doc_ml_wikiref_score``, ``…_palm_…``, ``…_wikipedia_…``: the probability of the best label, or 1 less that
+      if the label is ``cc``, for the text with spaces for line ends. Null without the model, or without words.
+
+    An `importance` file has arrays of equal length, ``source`` and any of ``books``, ``openwebtext``, ``wikipedia``:
+    how often each bucket occurs; and, all or none of them, ``source_length``, ``books_length`` …: code points of a text
+    on average. `feature_counts` makes them. Files that RedPajama made cannot be read: their buckets are those of
+    Python's ``hash``.
+    """
+
+    EXAMPLES = (Example("", NOTHING), Example("Say it once.", NOTHING), Example("Der Größe wegen…", NOTHING))
+
+    importance: Annotated[Model | None, msgspec.Meta(description="an .npz file of feature counts")] = None
+    wikiref_model: Annotated[Model | None, msgspec.Meta(description="fastText, for `ml_wikiref_score`")] = None
+    palm_model: Annotated[Model | None, msgspec.Meta(description="fastText, for `ml_palm_score`")] = None
+    wikipedia_model: Annotated[Model | None, msgspec.Meta(description="fastText, for `ml_wikipedia_score`")] = None
+
+    def tag(self, document: Document) -> Signals:
+        return self.tag_batch([document])[0]
+
+    def tag_batch(self, documents: Sequence[Document]) -> list[Signals]:
+        batch = Batch.of(documents)
+        texts = [document.text for document in batch]
+        columns = {
+            **_importance(self.importance, batch.words("word_punct"), texts),
+            "rps_doc_ml_wikiref_score": _scores(self.wikiref_model, texts),
+            "rps_doc_ml_palm_score": _scores(self.palm_model, texts),
+            "rps_doc_ml_wikipedia_score": _scores(self.wikipedia_model, texts),
+        }
+        return list(map(Signals, *(columns[name] for name in Signals.__struct_fields__)))
+
+
+def _scores(model: str | None, texts: Sequence[str]) -> list[float | None]:
+    if model is None:
+        return [None] * len(texts)
+    found = load_fasttext(model).predict([" ".join(text.splitlines()).strip() for text in texts])
+    probs = [(best[0].label, float(np.float32(best[0].prob))) if best else None for best in found]
+    return [round(1 - of[1] if of[0] == "cc" else of[1], DECIMALS) if of else None for of in probs]
+
+
+def feature_counts(texts: Iterable[str], buckets: int = 10_000) -> tuple[Array, float]:
+    """How often raw words, and pairs of them, fall into each bucket; and the mean code points of a text.
+
+    Args:
+        texts: of the source, or of a target; held in memory.
+        buckets: of an `importance` file; all its counts have as many.
+    """
+    words = Sequences.of(Words.of(LineTable.of(every := list(texts)), "word_punct"))
+    counts = np.zeros(buckets, dtype=np.int64)
+    for features in (words, words.joined(2)):
+        counts += np.bincount(_buckets(features.hashes, buckets), minlength=buckets)
+    return counts, sum(map(len, every)) / max(len(every), 1)
+
+
+def _buckets(hashes: Array, buckets: int) -> Array:
+    return cast("Array", (hashes % np.uint64(buckets)).astype(np.int64))
+
+
+def _importance(path: str | None, raw: Words, texts: Sequence[str]) -> dict[str, Sequence[float | None]]:
+    kept = _feature_counts(path) if path else {}
+    words = Sequences.of(raw)
+    features = (words, words.joined(2)) if kept else ()
+    columns: dict[str, Sequence[float | None]] = {}
+    for target in TARGETS:
+        found: list[float | None] = [None] * len(texts)
+        corrected = found.copy()
+        if target in kept:
+            by_target, by_source = (np.log(kept[name] / kept[name].sum() + EPSILON) for name in (target, "source"))
+            logs = by_target - by_source
+            terms = [logs[_buckets(each.hashes, len(logs))] for each in features]
+            for i, text in enumerate(texts):
+                of_text = [part[slice(*of.bounds[i : i + 2])] for part, of in zip(terms, features, strict=True)]
+                score = math.fsum(np.concatenate(of_text).tolist())
+                found[i] = round(score, DECIMALS) if text else None
+                if text and {f"{target}_length", "source_length"} <= kept.keys():
+                    means = (float(kept[f"{name}_length"]) for name in (target, "source"))
+                    of_target, of_source = (math.log(_poisson(len(text), mean) + EPSILON) for mean in means)
+                    corrected[i] = round(score + of_target - of_source, DECIMALS)
+        columns[f"rps_doc_{target}_importance"] = found
+        columns[f"rps_doc_{target}_importance_length_correction"] = corrected
+    return columns
+
+
+def _poisson(n: int, mean: float) -> float:
+    if mean <= 0:
+        return 0.0
+    return math.exp(n * math.log(mean) - mean - math.lgamma(n + 1))
+
+
+@functools.lru_cache(maxsize=4)
+def _feature_counts(path: str) -> dict[str, Array]:
+    try:
+        with np.load(resolve(path), allow_pickle=False) as kept:
+            found = {name: kept[name] for name in kept.files}
+        sizes = {found[name].shape for name in ("source", *TARGETS) if name in found}
+    except (OSError, ValueError, AttributeError) as error:
+        raise ConfigError(f"{path}: expected an .npz file of feature counts, got: {error}") from None
+    if (
+        "source" not in found
+        or len(sizes) != 1
+        or not all(found[name].sum() > 0 for name in {"source", *TARGETS} & {*found})
+    ):
+        raise ConfigError(
+            f"{path}: expected counts, in arrays of one length, with `source` among them, got {sorted(found)}"
+        )
+    return found

@@ -1,0 +1,50 @@
+"""The configurations that ship with the project run, on the sample that ships with it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, Run
+from toolkit import config
+
+CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
+NO_WET = {"ml-filter-raw"}
+"""Those whose input is of another format."""
+KEEP_ALL = {"goclassy"}
+"""Those without rules that drop documents."""
+DOCUMENTS = 45
+"""In the sample."""
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_the_first_line_says_what_it_is(path: Path) -> None:
+    first = path.read_text(encoding="utf-8").partition("\n")[0]
+    assert first.startswith("# ")
+    assert len(first) > 30
+
+
+@pytest.mark.parametrize("path", [path for path in CONFIGS if path.stem not in NO_WET], ids=lambda path: path.stem)
+def test_it_runs_on_the_sample(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, sample: list[Path]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    out = tmp_path / "out"
+    settings = [
+        f"dataset={tmp_path / 'data'}",
+        f"ingest.0.from=[{', '.join(map(str, sample))}]",
+        f"mix.output.path={out}",
+        "executor={type: in_process}",
+    ]
+    if "rejected" in config.load(str(path)).value["mix"]:
+        settings.append(f"mix.rejected={tmp_path / 'rejected'}")
+    ran = run("run", "-c", path, "--quiet", "--json", *settings)
+    assert ran.code == 0, ran.err
+    totals: dict[str, int] = json.loads(ran.out)["mix"]["totals"]
+    assert 0 < totals["kept"] <= totals["rows"] <= DOCUMENTS
+    assert totals["kept"] < DOCUMENTS or path.stem in KEEP_ALL
+    checked = run("validate", "-c", path, "--quiet", *settings)
+    assert checked.code == 0, checked.out + checked.err
+    again = run("tag", "-c", path, "--quiet", "--json", *settings)
+    assert again.code == 0, again.err
+    assert set(json.loads(again.out)["written"].values()) == {0}, "nothing has changed"

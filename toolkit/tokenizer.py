@@ -1,0 +1,27 @@
+"""Tokenizers of Hugging Face's ``tokenizers`` (extra ``tokens``), from a file ``tokenizer.json``."""
+
+from typing import Any
+
+from toolkit.errors import ConfigError, MissingExtra
+from toolkit.models import resolve
+
+
+def load_tokenizer(model: str) -> Any:
+    """A tokenizer of that library, told neither to truncate nor to pad.
+
+    Args:
+        model: its file, as `resolve` takes it.
+    """
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        message = "counting tokens needs the package tokenizers: pip install 'corpus-toolkit[tokens]'"
+        raise MissingExtra(message) from None
+    path = resolve(model)
+    try:
+        tokenizer = Tokenizer.from_file(path)
+    except Exception as error:  # the library raises nothing narrower
+        raise ConfigError(f"{path}: expected a file of a tokenizer, got: {error}") from None
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
