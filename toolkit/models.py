@@ -15,6 +15,7 @@ import msgspec
 
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.paths import stat
+from toolkit.stores import scheme_of
 from toolkit.streams import READ, Output, open_stored
 
 Model = Annotated[str, msgspec.Meta(extra={"model": True})]
@@ -46,8 +47,11 @@ def resolve(model: str) -> str:
         return _verified(path, model)
     if model in KNOWN:
         return _verified(_fetched(KNOWN[model], model), model)
-    if "://" in model:
-        digest = hashlib.sha256(model.encode()).hexdigest()[:16]
+    if scheme_of(model):
+        found = stat(model)
+        if found is None:
+            raise ConfigError(f"expected a model file, got nothing at {model!r}")
+        digest = hashlib.sha256(f"{model} {found.size} {found.stamp}".encode()).hexdigest()[:16]
         return _fetched(model, f"{digest}-{model.rpartition('/')[2]}")
     if not os.path.isfile(model):
         hint = did_you_mean(model, KNOWN) or f"; known names: {', '.join(sorted(KNOWN))}"

@@ -15,8 +15,8 @@ import toolkit
 ROOT = Path(__file__).parent.parent.parent
 LAYERS = [
     "errors processes",
-    "paths streams numbers config plugins models blocks",
-    "compiling characters stop_words",
+    "paths streams stores numbers config plugins models blocks",
+    "compiling characters stop_words claims",
     "intrinsics line_table words words_kernel ngrams icu_words",
     "documents",
     "schema batch",

@@ -9,7 +9,7 @@ import pytest
 
 from toolkit.errors import ConfigError, DataError
 from toolkit.paths import Dataset, expand, fixed_part, glob_regex, list_files, open_dataset, remove_stale_temporaries
-from toolkit.streams import temporary_name
+from toolkit.stores.local import temporary_name
 
 
 def make(root: Path, *names: str) -> None:

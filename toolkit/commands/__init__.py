@@ -17,6 +17,7 @@ from toolkit.executors import Executor, P, R, Report, Result, Task
 from toolkit.executors.local import InProcess, Local, available_cores
 from toolkit.paths import Dataset, open_dataset, remove_stale_temporaries, size_of
 from toolkit.progress import Progress
+from toolkit.stores.options import StorageOptions, set_options
 
 LARGE = 16 << 20
 """Stored bytes from which several processes work on one shard, if it is a large part of all."""
@@ -229,7 +230,9 @@ def open_context(options: Options) -> Context:
     source = config.load_source(options.config, list(options.overrides))
     if is_dolma(source):
         return Context(options, Config(), source)
-    return Context(options, config.convert(source, Config), source)
+    found = config.convert(source, Config)
+    set_options(found.storage)
+    return Context(options, found, source)
 
 
 Command = Callable[[Context], Outcome]
@@ -274,7 +277,13 @@ def show_plan(context: Context, plan: dict[str, Any]) -> Outcome:
     """The outcome of a dry run."""
     resolved = config.plain(context.config)
     return Outcome(
-        text=config.dump({key: value for key, value in resolved.items() if value not in (None, [], {})})
+        text=config.dump(
+            {
+                key: value
+                for key, value in resolved.items()
+                if value not in (None, [], {}, config.plain(StorageOptions()))
+            }
+        )
         + "\n# plan\n"
         + config.dump(plan),
         data={"settings": resolved, "plan": plan},

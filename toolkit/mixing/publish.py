@@ -4,7 +4,6 @@
 what is to be done; a run that finds one finishes it first.
 """
 
-import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -13,13 +12,14 @@ from typing import Any
 
 import msgspec
 
-from toolkit import records
+from toolkit import claims, records
 from toolkit.errors import ConfigError
 from toolkit.mixing.assemble import PartRecord, staged_path
 from toolkit.mixing.effects import RuleEffect, Totals
 from toolkit.mixing.settings import MixSettings, work_folder
-from toolkit.paths import exists, join, list_files, remove, remove_empty_folders, remove_tree, stat
-from toolkit.streams import READ, Output, sync_folder, write_file
+from toolkit.paths import exists, join, list_files, move, remove, remove_empty_folders, remove_tree, stat
+from toolkit.stores import scheme_of
+from toolkit.streams import write_file
 
 
 class LabelTotals(msgspec.Struct, kw_only=True):
@@ -178,9 +178,7 @@ def _finish(output: str, journal: _Journal) -> None:
     for part in manifest.parts:
         staged, final = staged_path(output, manifest.digest, part.path), join(output, part.path)
         if exists(staged):
-            os.makedirs(os.path.dirname(final), exist_ok=True)
-            _move(staged, final)
-            sync_folder(os.path.dirname(final))
+            move(staged, final)
     for path, text in manifest.files.items():
         write_file(join(output, path), text.encode())
     records.save(manifest_path(output), manifest)
@@ -191,18 +189,6 @@ def _finish(output: str, journal: _Journal) -> None:
     remove(journal_path(output))
 
 
-def _move(staged: str, final: str) -> None:
-    try:
-        os.replace(staged, final)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        with open(staged, "rb") as stream, Output(final) as out:  # a folder on another file system
-            while block := stream.read(READ):
-                out.write(block)
-        remove(staged)
-
-
 @contextmanager
 def locked(output: str) -> Iterator[None]:
     """While a run works on an output, no other does; the lock goes with the process, however that ends.
@@ -210,6 +196,10 @@ def locked(output: str) -> Iterator[None]:
     Raises:
         ConfigError: if another run works on it.
     """
+    if scheme_of(output):
+        with claims.claimed(join(work_folder(output), "claims"), output):
+            yield
+        return
     path = join(work_folder(output), "lock")
     os.makedirs(work_folder(output), exist_ok=True)
     while True:
