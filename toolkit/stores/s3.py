@@ -145,6 +145,7 @@ class S3:
         bucket, key = split(path)
         found = self.stat(path)
         if found is None:
+            self._page(path, Bucket=bucket, MaxKeys=1)  # which says if it is the bucket that is not there
             raise FileNotFoundError(2, "No such object", path)
         from smart_open import s3
 
