@@ -1,12 +1,13 @@
 """Claims: a run that works on an output says so, and another run with other settings is told.
 
-A claim is a small file in a folder, one for each run, rewritten while the run lives. A run writes its own, then looks at
-those of others: of two that begin at once both see each other, and the one that began later gives way. A claim that has
-not been rewritten for `LEASE` seconds, by the clock of the store, is that of a run which was killed.
+A claim is a small file in a folder, one for each run, rewritten while the run lives. A run writes its own, then looks
+at those of others: of two that begin at once both see each other, and the one that began later gives way. A claim that
+has not been rewritten for `LEASE` seconds, by the clock of the store, is that of a run which was killed.
 """
 
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -52,7 +53,7 @@ def claimed(folder: str, what: str, digest: str = "") -> Iterator[None]:
         ConfigError: if another run works on it.
     """
     claim = Claim(digest=digest, since=time.time(), owner=owner())
-    path = join(folder, f"{claim.owner}.{threading.get_ident()}.json")
+    path = join(folder, f"{claim.owner}.{uuid.uuid4().hex}.json")
     ended = threading.Event()
     data = msgspec.json.encode(claim)
 
