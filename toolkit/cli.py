@@ -20,6 +20,9 @@ COMMANDS = {
     "features": "print how Hugging Face datasets reads an OSCAR output",
 }
 
+SHARED = ("run", "ingest", "tag", "mix")
+"""Commands whose work several runs can share."""
+
 EXAMPLES = {
     "validate": "toolkit validate data/quickstart/oscar --first 100",
     "head": "toolkit head data/quickstart/documents/cc/sample-00000.jsonl.gz -n 1",
@@ -57,6 +60,10 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument(
                 "-n", dest="count", type=_positive, default=3, metavar="N", help="documents shown for each change (3)"
             )
+        if name in SHARED:
+            command.add_argument(
+                "--shard", type=_share, metavar="I/N", help="only the share I of N, counted from 0: for array jobs"
+            )
         command.add_argument("--limit", type=_positive, metavar="N", help="only the first N shards (or inputs)")
         command.add_argument("--json", action="store_true", help="results as JSON on standard output")
         command.add_argument("--quiet", action="store_true", help="no progress on standard error")
@@ -68,6 +75,13 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
     return int(text)
+
+
+def _share(text: str) -> tuple[int, int]:
+    index, _, count = text.partition("/")
+    if not (index.isdecimal() and count.isdecimal() and int(index) < int(count)):
+        raise argparse.ArgumentTypeError(f"expected I/N with I from 0 to N - 1, got {text!r}")
+    return int(index), int(count)
 
 
 def _add_work(command: argparse.ArgumentParser) -> None:

@@ -90,6 +90,8 @@ def prepare(context: Context, settings: MixSettings) -> Prepared:
     prepared = Prepared(settings)
     for stream in settings.streams:
         _add_stream(context, prepared, stream)
+    if settings.streams[0].weight is not None and context.options.shard:
+        raise ConfigError(f"{settings.place}: expected a mix without weights for --shard: they depend on all shards")
     fails = prepared.unreadable and settings.on_failed_shard == "stop"
     if settings.streams[0].weight is not None and not fails:
         _weigh(context, prepared)

@@ -4,10 +4,8 @@
 what is to be done; a run that finds one finishes it first.
 """
 
-import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import msgspec
@@ -18,7 +16,6 @@ from toolkit.mixing.assemble import PartRecord, staged_path
 from toolkit.mixing.effects import RuleEffect, Totals
 from toolkit.mixing.settings import MixSettings, work_folder
 from toolkit.paths import exists, join, list_files, move, remove, remove_empty_folders, remove_tree, stat
-from toolkit.stores import scheme_of
 from toolkit.streams import write_file
 
 
@@ -189,37 +186,17 @@ def _finish(output: str, journal: _Journal) -> None:
     remove(journal_path(output))
 
 
-@contextmanager
-def locked(output: str) -> Iterator[None]:
-    """While a run works on an output, no other does; the lock goes with the process, however that ends.
+def claimed(output: str, digest: str = "") -> AbstractContextManager[None]:
+    """While a run works on an output, no other does, but for those with the same digest.
+
+    Args:
+        output: of the mix.
+        digest: of the settings, for runs that each do a share of the first stage.
 
     Raises:
         ConfigError: if another run works on it.
     """
-    if scheme_of(output):
-        with claims.claimed(join(work_folder(output), "claims"), output):
-            yield
-        return
-    path = join(work_folder(output), "lock")
-    os.makedirs(work_folder(output), exist_ok=True)
-    while True:
-        stream = open(path, "ab")  # noqa: SIM115  # closed below
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            stream.close()
-            raise ConfigError(f"{output}: expected no other run on this output, another one is working on it") from None
-        found = stat(path)
-        if found and os.fstat(stream.fileno()).st_ino == os.stat(path).st_ino:
-            break
-        stream.close()  # it was deleted by a run that has just ended
-    try:
-        yield
-    finally:
-        try:
-            remove(path)
-        finally:
-            stream.close()
+    return claims.claimed(join(work_folder(output), "claims"), output, digest)
 
 
 def clear_work(output: str) -> None:
