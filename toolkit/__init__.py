@@ -9,19 +9,51 @@ from toolkit.documents import Document, Prediction, Span, explain_bad_row, split
 from toolkit.errors import AlignmentError, ConfigError, DataError, MissingExtra, ToolkitError
 from toolkit.fasttext_model import load_fasttext
 from toolkit.line_table import LineTable
-from toolkit.models import Model
+from toolkit.models import Files, Model, entries, for_language, read_list, resolve
 from toolkit.ngrams import Repeated, Sequences, Top
+from toolkit.normal_forms import decomposed
 from toolkit.numbers import shortest_float32
 from toolkit.predictions import LinePredictions
-from toolkit.stop_words import stop_words
+from toolkit.spacy_tokenizer import SpacyKind, SpacyLanguage, spacy_kind, spacy_words
+from toolkit.stop_lists import stop_words
 from toolkit.streams import Size
 from toolkit.tagger import Attribute, Example, Tagger
-from toolkit.words import Splitter, Words, hashes_of, is_among, sums
+from toolkit.unicode_table import ALPHA, BREAKS, CLASSES, LOWER, NUMBER, PICTURE, PUNCTUATION, SPACE, UPPER, characters
+from toolkit.words import (
+    ALL_PUNCTUATION,
+    HAS_ALNUM,
+    HAS_ALPHA,
+    HAS_ASCII_LETTER,
+    IS_LOWER,
+    IS_TITLE,
+    IS_UPPER,
+    Splitter,
+    Words,
+    hashes_of,
+    is_among,
+    sums,
+)
 from toolkit.writer import Mixed, Wanted, Writer, check_label, merge_fields
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ALL_PUNCTUATION",
+    "ALPHA",
+    "BREAKS",
+    "CLASSES",
+    "HAS_ALNUM",
+    "HAS_ALPHA",
+    "HAS_ASCII_LETTER",
+    "IS_LOWER",
+    "IS_TITLE",
+    "IS_UPPER",
+    "LOWER",
+    "NUMBER",
+    "PICTURE",
+    "PUNCTUATION",
+    "SPACE",
+    "UPPER",
     "AlignmentError",
     "Attribute",
     "Batch",
@@ -30,6 +62,7 @@ __all__ = [
     "DataError",
     "Document",
     "Example",
+    "Files",
     "LinePredictions",
     "LineTable",
     "MissingExtra",
@@ -39,6 +72,8 @@ __all__ = [
     "Repeated",
     "Sequences",
     "Size",
+    "SpacyKind",
+    "SpacyLanguage",
     "Span",
     "Splitter",
     "Tagger",
@@ -47,14 +82,22 @@ __all__ = [
     "Wanted",
     "Words",
     "Writer",
+    "characters",
     "check_label",
     "compiled",
+    "decomposed",
+    "entries",
     "explain_bad_row",
+    "for_language",
     "hashes_of",
     "is_among",
     "load_fasttext",
     "merge_fields",
+    "read_list",
+    "resolve",
     "shortest_float32",
+    "spacy_kind",
+    "spacy_words",
     "split_lines",
     "stop_words",
     "sums",

@@ -71,7 +71,9 @@ class Batch(Sequence[Document]):
         """The words of all texts; computed once for each way to split them (see `Words.of`)."""
         found = self._words.get((splitter, language))
         if found is None:
-            found = self._words[splitter, language] = Words.of(self.lines, splitter, language)
+            segments = self._words.get(("segments", language)) if splitter == "unicode" else None
+            found = segments.with_alnum() if segments else Words.of(self.lines, splitter, language)
+            self._words[splitter, language] = found
         return found
 
     def attribute(self, path: str) -> Sequence[Any]:

@@ -17,17 +17,31 @@ COMMANDS = {
     "mix": "join documents and attributes under rules, and write an output format",
     "validate": "check documents, attribute sets and outputs",
     "head": "show documents joined with their attributes",
+    "taggers": "list the taggers that there are, or describe and measure some",
     "features": "print how Hugging Face datasets reads an OSCAR output",
 }
 
 SHARED = ("run", "ingest", "tag", "mix")
 """Commands whose work several runs can share."""
 
+LOOKS = ("validate", "head", "features")
+"""Commands that take paths, or a configuration."""
+
 EXAMPLES = {
-    "validate": "toolkit validate data/quickstart/oscar --first 100",
-    "head": "toolkit head data/quickstart/documents/cc/sample-00000.jsonl.gz -n 1",
-    "features": "toolkit features data/quickstart/oscar",
+    "tag": [
+        "toolkit tag -c configs/quickstart.yaml processes=2",
+        "toolkit tag --try README.md line_shape noise line_shape.short_chars=80",
+    ],
+    "validate": ["toolkit validate data/quickstart/oscar --first 100"],
+    "head": ["toolkit head data/quickstart/documents/cc/sample-00000.jsonl.gz -n 1"],
+    "taggers": ["toolkit taggers", "toolkit taggers line_shape"],
+    "features": ["toolkit features data/quickstart/oscar"],
 }
+
+
+def examples(name: str) -> list[str]:
+    """Command lines that show a command."""
+    return EXAMPLES.get(name, [f"toolkit {name} -c configs/quickstart.yaml processes=2"])
 
 
 def parser() -> argparse.ArgumentParser:
@@ -44,12 +58,14 @@ def parser() -> argparse.ArgumentParser:
             name,
             help=help_,
             description=help_[0].upper() + help_[1:] + ".",
-            epilog=f"Example: {EXAMPLES.get(name, f'toolkit {name} -c configs/quickstart.yaml processes=2')}",
+            epilog="Example: " + ", or ".join(examples(name)),
         )
-        if name in EXAMPLES:
+        if name in LOOKS:
             _add_look(command, name)
+        elif name == "taggers":
+            _add_taggers(command)
         else:
-            _add_work(command)
+            _add_work(command, name)
         if name == "mix":
             command.add_argument(
                 "--explain", metavar="ID|N", help="why the rules keep or drop this document, or N documents a rule"
@@ -64,7 +80,8 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument(
                 "--shard", type=_share, metavar="I/N", help="only the share I of N, counted from 0: for array jobs"
             )
-        command.add_argument("--limit", type=_positive, metavar="N", help="only the first N shards (or inputs)")
+        if name != "taggers":
+            command.add_argument("--limit", type=_positive, metavar="N", help="only the first N shards (or inputs)")
         command.add_argument("--json", action="store_true", help="results as JSON on standard output")
         command.add_argument("--quiet", action="store_true", help="no progress on standard error")
         command.add_argument("--debug", action="store_true", help="tracebacks of failures")
@@ -84,13 +101,36 @@ def _share(text: str) -> tuple[int, int]:
     return int(index), int(count)
 
 
-def _add_work(command: argparse.ArgumentParser) -> None:
-    command.add_argument("-c", "--config", required=True, metavar="FILE", help="configuration (YAML)")
-    command.add_argument("arguments", nargs="*", metavar="KEY=VALUE", help="settings that override the file's")
+def _add_work(command: argparse.ArgumentParser, name: str) -> None:
+    if name == "tag":
+        _add_try(command, "show what taggers give for a text or a shard; writes nothing")
+        command.add_argument("-n", dest="count", type=_positive, default=3, metavar="N", help="documents to try (3)")
+        command.add_argument(
+            "-c", "--config", metavar="FILE", help="configuration (YAML); with --try, taggers may be named instead"
+        )
+        what = "with --try: names, path/file.py:Class, '{tagger: NAME, option: …}'; settings that override others"
+        command.add_argument("arguments", nargs="*", metavar="TAGGER | KEY=VALUE", help=what)
+    else:
+        command.add_argument("-c", "--config", required=True, metavar="FILE", help="configuration (YAML)")
+        command.add_argument("arguments", nargs="*", metavar="KEY=VALUE", help="settings that override the file's")
     command.add_argument(
         "--dry-run", action="store_true", help="print the settings and the plan, or what rules would do; write no data"
     )
     command.add_argument("--overwrite", action="store_true", help="replace what was made with other settings")
+
+
+def _add_try(command: argparse.ArgumentParser, help_: str) -> None:
+    command.add_argument("--try", dest="sample", metavar="FILE", help=f"{help_}; - is standard input")
+    command.add_argument("--lines", action="store_true", help="each line of that text is a document")
+
+
+def _add_taggers(command: argparse.ArgumentParser) -> None:
+    what = "names, path/file.py, path/file.py:Class, package.module:Class; TAGGER.OPTION=VALUE"
+    command.add_argument("arguments", nargs="*", metavar="TAGGER | KEY=VALUE", help=what)
+    command.add_argument(
+        "--file", dest="files", action="append", default=[], metavar="FILE", help="list its taggers, too"
+    )
+    _add_try(command, "measure on this text or shard, not on made-up pages")
 
 
 def _add_look(command: argparse.ArgumentParser, name: str) -> None:
@@ -154,11 +194,11 @@ def _run(parsed: argparse.Namespace) -> int:
 
     command = importlib.import_module(f"toolkit.commands.{parsed.command}")
     given = vars(parsed)
-    overrides = [a for a in parsed.arguments if "=" in a and not os.path.exists(a)]
+    overrides = [a for a in parsed.arguments if "=" in a and not a.startswith("{") and not os.path.exists(a)]
     targets = [a for a in parsed.arguments if a not in overrides]
-    if targets and parsed.command not in EXAMPLES:
+    if targets and parsed.command not in (*LOOKS, "taggers") and given.get("sample") is None:
         raise ConfigError(f"expected KEY=VALUE, got {targets[0]!r}")
-    if parsed.command in EXAMPLES and not targets and parsed.config is None:
+    if parsed.command in LOOKS and not targets and parsed.config is None:
         raise ConfigError("expected a path, or a configuration (-c FILE)")
     names = {field.name for field in dataclasses.fields(Options)}
     options = Options(

@@ -92,12 +92,18 @@ class Compiled:
 
         digest = xxhash.xxh3_64()
         for name in self._modules:
-            with open(_file_of(name), "rb") as stream:
-                digest.update(stream.read())
+            digest.update(_source_of(name))
         versions = [importlib.metadata.version(package) for package in ("numba", "llvmlite")]
         cpu = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
         digest.update("\0".join([*self._types, *versions, *cpu, sys.version]).encode())
         return digest.hexdigest()
+
+
+@functools.cache
+def _source_of(module: str) -> bytes:
+    """Of a module that is imported, what it was when this was first asked: what is compiled is that."""
+    with open(_file_of(module), "rb") as stream:
+        return stream.read()
 
 
 def _file_of(module: str) -> str:
@@ -115,6 +121,8 @@ def compiled(signature: str) -> Callable[[Callable[..., None]], Callable[..., No
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        with suppress(AttributeError, OSError):  # of a module that is no file
+            _source_of(function.__module__)
         made = Compiled(f"{function.__module__}:{function.__qualname__}", signature, plain=function)
 
         @functools.wraps(function)

@@ -17,8 +17,10 @@ _NO_WORD = 100  # UBRK_WORD_NONE_LIMIT: below it are segments without letters an
 def boundaries(lines: "LineTable", language: str) -> "tuple[Array, Array]":
     """Where words begin and end in the table's buffer, int64.
 
+    All texts are split in one go: there is always a boundary where a line ends.
+
     Args:
-        lines: the texts; each line is split by itself.
+        lines: the texts.
         language: of all of them; ICU's rules differ little between languages.
 
     Raises:
@@ -31,19 +33,23 @@ def boundaries(lines: "LineTable", language: str) -> "tuple[Array, Array]":
     import numpy as np
 
     iterator = icu.BreakIterator.createWordInstance(icu.Locale(language or "root"))
-    starts, ends = [], []
-    utf8 = lines.utf8.tobytes()
-    for start, end in zip(lines.starts.tolist(), lines.ends.tolist(), strict=True):
-        text = utf8[start:end].decode()
-        units = icu.UnicodeString(text)  # offsets are in UTF-16
-        at = offset_ = 0
-        encoded = text.encode("utf-16-le") if len(units) != len(text) else None
-        iterator.setText(units)
-        for boundary in iterator:
-            piece = text[at:boundary] if encoded is None else encoded[2 * at : 2 * boundary].decode("utf-16-le")
-            size = len(piece.encode())
-            if iterator.getRuleStatus() >= _NO_WORD:
-                starts.append(start + offset_)
-                ends.append(start + offset_ + size)
-            at, offset_ = boundary, offset_ + size
-    return np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64)
+    text = icu.UnicodeString(lines.utf8.tobytes().decode())
+    iterator.setText(text)
+    status = iterator.getRuleStatus
+    marked = np.fromiter((end if status() >= _NO_WORD else -end for end in iterator), dtype=np.int64)
+    ends = np.abs(marked)
+    is_word = marked > 0
+    starts = np.concatenate([[0], ends[:-1]])
+    offsets = _offsets(lines.utf8, len(text))
+    return offsets[starts[is_word]], offsets[ends[is_word]]
+
+
+def _offsets(utf8: "Array", units: int) -> "Array":
+    """The offset in UTF-8 of each UTF-16 code unit, which ICU counts in, and of the end."""
+    import numpy as np
+
+    if units == len(utf8):
+        return np.arange(units + 1)
+    firsts = np.flatnonzero(utf8 >= -64)  # bytes that begin a code point
+    beyond = utf8[firsts].view(np.uint8) >= 0xF0  # code points that are two units
+    return np.append(np.repeat(firsts, np.where(beyond, 2, 1)), len(utf8))

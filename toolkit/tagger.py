@@ -4,7 +4,7 @@ A tagger is its configuration: a frozen Struct whose fields are its options. Par
 source, one sentence and the edge cases, examples, options, ``tag``. It imports ``from toolkit``, nothing else of ours.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
@@ -115,12 +115,19 @@ def value_annotation(tagger: type[Tagger]) -> Any:
 def _markers(tagger: type[Tagger], name: str) -> dict[str, Any]:
     found = {}
     for option, hint in get_type_hints(tagger, include_extras=True).items():
-        for annotated in (hint, *get_args(hint)):
-            if get_origin(annotated) is Annotated:
-                for meta in annotated.__metadata__:
-                    if isinstance(meta, msgspec.Meta) and name in (meta.extra or {}):
-                        found[option] = (meta.extra or {})[name]
+        for meta in _metas(hint):
+            if isinstance(meta, msgspec.Meta) and name in (meta.extra or {}):
+                found[option] = (meta.extra or {})[name]
     return found
+
+
+def _metas(hint: Any) -> Iterator[Any]:
+    """What annotates a type, or a type inside it."""
+    if get_origin(hint) is Annotated:
+        yield from hint.__metadata__
+    for inner in get_args(hint):
+        if not isinstance(inner, msgspec.Meta):
+            yield from _metas(inner)
 
 
 def references(tagger: Tagger) -> list[Reference]:

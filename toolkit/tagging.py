@@ -258,13 +258,7 @@ _ENCODER = msgspec.json.Encoder()
 
 def _tag_batch(numbered: list[Numbered], steps: list[Step], todo: list[str], path: str) -> list[list[bytes]]:
     batch = Batch([document for document, _ in numbered])
-    values: dict[tuple[str, str], Sequence[Any]] = {}
-    for step in steps:
-        for reference in step.references:
-            if (produced := values.get((reference.set, reference.key))) is not None:
-                annotation = next(s.annotation for s in steps if (s.set, s.key) == (reference.set, reference.key))
-                batch.give(reference.text, _delivered(produced, annotation, reference))
-        values[step.set, step.key] = _run(step, batch, numbered, path)
+    values = {(step.set, step.key): found for step, found in run_steps(batch, numbered, steps, path)}
     found = []
     for set_name in todo:
         keys = [step.key for step in steps if step.set == set_name]
@@ -280,11 +274,32 @@ def _tag_batch(numbered: list[Numbered], steps: list[Step], todo: list[str], pat
     return found
 
 
+def run_steps(
+    batch: Batch, numbered: Sequence[Numbered], steps: Sequence[Step], path: str
+) -> Iterator[tuple[Step, Sequence[Any]]]:
+    """The values of each tagger in turn; what later ones read is given to the documents.
+
+    Args:
+        batch: of the documents.
+        numbered: the same with the number of each in its file; values of the first rows are checked.
+        steps: each after those that it reads.
+        path: of the file, for messages.
+    """
+    values: dict[tuple[str, str], Sequence[Any]] = {}
+    for step in steps:
+        for reference in step.references:
+            if (produced := values.get((reference.set, reference.key))) is not None:
+                annotation = next(s.annotation for s in steps if (s.set, s.key) == (reference.set, reference.key))
+                batch.give(reference.text, _delivered(produced, annotation, reference))
+        found = values[step.set, step.key] = _run(step, batch, numbered, path)
+        yield step, found
+
+
 def _encodable(values: Sequence[Any]) -> Sequence[Any]:
     return values.raw() if isinstance(values, Column) else values
 
 
-def _run(step: Step, batch: Batch, numbered: list[Numbered], path: str) -> Sequence[Any]:
+def _run(step: Step, batch: Batch, numbered: Sequence[Numbered], path: str) -> Sequence[Any]:
     try:
         values = step.tagger.tag_batch(batch)
     except ConfigError:
@@ -307,7 +322,7 @@ def _run(step: Step, batch: Batch, numbered: list[Numbered], path: str) -> Seque
     return values
 
 
-def _blame(step: Step, batch: list[Numbered], path: str, error: Exception) -> DataError:
+def _blame(step: Step, batch: Sequence[Numbered], path: str, error: Exception) -> DataError:
     for document, number in batch:
         try:
             step.tagger.tag_batch([document])

@@ -1,17 +1,18 @@
 r"""The words of a text: one definition, in compiled code, computed once for all taggers.
 
-Source: Unicode 17.0, UAX #29 (default word boundaries). A **segment** is what stands between two boundaries and is not
+Source: Unicode 18.0, UAX #29 (default word boundaries). A **segment** is what stands between two boundaries and is not
 white space; a **word** is a segment with a letter or a number in it. So ``don't`` and ``3.14`` are one word, ``e-mail``
 is two; a Chinese or Japanese ideograph, and a Thai, Lao, Khmer or Burmese letter with its marks, is a word each: for
-words of these languages take the splitter ``icu``.
+words of these languages take the splitter ``icu``. White space is never part of a segment; UAX #29 has it in some: the
+narrow no-break space between digits, and white space with the marks behind it.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
-from toolkit.characters import characters
 from toolkit.compiling import Compiled
 from toolkit.line_table import LineTable
+from toolkit.unicode_table import characters
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,7 +31,7 @@ number; all are (``isalnum``); all are punctuation or symbols; some is an ASCII 
 SEED, PRIME = 0xCBF29CE484222325, 0x9E3779B97F4A7C15
 
 _TABLE = "int64* int64* "
-_USES = ["toolkit.characters", "toolkit.words"]
+_USES = ["toolkit.unicode_table", "toolkit.words"]
 _FIND = "int8* int64 int64 int64 " + _TABLE + "int64* int64* int64*"
 _unicode_words = Compiled("toolkit.words_kernel:unicode_words", _FIND, _USES)
 _runs = Compiled("toolkit.words_kernel:runs", _FIND, _USES)
@@ -101,6 +102,10 @@ class Words(NamedTuple):
             column[mask] for column in (self.starts, self.ends, self.chars, self.kinds, self.hashes, self.folded)
         )
         return Words(self.lines, starts, ends, chars, kinds, hashes, folded, before[self.bounds])
+
+    def with_alnum(self) -> "Words":
+        """Those with a letter or a number: of segments, the words."""
+        return self.where(self.kinds & HAS_ALNUM != 0)
 
     def sums(self, values: "Array") -> "Array":
         """Of a value of each word, the sum of each text's words."""

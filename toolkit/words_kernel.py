@@ -5,7 +5,7 @@ from typing import Any
 
 import numba
 
-from toolkit.characters import (
+from toolkit.unicode_table import (
     ALETTER,
     ALPHA,
     BREAKS,

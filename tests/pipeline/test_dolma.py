@@ -28,7 +28,8 @@ from toolkit.dolma import read_mixer, read_tagger
 from toolkit.errors import ConfigError
 
 CASES = json.loads(Path(__file__).with_name("dolma_cases.json").read_text(encoding="utf-8"))
-"""Its first key says where it comes from."""
+TAGS = json.loads(Path(__file__).with_name("dolma_tags.json").read_text(encoding="utf-8"))
+"""Their first keys say where they come from."""
 TEN = "0123456789"
 STREAM: dict[str, Any] = {
     "name": "s",
@@ -716,12 +717,13 @@ def test_mixers_that_are_none(dolma: Dolma, changes: dict[str, Any], words: str)
     [
         ({"taggers": ["char_length_v2"]}, "got 'char_length_v2'; did you mean 'char_length_v1'?"),
         (
-            {"taggers": ["gopher_v1"]},
-            "expected a tagger of Dolma's that has its like here, got 'gopher_v1'; there are: ",
+            {"taggers": ["dclm-oh-eli5"]},
+            "expected a tagger of Dolma's that has its like here, got 'dclm-oh-eli5'; there are: ",
         ),
         ({"destination": ["/x"]}, "destination: expected none"),
         ({"tagger_modules": ["mine.py"]}, "tagger_modules: expected none"),
         ({"experimnt": "e"}, "did you mean 'experiment'?"),
+        ({"experiment": "2024-tags"}, "experiment: expected a name that does not begin with a digit, got '2024-tags'"),
         ({"documents": ["DATA/raw/*.gz"]}, "expected a folder `documents` in the path"),
     ],
 )
@@ -758,3 +760,76 @@ def test_each_command_takes_its_own_configuration(dolma: Dolma) -> None:
     assert "expected a configuration of the tagger, with `taggers:`" in dolma(command="tag").err
     dolma.config = {"documents": ["DATA/documents/*.gz"], "taggers": ["char_length_v1"]}
     assert "expected a configuration of the mixer, with `streams:`" in dolma().err
+
+
+# --- all taggers ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tagged(dolma: Dolma) -> Dolma:
+    """The made-up documents, and a configuration with the taggers that Dolma itself ran on them."""
+    for shard, rows in TAGS["documents"].items():
+        write_rows(dolma.data / "documents" / f"{shard}.jsonl.gz", rows)
+    (dolma.root / "bad.txt").write_text("\n".join(TAGS["bad_words"]))
+    dolma.config = {
+        "documents": ["DATA/documents/*.gz"],
+        "taggers": TAGS["taggers"],
+        "experiment": "my-exp",
+        "bad_words": str(dolma.root / "bad.txt"),
+    }
+    return dolma
+
+
+def as_dolma(values: dict[str, Any], taggers: list[str]) -> dict[str, Any]:
+    """Our values of these taggers as Dolma has them: without empty lists, each licence of `cc_re` by itself."""
+    values = values | {f"my_exp__cc_re__{name}": spans for name, spans in values.pop("my_exp__cc_re").items()}
+    return {key: spans for key, spans in values.items() if spans and key.split("__")[1] in taggers}
+
+
+def test_every_tagger_that_runs_without_a_model_writes_what_dolmas_writes(tagged: Dolma) -> None:
+    assert "_v1__" not in tagged.ok(command="tag").err
+    stops = {"a": set[str](), "b": {"pii_regex_v1", "pii_regex_with_counts_v2"}}
+    for shard, expected in TAGS["attributes"].items():
+        rows = read_rows(tagged.data / "attributes" / "my-exp" / f"{shard}.jsonl.gz")
+        taggers = [name for name in TAGS["taggers"] if name not in stops[shard]]
+        for row, made, values in zip(rows, TAGS["documents"][shard], expected, strict=True):
+            found = as_dolma(row["attributes"], taggers)
+            assert found == values, made
+            assert json.dumps(found, sort_keys=True) == json.dumps(values, sort_keys=True), "floats as floats"
+
+
+def test_dolmas_list_of_bad_words_is_fetched_unless_another_is_given(tagged: Dolma) -> None:
+    del tagged.config["bad_words"]
+    (found,) = read_tagger(Source(tagged.place(tagged.config), "c.yaml")).configs
+    given = [entry["bad_words"] for entry in found["tag"]["my-exp"] if "bad_words" in entry]
+    assert [url.rpartition("/")[0].rpartition("/")[2][:8] for url in given] == ["25e679f0"] * 2
+
+
+def test_what_dolma_stops_at_has_values(tagged: Dolma) -> None:
+    tagged.config["taggers"] = ["pii_regex_v1", "pii_regex_with_counts_v2", "pii_regex_v1", "cc_re", "cc_re_fast"]
+    for row in TAGS["documents"]["b"]:
+        row = {**row, "metadata": {}}
+        write_rows(tagged.data / "documents" / "b.jsonl.gz", [row])
+        tagged.ok("--overwrite", command="tag")
+        (found,) = read_rows(tagged.data / "attributes" / "my-exp" / "b.jsonl.gz")
+        values = {key: value for key, value in found["attributes"].items() if value}
+        size = len(row["text"])
+        assert values == {
+            "my_exp__pii_regex_v1__doc": [[0, size, -1.0]],
+            "my_exp__pii_regex_with_counts_v2__doc": [[0, size, -1.0]],
+            "my_exp__pii_regex_with_counts_v2__doc_count": [[0, size, 0.0]],
+        }
+
+
+def test_random_numbers_are_those_of_the_documents(dolma: Dolma) -> None:
+    dolma.config = {"documents": ["DATA/documents/*.gz"], "taggers": ["random_number_v1"]}
+    found: list[dict[str, float]] = []
+    for order in (1, -1):
+        rows = [document(f"d{i}", "x" * order) for i in range(20)][::order]
+        write_rows(dolma.data / "documents" / SHARD, rows)
+        dolma.ok(command="tag")
+        key = "random_number_v1__random_number_v1__random"
+        written = read_rows(dolma.data / "attributes" / "random_number_v1" / SHARD)
+        found.append({row["id"]: row["attributes"][key][0][2] for row in written})
+    assert found[0] == found[1]
+    assert len(set(found[0].values())) == 20

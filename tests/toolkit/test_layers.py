@@ -16,8 +16,8 @@ ROOT = Path(__file__).parent.parent.parent
 LAYERS = [
     "errors processes",
     "paths streams stores numbers config plugins models blocks",
-    "compiling characters stop_words claims",
-    "intrinsics line_table words words_kernel ngrams icu_words",
+    "compiling unicode_table normal_forms stop_lists claims",
+    "intrinsics line_table words spacy_tokenizer words_kernel ngrams icu_words",
     "documents",
     "schema batch",
     "predictions fasttext_file",

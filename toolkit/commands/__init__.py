@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, TypeVar
@@ -51,6 +51,9 @@ class Options:
         id: of the document to show.
         explain: id of the document to explain, or how many for each rule.
         compare: another configuration, of which the differences are to be shown.
+        sample: text or documents on which taggers are tried.
+        lines: whether each line of a text is a document.
+        files: with taggers to be listed, too.
     """
 
     config: str | None = None
@@ -68,6 +71,9 @@ class Options:
     id: str | None = None
     explain: str | None = None
     compare: str | None = None
+    sample: str | None = None
+    lines: bool = False
+    files: Sequence[str] = ()
 
 
 @dataclass

@@ -1,10 +1,10 @@
 """What is known of each code point: one number, in a table that comes with the package.
 
-Source: Unicode 17.0: Word_Break of UAX #29, general categories as ``str.isalpha`` and its like take them, simple case
+Source: Unicode 18.0: Word_Break of UAX #29, general categories as ``str.isalpha`` and its like take them, simple case
 folding. The table is a file, not made from Python's own tables when it is needed, so that values are the same with
 every version of Python.
 
-    python -m toolkit.characters        makes the file anew, with the Unicode version of the package ``regex``
+    python -m toolkit.unicode_table        makes the file anew, with the Unicode version of the package ``regex``
 """
 
 import functools
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
-FILE = os.path.join(os.path.dirname(__file__), "characters.npz")
+FILE = os.path.join(os.path.dirname(__file__), "unicode_table.npz")
+UNICODE = "18.0.0"
+"""The version that the file is of."""
 
 BREAKS = 31
 """The bits of a number that are the Word_Break class, an index of `CLASSES`."""
@@ -68,6 +70,7 @@ def characters() -> Characters:
 def _make() -> Characters:
     import numpy as np
     import regex
+    from regex import _regex  # has simple case folding, with regex's version of Unicode and not with Python's
 
     every = "".join(chr(c) for c in range(LAST + 1) if not 0xD800 <= c <= 0xDFFF)
     numbers = np.zeros(LAST + 1, dtype=np.uint16)
@@ -89,10 +92,9 @@ def _make() -> Characters:
     mark(r"\p{Extended_Pictographic}", PICTURE)
     mark("_", UNDERSCORE)
     folds = np.zeros(LAST + 1, dtype=np.int32)
-    for c in map(ord, every):
-        whole, lower = chr(c).casefold(), chr(c).lower()
-        if len(whole) == 1 or len(lower) == 1:
-            folds[c] = ord(whole if len(whole) == 1 else lower) - c
+    for c in regex.findall(r"\p{Cased}|\p{Changes_When_Casefolded}", every):
+        folds[ord(c)] = ord(_regex.fold_case(regex.IGNORECASE | regex.UNICODE, c)) - ord(c)
+    folds[ord("I")] = ord("i") - ord("I")  # which `regex` leaves alone, for the sake of Turkish
     return Characters(*_in_blocks(numbers), *_in_blocks(folds))
 
 

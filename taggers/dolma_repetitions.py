@@ -1,0 +1,209 @@
+r"""What stands four times or more in a row, as Dolma's taggers find it.
+
+Source: Dolma 1.2.1, ``taggers/repetitions``: ``repetitions_v1`` and ``paragraph_repetitions_v1``, the pattern
+``(.+?)(\s?\1){3,}``. Its time grows with the square of a line's length, and more. What is here finds the same: two
+copies of L characters beside each other, or with one between them, contain a place whose number is a multiple of L, so
+that for all L together there are n log n places to look at (Main and Lorentz 1984, doi:10.1016/0196-6774(84)90021-X).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal
+from weakref import WeakKeyDictionary
+
+import msgspec
+import numpy as np
+
+from toolkit import Batch, Document, Example, Span, Tagger, compiled
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Type = Literal[
+    "repetition", "doc_max_score_repetition", "doc_max_length_repetition", "doc_frac_repetition"
+]  # fmt: skip
+WHITE = np.array([c for c in range(0x3001) if chr(c).isspace()], dtype=np.uint32)
+
+
+class DolmaRepetitions(Tagger):
+    r"""The spans of one type, as Dolma has them.
+
+    - ``repetition``: a span over each unit, without ``\n`` in it, that stands four times or more in a row, one white
+      space character between two of them allowed. From left to right the first that there is, of the shortest unit,
+      and as often as it goes on. The score is how often the unit occurs in it.
+    - ``doc_max_score_repetition``, ``doc_max_length_repetition`` (code points), ``doc_frac_repetition`` (of the text,
+      rounded to 5 places): a span over the text, 0 if there is none.
+
+    With ``per: line`` (``paragraph_repetitions_v1``) none goes beyond a line.
+    """
+
+    EXAMPLES = (
+        Example("", []),
+        Example("", [[0, 0, 0.0]], options={"type": "doc_frac_repetition"}),
+        Example("No, no no no no!\n----\n", [[3, 15, 4.0], [17, 21, 4.0]]),
+        Example("é\né\né\né\néé", [[0, 10, 6.0]]),
+        Example("é\né\né\né\néé", [], options={"per": "line"}),
+        Example("ha ha ha ha!", [[0, 12, 0.91667]], options={"type": "doc_frac_repetition"}),
+    )
+
+    type: Annotated[Type, msgspec.Meta(description="of spans")] = "repetition"
+    per: Annotated[Literal["document", "line"], msgspec.Meta(description="where spans are looked for")] = "document"
+
+    def tag(self, document: Document) -> list[Span]:
+        return self.tag_batch([document])[0]
+
+    def tag_batch(self, documents: Sequence[Document]) -> list[list[Span]]:
+        batch = Batch.of(documents)
+        found = _found.setdefault(batch, {})
+        if self.per not in found:
+            found[self.per] = [_look(document.text, by_line=self.per == "line") for document in batch]
+        return [each[self.type] for each in found[self.per]]
+
+
+_found: WeakKeyDictionary[Batch, dict[str, list[dict[str, list[Span]]]]] = WeakKeyDictionary()
+
+
+def _look(text: str, *, by_line: bool) -> dict[str, list[Span]]:
+    spans = list(_spans(text, by_line=by_line))
+    lengths = [span.end - span.start for span in spans]
+    scores = {
+        "doc_max_score_repetition": max((span.score for span in spans), default=0.0),
+        "doc_max_length_repetition": float(max(lengths, default=0)),
+        "doc_frac_repetition": round(sum(lengths) / len(text), 5) if spans else 0.0,
+    }
+    return {"repetition": spans} | {name: [Span(0, len(text), score)] for name, score in scores.items()}
+
+
+def _spans(text: str, *, by_line: bool) -> Iterator[Span]:
+    units = _units(text, by_line=by_line)
+    end = 0
+    for start in np.flatnonzero(units).tolist():
+        if start < end:
+            continue
+        unit = text[start : start + int(units[start])]
+        limit = text.find("\n", start) if by_line else -1
+        if (found := _end(text, unit, start, limit if limit >= 0 else len(text))) is not None:
+            end = found
+            yield Span(start, end, float(text.count(unit, start, end)))
+
+
+def _end(text: str, unit: str, start: int, limit: int) -> int | None:
+    """Where a repetition ends; as a pattern does, blanks are skipped if that leads to at least three more copies."""
+
+    def after(at: int, copies: int) -> int | None:
+        for skipped in (1, 0) if text[at : at + 1].isspace() else (0,):
+            behind = at + skipped + len(unit)
+            if text.startswith(unit, at + skipped) and behind <= limit:
+                found = behind if copies == 3 else after(behind, copies + 1)
+                if found is not None:
+                    return found
+        return None
+
+    found = after(start + len(unit), 1)
+    end = found
+    while found is not None:
+        end = found
+        found = after(end, 3)
+    return end
+
+
+def _units(text: str, *, by_line: bool) -> Array:
+    """How long the shortest unit is that stands at least four times from each place on; 0 where there is none."""
+    points = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
+    n = len(points)
+    units = np.zeros(n, dtype=np.int32)
+    breaks = np.append(np.flatnonzero(points == ord("\n")), n)
+    line_ends = np.repeat(breaks, np.diff(breaks, prepend=-1))[:n].astype(np.int32)
+    longest = min(n // 4, int(np.diff(breaks, prepend=-1).max()) - 1)
+    if longest <= 0:
+        return units
+    limits = line_ends if by_line else np.full(n, n, dtype=np.int32)
+    white = np.isin(points, WHITE).astype(np.int8)
+    following = np.arange(n + 1, dtype=np.int32)
+    following[:-1] += points == ord("\n")
+    hashes, powers = np.zeros(2 * (n + 1), dtype=np.uint32), np.zeros(2 * 32, dtype=np.int64)
+    _find_units(points, n, longest, white, line_ends, limits, following, hashes, powers, units)
+    return units
+
+
+@compiled("uint32* int64 int64 int8* int32* int32* int32* uint32* int64* int32*")
+def _find_units(
+    points: Any, n: Any, longest: Any, white: Any, line_ends: Any, limits: Any, following: Any,
+    hashes: Any, powers: Any, units: Any,
+) -> None:  # fmt: skip
+    """Finds the shortest unit from each place on.
+
+    Args:
+        points: code points.
+        n: how many.
+        longest: of units to look for.
+        white: whether it is white space, of each.
+        line_ends: where its line ends, of each.
+        limits: where a repetition from there must end, of each.
+        following: (n + 1) of each the place itself, or one towards the next where a unit may still be found.
+        hashes: (2 n + 2) room for two hashes of what is before each place.
+        powers: (64) room.
+        units: what is found.
+    """
+    prime, other = 2147483647, 2147483629
+    power, other_power = 1, 1
+    powers[0], powers[32] = 911382323, 972663749
+    for i in range(n):
+        hashes[i + 1] = (hashes[i] * powers[0] + points[i] + 1) % prime
+        hashes[n + 2 + i] = (hashes[n + 1 + i] * powers[32] + points[i] + 1) % other
+    for i in range(31):  # of the base, the powers of 2**i
+        powers[i + 1] = powers[i] * powers[i] % prime
+        powers[i + 33] = powers[i + 32] * powers[i + 32] % other
+
+    def is_same(a: Any, b: Any, size: Any, power: Any, other_power: Any) -> Any:
+        found = (hashes[a + size] - hashes[a] * power - hashes[b + size] + hashes[b] * power) % prime
+        a, b = a + n + 1, b + n + 1
+        return found == 0 and (
+            (hashes[a + size] - hashes[a] * other_power - hashes[b + size] + hashes[b] * other_power) % other == 0
+        )
+
+    def how_many(a: Any, b: Any, most: Any, back: Any) -> Any:
+        """Points that are the same from both on, or before both."""
+        same, grows = 0, 1
+        k = 0 if most > 0 and points[a - back] == points[b - back] else -1
+        while k >= 0:  # twice as many each time, then half as many
+            step = 1 << k
+            start, end = (a - same - step, b - same - step) if back else (a + same, b + same)
+            if same + step <= most and is_same(start, end, step, powers[k], powers[k + 32]):
+                same += step
+            else:
+                grows = -1
+            k += grows
+        return same
+
+    def next_place(at: Any) -> Any:
+        while following[at] != at:
+            following[at] = following[following[at]]
+            at = following[at]
+        return at
+
+    for size in range(1, longest + 1):
+        power, other_power = power * powers[0] % prime, other_power * powers[32] % other
+        at = next_place(0)
+        while at <= n - 4 * size:
+            place = (at + size - 1) // size * size
+            for apart in range(size, size + 2):
+                behind = how_many(place, place + apart, min(size, n - place - apart), 0)
+                before = how_many(place, place + apart, place - at, 1)
+                i = next_place(place - before)
+                while i <= place and i + size <= place + behind:
+                    if line_ends[i] - i < size:
+                        following[i] = i + 1
+                    elif apart == size or white[i + size]:
+                        for gap in range(4):
+                            third = i + apart + size + (gap & 1)
+                            fourth = third + size + (gap >> 1)
+                            if (
+                                fourth + size <= limits[i]
+                                and (not gap & 1 or white[third - 1])
+                                and (not gap >> 1 or white[fourth - 1])
+                                and is_same(i, third, size, power, other_power)
+                                and is_same(i, fourth, size, power, other_power)
+                            ):
+                                units[i] = size
+                                following[i] = i + 1
+                                break
+                    i = next_place(i + 1)
+            at = next_place(place + 1)

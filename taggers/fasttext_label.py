@@ -1,0 +1,82 @@
+"""What a fastText model says of a text: quality, toxicity, topic, or whatever it was trained on.
+
+Source: fastText ``predict`` on one line (Joulin et al. 2016, arXiv:1607.01759), as CCNet, DCLM, NeMo Curator,
+RedPajama and datatrove use it; they differ in what becomes of line ends. For lines and sentences there are
+`line_language`, with another model, and `fasttext_spans`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Literal
+
+import msgspec
+
+from toolkit import Document, Example, Model, Tagger, load_fasttext
+
+LineEnds = Literal["spaces", "all_spaces", "deleted"]
+LID = {"model": "lid.176.ftz"}
+
+
+class Labels(msgspec.Struct, frozen=True):
+    """The best label, its probability, and the probabilities of all labels that were asked for, best first."""
+
+    label: str | None
+    prob: float
+    scores: dict[str, float]
+
+
+class FasttextLabel(Tagger):
+    r"""The labels of a supervised fastText model for the whole text, without ``__label__``.
+
+    ``label`` is null and ``prob`` 0 for a text without words, and where no label has `min_prob`. ``scores`` has the `k`
+    best labels that have it, best first; in rules ``get(quality.scores, "hq", 0)``. Probabilities are float32, and may
+    exceed 1 by 1e-4.
+
+    fastText reads one line, cut into words at space, tab and the other ASCII white space. What becomes of line ends:
+    with `line_ends` ``spaces`` each ``\n`` is a space (Dolma, NeMo Curator); with ``all_spaces`` all is
+    that ``str.splitlines`` splits at, such as U+2028 (DCLM, RedPajama); with ``deleted`` ``\n`` is left out, which
+    glues words together (CCNet, and datatrove unless told otherwise). NUL characters are left out.
+    """
+
+    EXAMPLES = (
+        Example("", {"label": None, "prob": 0.0, "scores": {}}, options=LID),
+        Example(
+            "The library opens\nat nine.",
+            {"label": "en", "prob": 0.8747396, "scores": {"en": 0.8747396}},
+            options=LID | {"k": 1},
+        ),
+        Example(
+            "Η βιβλιοθήκη ανοίγει στις εννέα.",
+            {"label": "el", "prob": 0.98514825, "scores": {"el": 0.98514825, "en": 0.005759463}},
+            options=LID | {"min_prob": 0.005},
+        ),
+        Example("The library\nopens.", {"label": None, "prob": 0.0, "scores": {}}, options=LID | {"min_prob": 0.99}),
+    )
+
+    model: Annotated[Model, msgspec.Meta(description="a supervised fastText model: path, URL or known name")]
+    k: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None,
+        msgspec.Meta(description="labels in `scores`, at most; null: all that the model gives"),
+    ] = None
+    min_prob: Annotated[float, msgspec.Meta(description="a less probable label is left out")] = 0.0
+    line_ends: Annotated[LineEnds, msgspec.Meta(description="what becomes of them")] = "spaces"
+    lower: Annotated[bool, msgspec.Meta(description="whether the text is put in lower case")] = False
+
+    def tag(self, document: Document) -> Labels:
+        return self.tag_batch([document])[0]
+
+    def tag_batch(self, documents: Sequence[Document]) -> list[Labels]:
+        model, line = load_fasttext(self.model), _LINES[self.line_ends]
+        texts = [line(document.text.lower() if self.lower else document.text) for document in documents]
+        return [
+            Labels(best[0].label, best[0].prob, {each.label: each.prob for each in best})
+            if best
+            else Labels(None, 0.0, {})
+            for best in model.predict(texts, k=self.k or len(model.labels), threshold=self.min_prob)
+        ]
+
+
+_LINES: dict[str, Callable[[str], str]] = {
+    "spaces": lambda text: text.replace("\n", " "),
+    "all_spaces": lambda text: " ".join(text.splitlines()),
+    "deleted": lambda text: text.replace("\n", ""),
+}

@@ -1,0 +1,94 @@
+r"""What a fastText model says of the sentences or lines of a text.
+
+Source: Dolma 1.2, ``taggers/jigsaw.py`` (``jigsaw_hatespeech_sentence_v2``, ``jigsaw_nsfw_sencence_v2``): spans of
+sentences by label, whose score is the probability. What a sentence is, is our own.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Literal
+
+import msgspec
+
+from toolkit import Document, Example, Model, Span, Tagger, load_fasttext
+
+ENDS = re.compile(r"(?<![.!?…])[.!?…]++[\"')\]’”»]*+(?=\s)|[。！？｡]++[」』）’”]*+|\n")
+"""Where a sentence ends. Each position is looked at once: runs are not given back, and are not begun inside."""
+
+LID = {"model": "lid.176.ftz"}
+
+
+class FasttextSpans(Tagger):
+    r"""Spans of sentences or lines by the label that a supervised fastText model gives them; scores are probabilities.
+
+    Labels are without ``__label__``; one that no sentence has is not there: in rules, ``get(toxicity, "toxic", [])``.
+
+    A sentence ends where one or more of ``. ! ? …``, with quotes and brackets that close behind them, are followed by
+    white space; behind the full-width ones of Chinese and Japanese, whatever follows; and at a line end. So
+    abbreviations end one, too. With `unit` ``line``, a line is a span. White space around them is not in spans; what is
+    nothing else is none.
+
+    `k` and `min_prob` choose which labels a sentence has: the best one unless told otherwise; none without words.
+    Probabilities are float32, and may exceed 1 by 1e-4.
+    """
+
+    EXAMPLES = (
+        Example("", {}, options=LID),
+        Example(
+            'The library opens at nine. "Really?"\nDas ist alles!',
+            {"en": [[0, 26, 0.8747396], [27, 36, 0.5767989]], "de": [[37, 51, 1.00004]]},
+            options=LID,
+        ),
+        Example("图书馆九点开门。真的吗？", {"zh": [[0, 8, 0.91986835], [8, 12, 0.86250967]]}, options=LID),
+        Example("图书馆九点开门。真的吗？ ", {"zh": [[0, 12, 0.9819038]]}, options=LID | {"unit": "line"}),
+        Example(
+            "Das ist alles! Really?", {"en": [[15, 22, 0.81164575]]}, options=LID | {"labels": ["en"], "min_prob": 0.2}
+        ),
+    )
+
+    model: Annotated[Model, msgspec.Meta(description="a supervised fastText model: path, URL or known name")]
+    unit: Annotated[Literal["sentence", "line"], msgspec.Meta(description="what a span is")] = "sentence"
+    labels: Annotated[tuple[str, ...], msgspec.Meta(description="labels to give; none: all of them")] = ()
+    k: Annotated[int, msgspec.Meta(ge=1, description="labels of a sentence, at most, best first")] = 1
+    min_prob: Annotated[float, msgspec.Meta(description="a less probable label is left out")] = 0.0
+    lower: Annotated[bool, msgspec.Meta(description="whether the text is put in lower case")] = False
+
+    def tag(self, document: Document) -> dict[str, list[Span]]:
+        return self.tag_batch([document])[0]
+
+    def tag_batch(self, documents: Sequence[Document]) -> list[dict[str, list[Span]]]:
+        cut = _sentences if self.unit == "sentence" else _lines
+        places = [(i, *span) for i, document in enumerate(documents) for span in cut(document.text)]
+        texts = [documents[i].text[start:end] for i, start, end in places]
+        if self.lower:
+            texts = list(map(str.lower, texts))
+        values: list[dict[str, list[Span]]] = [{} for _ in documents]
+        wanted = set(self.labels)
+        found = load_fasttext(self.model).predict(texts, k=self.k, threshold=self.min_prob)
+        for (i, start, end), best in zip(places, found, strict=True):
+            for label, prob in ((each.label, each.prob) for each in best):
+                if not wanted or label in wanted:
+                    values[i].setdefault(label, []).append(Span(start, end, prob))
+        return values
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for end in ENDS.finditer(text):
+        yield from _stripped(text, start, end.end())
+        start = end.end()
+    yield from _stripped(text, start, len(text))
+
+
+def _lines(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for line in text.split("\n"):
+        yield from _stripped(text, start, start + len(line))
+        start += len(line) + 1
+
+
+def _stripped(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    piece = text[start:end]
+    if inner := piece.strip():
+        start += len(piece) - len(piece.lstrip())
+        yield start, start + len(inner)

@@ -1,0 +1,200 @@
+r"""The figures that FineWeb's own rules are about: ends of lines, short lines, repeated lines, line feeds.
+
+Source: Penedo et al. 2024 (FineWeb), arXiv:2406.17557, section 3.6, as computed by datatrove 0.10
+(``fineweb_quality_filter.py``, ``utils/text.py``). FineWeb drops a document with ``line_punct_ratio`` < 0.12,
+``short_line_ratio`` > 0.67, ``char_dup_ratio`` > 0.01 (so the code; the paper says 0.1) or ``list_ratio`` > 0.3.
+"""
+
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+
+from toolkit import SPACE, Batch, Document, Example, LineTable, Sequences, Tagger, characters, compiled, spacy_words
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+TERMINALS = (  # Unicode's Sentence_Terminal less the newest and the vertical ones, and three signs of Khmer
+    "21 2e 3f 589 61d-61f 6d4 700-702 7f9 837 839 83d-83e 964-965 104a-104b 1362 1367-1368 166e 1735-1736 17d4-17d6 "
+    "17d9-17da 1803 1809 1944-1945 1aa8-1aab 1b5a-1b5b 1b5e-1b5f 1b7d-1b7e 1c3b-1c3c 1c7e-1c7f 203c-203d 2047-2049 "
+    "2e2e 2e3c 2e53-2e54 3002 a4ff a60e-a60f a6f3 a6f7 a876-a877 a8ce-a8cf a92f a9c8-a9c9 aa5d-aa5f aaf0-aaf1 abeb "
+    "fe52 fe56-fe57 ff01 ff0e ff1f ff61 10a56-10a57 10f55-10f59 10f86-10f89 11047-11048 110be-110c1 11141-11143 "
+    "111c5-111c6 111cd 111de-111df 11238-11239 1123b-1123c 112a9 1144b-1144c 115c2-115c3 115c9-115d7 11641-11642 "
+    "1173c-1173e 11944 11946 11a42-11a43 11a9b-11a9c 11c41-11c42 11ef7-11ef8 11f43-11f44 16a6e-16a6f 16af5 "
+    "16b37-16b38 16b44 16e98 1bc9f 1da88"
+)
+
+BLANK, MARKED = 1, 2
+
+
+class Ratios(msgspec.Struct, frozen=True):
+    """The value of `Fineweb`; what has nothing to be counted in is 0."""
+
+    lines: int
+    line_punct_ratio: float
+    short_line_ratio: float
+    char_dup_ratio: float
+    list_ratio: float
+
+
+class Fineweb(Tagger):
+    r"""Of the lines that are not blank: how many end in a mark, are short, are repeated; and line feeds by word.
+
+    - ``lines``: those that are not blank; a document without any is dropped by FineWeb.
+    - ``line_punct_ratio``: of these, what ends in a terminal mark of some script, such as ``. ! ? 。 ؟ ।``; one with a
+      quotation mark or white space behind it does not.
+    - ``short_line_ratio``: what has at most `short_line_chars` code points.
+    - ``char_dup_ratio``: code points of the lines that occurred before in the document, by those of all lines without
+      line ends.
+    - ``list_ratio``: the number of ``\n`` by that of words, which is taken for 1 where there are none.
+
+    Variant ``ours``: lines are without ``\r``, words are Unicode's. Variant ``datatrove``: ``\r`` belongs to the line,
+    words are those of spaCy's blank English pipeline, punctuation included.
+    """
+
+    EXAMPLES = (
+        Example(
+            "",
+            {"lines": 0, "line_punct_ratio": 0.0, "short_line_ratio": 0.0, "char_dup_ratio": 0.0, "list_ratio": 0.0},
+        ),
+        Example(
+            "The library is open.\n\nMenu\nMenu\nEverybody is welcome in all of our rooms\r\n",
+            {
+                "lines": 4, "line_punct_ratio": 0.25, "short_line_ratio": 0.75, "char_dup_ratio": 0.058823529411764705,
+                "list_ratio": 0.35714285714285715,
+            },
+        ),
+        Example(
+            "図書館は九時に開きます。\nMenü\nMenü",
+            {
+                "lines": 3, "line_punct_ratio": 0.3333333333333333, "short_line_ratio": 1.0, "char_dup_ratio": 0.2,
+                "list_ratio": 0.15384615384615385,
+            },
+        ),
+        Example(
+            "The library's open.\n\nMenu\nMenu\n",
+            {
+                "lines": 3, "line_punct_ratio": 0.3333333333333333, "short_line_ratio": 0.6666666666666666,
+                "char_dup_ratio": 0.14814814814814814, "list_ratio": 0.5714285714285714,
+            },
+            options={"variant": "datatrove", "short_line_chars": 18},
+        ),
+    )  # fmt: skip
+
+    variant: Annotated[Literal["ours", "datatrove"], msgspec.Meta(description="whose words and line ends")] = "ours"
+    short_line_chars: Annotated[int, msgspec.Meta(ge=0, description="code points up to which a line is short")] = 30
+
+    def tag(self, document: Document) -> Ratios:
+        return self.tag_batch([document])[0]
+
+    def tag_batch(self, documents: Sequence[Document]) -> list[Ratios]:
+        if self.variant == "datatrove":
+            return [self._of_datatrove(document.text) for document in documents]
+        batch = Batch.of(documents)
+        lines = batch.lines
+        found, hashes = _look(lines)
+        some = found & BLANK == 0
+        before = np.append(0, np.cumsum(some))
+        counts = lines.sums(some)
+        lines_of = np.maximum(counts, 1)
+        again = Sequences(hashes[some], lines.chars[some], before[lines.bounds]).repeated(1).again
+        feeds = np.array([document.text.count("\n") for document in batch])
+        columns = (
+            counts,
+            lines.sums(some & (found & MARKED > 0)) / lines_of,
+            lines.sums(some & (lines.chars <= self.short_line_chars)) / lines_of,
+            again / np.maximum(lines.sums(lines.chars), 1),
+            feeds / np.maximum(batch.words().counts, 1),
+        )
+        return list(map(Ratios, *(column.tolist() for column in columns)))
+
+    def _of_datatrove(self, text: str) -> Ratios:
+        lines = [line for line in text.split("\n") if line.strip()]
+        n, seen, again = max(len(lines), 1), set[str](), 0
+        for line in lines:
+            again += len(line) if line in seen else 0
+            seen.add(line)
+        words = sum(not word.isspace() for word in spacy_words(text, "en"))
+        return Ratios(
+            len(lines),
+            sum(map(_is_marked, lines)) / n,
+            sum(len(line) <= self.short_line_chars for line in lines) / n,
+            again / max(len(text) - text.count("\n"), 1),
+            text.count("\n") / max(words, 1),
+        )
+
+
+@functools.cache
+def _terminals() -> frozenset[int]:
+    return frozenset(_points(TERMINALS))
+
+
+def _is_marked(line: str) -> bool:
+    return ord(line[-1]) in _terminals()
+
+
+def _points(ranges: str) -> Iterable[int]:
+    """Those of hexadecimal code points and ranges of them."""
+    for each in ranges.split():
+        first, _, last = each.partition("-")
+        yield from range(int(first, 16), int(last or first, 16) + 1)
+
+
+def _look(lines: LineTable) -> tuple[Array, Array]:
+    """Of each line, bits of what is found, and a hash."""
+    n = len(lines.starts)
+    found, hashes = np.zeros((2, n), dtype=np.int64)
+    table, marks = characters(), np.array(sorted(_terminals()))
+    _look_at(lines.utf8, lines.starts, lines.ends, n, table.blocks, table.classes, marks, len(marks), found, hashes)
+    return found, hashes.view(np.uint64)
+
+
+@compiled("int8* int64* int64* int64 int64* int64* int64* int64 int64* int64*")
+def _look_at(
+    utf8: Any, starts: Any, ends: Any, n: Any, blocks: Any, classes: Any, marks: Any, n_marks: Any,
+    found: Any, hashes: Any,
+) -> None:  # fmt: skip
+    """Fills `found` and `hashes` of n lines."""
+    for line in range(n):
+        start, end = starts[line], ends[line]
+        bits = BLANK
+        at = start
+        while at < end:
+            byte = int(utf8[at])
+            more = 0 if byte >= 0 else 1 if byte < -32 else 2 if byte < -16 else 3  # bytes of this code point
+            point = byte if more == 0 else byte & (63 >> more)
+            for i in range(1, more + 1):
+                point = (point << 6) | (int(utf8[at + i]) & 63)
+            if not classes[(blocks[point >> 8] << 8) | (point & 255)] & SPACE:
+                bits = 0
+                break
+            at += 1 + more
+        if bits == 0:
+            at = end - 1
+            while utf8[at] < -64:  # bytes that continue a code point
+                at -= 1
+            byte, more = int(utf8[at]), end - 1 - at
+            point = byte if more == 0 else byte & (63 >> more)
+            for i in range(1, more + 1):
+                point = (point << 6) | (int(utf8[at + i]) & 63)
+            low, high = 0, n_marks
+            while low < high:
+                middle = (low + high) >> 1
+                if marks[middle] < point:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low < n_marks and marks[low] == point:
+                bits = MARKED
+        found[line] = bits
+        hash_, at = end - start, start
+        while at < end:
+            some = 0
+            for i in range(at, min(at + 7, end)):
+                some = (some << 8) | (int(utf8[i]) & 255)
+            hash_ = ((hash_ ^ some) * 0x1E3779B97F4A7C15) & 0x7FFFFFFFFFFFFFFF
+            hash_ ^= hash_ >> 29
+            at += 7
+        hashes[line] = hash_

@@ -1,0 +1,403 @@
+r"""The figures that Gopher's quality rules are about: words, symbols, bullets, ellipses, stop words.
+
+Source: Rae et al. 2021 (Gopher), arXiv:2112.11446, appendix A.1.1, which keeps a document of 50 to 100,000 words with a
+mean length of 3 to 10, at most 0.1 hashes and at most 0.1 ellipses a word, at most 90 % of lines with a bullet and 30 %
+that end in an ellipsis, at least 80 % of words with a letter, and at least two of eight stop words. The paper leaves
+open how each is counted; the variants count as these do: datatrove 0.10 (``gopher_quality_filter.py``), Dolma 1.2
+(``gopher_v1``, ``gopher_v2``), RedPajama-Data V2 (``natural_language.py``, ``lines.py``, ``content.py``).
+"""
+
+import functools
+import itertools
+import re
+import string
+from collections.abc import Callable, Sequence
+from statistics import median
+from typing import Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+
+from toolkit import (
+    HAS_ALPHA,
+    Attribute,
+    Batch,
+    Document,
+    Example,
+    Splitter,
+    Tagger,
+    Words,
+    compiled,
+    decomposed,
+    hashes_of,
+    spacy_words,
+    stop_words,
+)
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+ENGLISH = ("the", "be", "to", "of", "and", "that", "have", "with")
+BULLETS = "*-–•‣⁃∙·●○◦■□▪▫▶▸►◀◆◇➢➤"
+
+
+class Quality(msgspec.Struct, frozen=True):
+    """The value of `GopherQuality`; what has nothing to be counted in is 0."""
+
+    words: int
+    mean_word_length: float
+    median_word_length: float
+    hashes_per_word: float
+    ellipses_per_word: float
+    symbols_per_word: float
+    bullet_line_share: float
+    ellipsis_line_share: float
+    alphabetic_word_share: float
+    stop_words: int
+    distinct_stop_words: int
+    stop_word_share: float
+    stop_list: int
+
+
+class GopherQuality(Tagger):
+    r"""Counts of words, and what symbols, bullets, ellipses, letters and stop words have of words and lines.
+
+    A document without words has 0 for all that is by word, one without lines 0 for all that is by line. With the
+    variant `paper`:
+
+    - ``words``, ``mean_word_length``, ``median_word_length`` (code points): of the words that `splitter` finds.
+      Punctuation is no word, unless `splitter` makes it one; a Chinese or Japanese ideograph is a word of length 1.
+    - ``hashes_per_word``, ``ellipses_per_word``, ``symbols_per_word``: the number of ``#``; of runs of U+2026 and of
+      three or more full stops; and both together, by the number of words.
+    - ``bullet_line_share``, ``ellipsis_line_share``: of the lines that are not blank, those whose first character
+      but white space is one of ``BULLETS``, and those that end in an ellipsis and white space.
+    - ``alphabetic_word_share``: of the words, those with a letter of any script.
+    - ``stop_words``, ``distinct_stop_words``: how many words are in the stop list, and how many of the list there are,
+      regardless of case; ``stop_word_share``: of the words. ``stop_list``: the length of the list, 0 where a
+      document's language has none; an entry of several words counts, and is never found.
+
+    Other variants measure what their origin does, in words that are compared as they are, case and all:
+
+    - ``datatrove``: tokens are those of spaCy's blank English pipeline; ``words`` and lengths without those that are
+      nothing but punctuation, everything else by all tokens. Lines as ``str.splitlines`` has them.
+    - ``dolma``, ``dolma_v2``: words between white space; ``…_per_word`` the share of words that contain ``#``, U+2026,
+      either. Lines between ``\n``, with ``dolma_v2`` between runs of ``\n``. Dolma has the median length only.
+    - ``redpajama``: ``words`` and lengths without ASCII punctuation, in lower case and NFD; all else by matches of
+      ``\w+|[^\w\s]+``. A letter is one of ASCII. Its null is 0 here, and it rounds to 8 places.
+    """
+
+    EXAMPLES = (
+        Example(
+            "",
+            {
+                "words": 0, "mean_word_length": 0.0, "median_word_length": 0.0, "hashes_per_word": 0.0,
+                "ellipses_per_word": 0.0, "symbols_per_word": 0.0, "bullet_line_share": 0.0,
+                "ellipsis_line_share": 0.0, "alphabetic_word_share": 0.0, "stop_words": 0, "distinct_stop_words": 0,
+                "stop_word_share": 0.0, "stop_list": 8,
+            },
+        ),
+        Example(
+            "The end of the 3 days...\n\n - #1 of many",
+            {
+                "words": 9, "mean_word_length": 2.5555555555555554, "median_word_length": 3.0,
+                "hashes_per_word": 0.1111111111111111, "ellipses_per_word": 0.1111111111111111,
+                "symbols_per_word": 0.2222222222222222, "bullet_line_share": 0.5, "ellipsis_line_share": 0.5,
+                "alphabetic_word_share": 0.7777777777777778, "stop_words": 4, "distinct_stop_words": 2,
+                "stop_word_share": 0.4444444444444444, "stop_list": 8,
+            },
+        ),
+        Example(
+            "• Étude nº 5 …\n一二",
+            {
+                "words": 5, "mean_word_length": 2.0, "median_word_length": 1.0, "hashes_per_word": 0.0,
+                "ellipses_per_word": 0.2, "symbols_per_word": 0.2, "bullet_line_share": 0.5,
+                "ellipsis_line_share": 0.5, "alphabetic_word_share": 0.8, "stop_words": 1, "distinct_stop_words": 1,
+                "stop_word_share": 0.2, "stop_list": 2,
+            },
+            options={"stop_words": ["étude", "la"]},
+        ),
+        Example(
+            "The end of the 3 days...\n\n - #1 of many",
+            {
+                "words": 9, "mean_word_length": 2.5555555555555554, "median_word_length": 3.0,
+                "hashes_per_word": 0.08333333333333333, "ellipses_per_word": 0.08333333333333333,
+                "symbols_per_word": 0.16666666666666666, "bullet_line_share": 0.3333333333333333,
+                "ellipsis_line_share": 0.3333333333333333, "alphabetic_word_share": 0.5833333333333334,
+                "stop_words": 3, "distinct_stop_words": 2, "stop_word_share": 0.25, "stop_list": 8,
+            },
+            options={"variant": "datatrove"},
+        ),
+        Example(
+            "The end of the 3 days...\n\n- #1 of many",
+            {
+                "words": 10, "mean_word_length": 2.8, "median_word_length": 2.5, "hashes_per_word": 0.1,
+                "ellipses_per_word": 0.0, "symbols_per_word": 0.1, "bullet_line_share": 0.5,
+                "ellipsis_line_share": 0.0, "alphabetic_word_share": 0.7, "stop_words": 3, "distinct_stop_words": 2,
+                "stop_word_share": 0.3, "stop_list": 8,
+            },
+            options={"variant": "dolma_v2"},
+        ),
+        Example(
+            "– Étude #5…",
+            {
+                "words": 3, "mean_word_length": 3.0, "median_word_length": 2.0, "hashes_per_word": 0.2,
+                "ellipses_per_word": 0.2, "symbols_per_word": 0.4, "bullet_line_share": 1.0,
+                "ellipsis_line_share": 1.0, "alphabetic_word_share": 0.2, "stop_words": 0, "distinct_stop_words": 0,
+                "stop_word_share": 0.0, "stop_list": 8,
+            },
+            options={"variant": "redpajama"},
+        ),
+    )  # fmt: skip
+
+    variant: Annotated[
+        Literal["paper", "datatrove", "dolma", "dolma_v2", "redpajama"],
+        msgspec.Meta(description="whose way of counting"),
+    ] = "paper"
+    splitter: Annotated[Splitter, msgspec.Meta(description="how the variant `paper` finds words")] = "unicode"
+    stop_words: Annotated[
+        tuple[str, ...] | None,
+        msgspec.Meta(description="the stop list; if not given, the paper's eight words, or those of `language`"),
+    ] = None
+    language: Annotated[
+        str | None,
+        Attribute("language.label", str | None, or_value=True),
+        msgspec.Meta(
+            description="a language, or the attribute that has each document's, whose stop words are looked for; "
+            "the paper's eight are those of `en`"
+        ),
+    ] = None
+
+    def tag(self, document: Document) -> Quality:
+        return self.tag_batch([document])[0]
+
+    def tag_batch(self, documents: Sequence[Document]) -> list[Quality]:
+        batch = Batch.of(documents)
+        if self.stop_words is not None or self.language is None:
+            lists = [frozenset(ENGLISH if self.stop_words is None else self.stop_words)] * len(batch)
+        else:
+            lists = [_list_of(language) for language in batch.given(self.language)]
+        if self.variant == "paper":
+            return _paper(batch, batch.words(self.splitter), lists)
+        measure = _VARIANTS[self.variant]
+        return [measure(document.text, known) for document, known in zip(batch, lists, strict=True)]
+
+
+@functools.cache
+def _list_of(language: str | None) -> frozenset[str]:
+    return frozenset(ENGLISH) if language == "en" else stop_words(language or "")
+
+
+# --- the variant `paper` ----------------------------------------------------------------------------------------------
+
+
+def _paper(batch: Batch, words: Words, lists: list[frozenset[str]]) -> list[Quality]:
+    lines, counts = batch.lines, words.counts
+    n_lines, bullets, trailing, hashes, ellipses = found = np.zeros((5, len(batch)), dtype=np.int64)
+    marks = np.array(list(map(ord, BULLETS)), dtype=np.int64)
+    _look(lines.utf8, lines.starts, lines.ends, lines.bounds, len(batch), marks, len(marks), *found)
+    stops, distinct = _stop_words(words, lists)
+    by_word, by_line = np.maximum(counts, 1), np.maximum(n_lines, 1)
+    columns = (
+        counts,
+        words.sums(words.chars) / by_word,
+        _medians(words),
+        hashes / by_word,
+        ellipses / by_word,
+        (hashes + ellipses) / by_word,
+        bullets / by_line,
+        trailing / by_line,
+        words.sums((words.kinds & HAS_ALPHA) != 0) / by_word,
+        stops,
+        distinct,
+        stops / by_word,
+        np.array(list(map(len, lists)), dtype=np.int64),
+    )
+    return list(map(Quality, *(column.tolist() for column in columns)))
+
+
+def _medians(words: Words) -> Array:
+    found = np.zeros(len(words.bounds) - 1)
+    for i, (begin, end) in enumerate(itertools.pairwise(words.bounds.tolist())):
+        if end > begin:
+            ordered = np.sort(words.chars[begin:end])
+            n = end - begin
+            found[i] = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
+    return found
+
+
+def _stop_words(words: Words, lists: list[frozenset[str]]) -> tuple[Array, Array]:
+    """How many words of each text are in its list, and how many of the list there are."""
+    counts, distinct = np.zeros((2, len(lists)), dtype=np.int64)
+    first = 0
+    for known, texts in itertools.groupby(lists):
+        last = first + len(list(texts))
+        hashes, ends = _folded(known)
+        if len(hashes):
+            begin, end = words.bounds[first], words.bounds[last]
+            at = begin + np.flatnonzero(ends[words.folded[begin:end] & 0xFFFF])  # few, so that looking up costs little
+            place = np.minimum(np.searchsorted(hashes, words.folded[at]), len(hashes) - 1)
+            found = hashes[place] == words.folded[at]
+            text = np.searchsorted(words.bounds[first + 1 : last + 1], at[found], side="right")
+            counts[first:last] = np.bincount(text, minlength=last - first)
+            seen = np.zeros((last - first, len(hashes)), dtype=bool)
+            seen[text, place[found]] = True
+            distinct[first:last] = np.count_nonzero(seen, axis=1)
+        first = last
+    return counts, distinct
+
+
+@functools.cache
+def _folded(known: frozenset[str]) -> tuple[Array, Array]:
+    """Sorted hashes of single words, and which last 16 bits they have."""
+    hashes = hashes_of([word for word in known if len(word.split()) == 1], folded=True)
+    ends = np.zeros(1 << 16, dtype=bool)
+    ends[hashes & 0xFFFF] = True
+    return hashes, ends
+
+
+@compiled("int8* int64* int64* int64* int64 int64* int64 int64* int64* int64* int64* int64*")
+def _look(
+    utf8: Any, starts: Any, ends: Any, bounds: Any, documents: Any, marks: Any, n_marks: Any,
+    n_lines: Any, bullets: Any, trailing: Any, hashes: Any, ellipses: Any,
+) -> None:  # fmt: skip
+    """Counts, for each document, lines that are not blank, with a bullet, with an ellipsis; hashes and ellipses."""
+    for document in range(documents):
+        for line in range(bounds[document], bounds[document + 1]):
+            at, first, dots, ended, dotted = starts[line], -1, 0, False, False
+            while at < ends[line]:
+                point = int(utf8[at])
+                if point >= 0:
+                    at += 1
+                    space = point == 32 or 9 <= point <= 13 or 28 <= point <= 31
+                elif point < -32:
+                    point = (point & 31) << 6 | (int(utf8[at + 1]) & 63)
+                    at += 2
+                    space = point == 0x85 or point == 0xA0
+                elif point < -16:
+                    point = (point & 15) << 12 | (int(utf8[at + 1]) & 63) << 6 | (int(utf8[at + 2]) & 63)
+                    at += 3
+                    space = point == 0x3000 or 0x2000 <= point <= 0x200A or point == 0x2028 or point == 0x2029
+                    space = space or point == 0x202F or point == 0x205F or point == 0x1680
+                else:
+                    point = 0x10000  # no matter which
+                    at += 4
+                    space = False
+                if space:
+                    dots, dotted = 0, False
+                    continue
+                if first < 0:
+                    first = point
+                dots = dots + 1 if point == 46 else 0
+                ellipses[document] += dots == 3 or (point == 0x2026 and not dotted)
+                dotted = point == 0x2026
+                ended = dots >= 3 or dotted
+                hashes[document] += point == 35
+            n_lines[document] += first >= 0
+            trailing[document] += ended
+            for i in range(n_marks):
+                bullets[document] += first == marks[i]
+
+
+# --- other variants ---------------------------------------------------------------------------------------------------
+
+
+def _quality(
+    words: Sequence[str], tokens: Sequence[str], known: frozenset[str], *, hashes: int, ellipses: int, symbols: int,
+    alphabetic: int, lines: int, bullets: int, trailing: int,
+) -> Quality:  # fmt: skip
+    by_word, by_line = max(len(tokens), 1), max(lines, 1)
+    lengths = list(map(len, words))
+    stops = [token for token in tokens if token in known]
+    return Quality(
+        words=len(words),
+        mean_word_length=sum(lengths) / max(len(words), 1),
+        median_word_length=float(median(lengths)) if lengths else 0.0,
+        hashes_per_word=hashes / by_word,
+        ellipses_per_word=ellipses / by_word,
+        symbols_per_word=symbols / by_word,
+        bullet_line_share=bullets / by_line,
+        ellipsis_line_share=trailing / by_line,
+        alphabetic_word_share=alphabetic / by_word,
+        stop_words=len(stops),
+        distinct_stop_words=len(set(stops)),
+        stop_word_share=len(stops) / by_word,
+        stop_list=len(known),
+    )
+
+
+_DATATROVE_PUNCTUATION = """
+0-8 b-1f 21-2f 3a-40 5b-60 7b-9f ab b4 bb 589 61d-61f 6d4 700-702 7f9 837 839 83d-83e 964-965 104a-104b 1362 1367-1368
+166e 1735-1736 17d4-17d6 17d9-17da 1803 1809 1944-1945 1aa8-1aab 1b5a-1b5b 1b5e-1b5f 1b7d-1b7e 1c3b-1c3c 1c7e-1c7f
+2013-2014 2019 201c-201e 2026 203c-203d 2047-2049 2236 2501 25ba 2e2e 2e3c 2e53-2e54 3001-3002 3008-300d 3010-3011 a4ff
+a60e-a60f a6f3 a6f7 a876-a877 a8ce-a8cf a92f a9c8-a9c9 aa5d-aa5f aaf0-aaf1 abeb fe52 fe56-fe57 ff01 ff05 ff08-ff09 ff0c
+ff0e ff11 ff1a-ff1b ff1f ff5e ff61 10a56-10a57 10f55-10f59 10f86-10f89 11047-11048 110be-110c1 11141-11143 111c5-111c6
+111cd 111de-111df 11238-11239 1123b-1123c 112a9 1144b-1144c 115c2-115c3 115c9-115d7 11641-11642 1173c-1173e 11944 11946
+11a42-11a43 11a9b-11a9c 11c41-11c42 11ef7-11ef8 11f43-11f44 16a6e-16a6f 16af5 16b37-16b38 16b44 16e98 1bc9f 1da88
+"""
+
+
+@functools.cache
+def _datatrove_punctuation() -> frozenset[str]:
+    ranges = (each.partition("-") for each in _DATATROVE_PUNCTUATION.split())
+    return frozenset(chr(c) for first, _, last in ranges for c in range(int(first, 16), int(last or first, 16) + 1))
+
+
+def _datatrove(text: str, known: frozenset[str]) -> Quality:
+    tokens = [token for token in map(str.strip, spacy_words(text, "en")) if token]
+    lines = text.splitlines()
+    hashes, ellipses = text.count("#"), text.count("...") + text.count("…")
+    return _quality(
+        list(itertools.filterfalse(_datatrove_punctuation().issuperset, tokens)),
+        tokens,
+        known,
+        hashes=hashes,
+        ellipses=ellipses,
+        symbols=hashes + ellipses,
+        alphabetic=sum(any(map(str.isalpha, token)) for token in tokens),
+        lines=len(lines),
+        bullets=sum(line.lstrip().startswith(("•", "-")) for line in lines),
+        trailing=sum(line.rstrip().endswith(("...", "…")) for line in lines),
+    )
+
+
+def _dolma(text: str, known: frozenset[str], *, blank_lines: bool = True) -> Quality:
+    words = text.split()
+    lines = text.split("\n") if blank_lines else re.split("\n+", text)
+    return _quality(
+        words,
+        words,
+        known,
+        hashes=sum("#" in word for word in words),
+        ellipses=sum("…" in word for word in words),
+        symbols=sum("#" in word or "…" in word for word in words),
+        alphabetic=sum(any(map(str.isalpha, word)) for word in words),
+        lines=len(lines),
+        bullets=sum(line.startswith(("*", "-")) for line in lines),
+        trailing=sum(line.endswith("…") for line in lines),
+    )
+
+
+def _redpajama(text: str, known: frozenset[str]) -> Quality:
+    plain = decomposed(text.translate(dict.fromkeys(map(ord, string.punctuation))).lower())
+    tokens = re.findall(r"\w+|[^\w\s]+", text)
+    lines = Document(text).lines
+    hashes, ellipses = text.count("#"), text.count("...") + text.count("…")
+    return _quality(
+        plain.split(),
+        tokens,
+        known,
+        hashes=hashes,
+        ellipses=ellipses,
+        symbols=hashes + ellipses,
+        alphabetic=sum(re.search("[a-zA-Z]", token) is not None for token in tokens),
+        lines=len(lines),
+        bullets=sum(line.lstrip().startswith(tuple("•‣▶◀◦■□▪▫–")) for line in lines),
+        trailing=sum(line.rstrip().endswith(("...", "…")) for line in lines),
+    )
+
+
+_VARIANTS: dict[str, Callable[[str, frozenset[str]], Quality]] = {
+    "datatrove": _datatrove,
+    "dolma": _dolma,
+    "dolma_v2": functools.partial(_dolma, blank_lines=False),
+    "redpajama": _redpajama,
+}

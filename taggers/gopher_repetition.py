@@ -1,0 +1,279 @@
+r"""How much of a document says again what it has said: lines, paragraphs and n-grams that are repeated.
+
+Source: Rae et al. 2021 (Gopher), arXiv:2112.11446, appendix A.1.1 and table A1, which drops above: duplicate lines and
+paragraphs 0.30, their characters 0.20; characters of the top 2-, 3-, 4-gram 0.20, 0.18, 0.16; of duplicate 5- to
+10-grams 0.15, 0.14, 0.13, 0.12, 0.11, 0.10. The paper leaves open how each is counted; the variants count as these do:
+datatrove 0.10 (``gopher_repetition_filter.py``), Dolma 1.2 (``gopher_v1``, ``gopher_v2``), RedPajama-Data V2
+(``repetitions.py``).
+"""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, cast
+
+import msgspec
+import numpy as np
+
+from toolkit import (
+    Batch,
+    Document,
+    Example,
+    LineTable,
+    Sequences,
+    Splitter,
+    Tagger,
+    Words,
+    compiled,
+    decomposed,
+    spacy_words,
+    sums,
+)
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+TOP, DUPLICATE = range(2, 5), range(5, 11)
+
+
+class Repetition(msgspec.Struct, frozen=True):
+    """The value of `GopherRepetition`, shares; what has nothing to be counted in is 0."""
+
+    duplicate_line_share: float
+    duplicate_line_char_share: float
+    duplicate_paragraph_share: float
+    duplicate_paragraph_char_share: float
+    top_2gram_char_share: float
+    top_3gram_char_share: float
+    top_4gram_char_share: float
+    duplicate_5gram_char_share: float
+    duplicate_6gram_char_share: float
+    duplicate_7gram_char_share: float
+    duplicate_8gram_char_share: float
+    duplicate_9gram_char_share: float
+    duplicate_10gram_char_share: float
+
+
+NOTHING = dict.fromkeys(Repetition.__struct_fields__, 0.0)
+
+
+class GopherRepetition(Tagger):
+    r"""What repeated lines, paragraphs and n-grams of words have of a document.
+
+    With the variant `paper`:
+
+    - Lines are compared without white space at their ends; blank ones are none. A paragraph is what stands between
+      blank lines. One is a duplicate if an equal one comes before it: of two equal lines one is. ``…_line_share`` and
+      ``…_paragraph_share`` are of their number, ``…_char_share`` of the characters of all lines so stripped.
+    - n-grams are of the words that `splitter` finds, regardless of case; they go beyond lines. Characters are those of
+      words, and shares are of the characters of all words.
+    - ``top_ngram_char_share``: the number of occurrences of the most frequent n-gram (of several, the one that comes
+      first) x its characters; 0 if it occurs once, at most 1 (occurrences may overlap).
+    - ``duplicate_ngram_char_share``: the words that are in an n-gram that occurs at least twice, the first occurrence
+      included, each counted once.
+
+    With the splitter ``unicode``, an ideograph or a Thai letter is a word: these n-grams are of characters, and texts
+    of these languages have more of them that are repeated.
+
+    Other variants measure what their origin does, and what it does not measure as `paper` has it:
+
+    - ``datatrove``: lines between runs of ``\n``, paragraphs between runs of two or more; a duplicate is one that comes
+      before. n-grams are of the tokens of spaCy's blank English pipeline, case and all. The top one counts
+      with blanks between words, and if it occurs once, too; of duplicate ones the second and later occurrences, what
+      overlaps left out. Characters of all by those of the text.
+    - ``dolma``, ``dolma_v2``: lines between ``\n``, with ``dolma_v2`` between runs of ``\n``; all that are equal
+      to another one are duplicates, the first included, empty ones too. Words between white space; characters by those
+      of words. The top n-gram counts if it occurs once, too; duplicate ones count all occurrences, by all n-grams,
+      overlaps again and again. No paragraphs.
+    - ``redpajama``: n-grams as `paper`, of words without ASCII punctuation, in lower case and NFD; the top one may
+      exceed 1. No lines, no paragraphs. It rounds to 8 places.
+    """
+
+    EXAMPLES = (
+        Example("", NOTHING),
+        Example(
+            "One line\n two\n\none line\nONE LINE\n\n two\nend of one line",
+            NOTHING | {
+                "duplicate_line_share": 0.16666666666666666, "duplicate_line_char_share": 0.06666666666666667,
+                "top_2gram_char_share": 0.717948717948718, "top_3gram_char_share": 0.5128205128205128,
+            },
+        ),
+        Example(
+            "a é\n\nA É b c\n\na é\n",
+            NOTHING | {
+                "duplicate_line_share": 0.3333333333333333, "duplicate_line_char_share": 0.23076923076923078,
+                "duplicate_paragraph_share": 0.3333333333333333, "duplicate_paragraph_char_share": 0.23076923076923078,
+                "top_2gram_char_share": 0.75,
+            },
+        ),
+        Example("日本語、日本語", NOTHING | {"top_2gram_char_share": 0.6666666666666666, "top_3gram_char_share": 1.0}),
+        Example(
+            "a b a b a b a b",
+            NOTHING | {
+                "top_2gram_char_share": 0.8, "top_3gram_char_share": 1.0, "top_4gram_char_share": 1.4,
+                "duplicate_5gram_char_share": 0.3333333333333333, "duplicate_6gram_char_share": 0.4,
+            },
+            options={"variant": "datatrove"},
+        ),
+    )  # fmt: skip
+
+    variant: Annotated[
+        Literal["paper", "datatrove", "dolma", "dolma_v2", "redpajama"],
+        msgspec.Meta(description="whose way of counting"),
+    ] = "paper"
+    splitter: Annotated[Splitter, msgspec.Meta(description="how the variant `paper` finds words")] = "unicode"
+
+    def tag(self, document: Document) -> Repetition:
+        return self.tag_batch([document])[0]
+
+    def tag_batch(self, documents: Sequence[Document]) -> list[Repetition]:
+        batch = Batch.of(documents)
+        texts = [document.text for document in batch]
+        if self.variant == "datatrove":
+            return [_datatrove(text) for text in texts]
+        if self.variant == "paper":
+            columns = [*_lines(batch.lines), *_ngrams(Sequences.of(batch.words(self.splitter), folded=True), 1.0)]
+        elif self.variant == "redpajama":
+            plain = Words.of(LineTable.of(list(map(_without_punctuation, texts))), "white_space")
+            columns = [*_lines(batch.lines), *_ngrams(Sequences.of(plain), np.inf)]
+        else:
+            words = Sequences.of(batch.words("white_space"))
+            lines = [_dolma_lines(text, blank=self.variant == "dolma") for text in texts]
+            columns = [*np.array(lines).reshape(-1, 2).T, *_lines(batch.lines)[2:], *_dolma_ngrams(words)]
+        return list(map(Repetition, *(column.tolist() for column in columns)))
+
+
+def _share(part: Array, whole: Array) -> Array:
+    return cast("Array", part / np.maximum(whole, 1))
+
+
+# --- the variant `paper` ----------------------------------------------------------------------------------------------
+
+
+def _lines(lines: LineTable) -> list[Array]:
+    """Shares of duplicate lines and of their characters, and of paragraphs."""
+    texts = len(lines.bounds) - 1
+    found = np.zeros((4, len(lines.starts)), dtype=np.int64)
+    bounds = np.zeros((2, texts + 1), dtype=np.int64)
+    _look(lines.utf8, lines.starts, lines.ends, lines.bounds, texts, *found, *bounds)
+    shares = []
+    for hashes, sizes, each in zip(found[::2], found[1::2], bounds, strict=True):
+        of = Sequences(hashes[: each[-1]].view(np.uint64), sizes[: each[-1]], each)
+        repeated = of.repeated(1)
+        shares += [_share(repeated.total - repeated.distinct, repeated.total), _share(repeated.again, of.totals)]
+    return shares
+
+
+def _ngrams(words: Sequences, most: float) -> list[Array]:
+    totals = words.totals
+    tops = [words.top(n) for n in TOP]
+    shares = [np.minimum(_share(np.where(top.counts > 1, top.counts * top.sizes, 0), totals), most) for top in tops]
+    return shares + [_share(words.repeated(n).covered, totals) for n in DUPLICATE]
+
+
+@compiled("int8* int64* int64* int64* int64 int64* int64* int64* int64* int64* int64*")
+def _look(
+    utf8: Any, starts: Any, ends: Any, bounds: Any, documents: Any,
+    hashes: Any, sizes: Any, paragraphs: Any, paragraph_sizes: Any, line_bounds: Any, paragraph_bounds: Any,
+) -> None:  # fmt: skip
+    """Lines without white space at their ends, blank ones left out, and paragraphs: hashes, code points, bounds."""
+    lines = n = 0
+    for document in range(documents):
+        hash_of_paragraph = size_of_paragraph = 0
+        for line in range(bounds[document], bounds[document + 1]):
+            at, chars, size, hash_, kept = starts[line], 0, 0, 1, 0
+            while at < ends[line]:
+                point = int(utf8[at])
+                if point >= 0:
+                    at += 1
+                    space = point == 32 or 9 <= point <= 13 or 28 <= point <= 31
+                elif point < -32:
+                    point = (point & 31) << 6 | (int(utf8[at + 1]) & 63)
+                    at += 2
+                    space = point == 0x85 or point == 0xA0
+                elif point < -16:
+                    point = (point & 15) << 12 | (int(utf8[at + 1]) & 63) << 6 | (int(utf8[at + 2]) & 63)
+                    at += 3
+                    space = point == 0x3000 or 0x2000 <= point <= 0x200A or point == 0x2028 or point == 0x2029
+                    space = space or point == 0x202F or point == 0x205F or point == 0x1680
+                else:
+                    point = (point & 7) << 18 | (int(utf8[at + 1]) & 63) << 12
+                    point |= (int(utf8[at + 2]) & 63) << 6 | (int(utf8[at + 3]) & 63)
+                    at += 4
+                    space = False
+                if space and not chars:
+                    continue
+                hash_ = ((hash_ ^ point) * 0x1E3779B97F4A7C15) & 0x7FFFFFFFFFFFFFFF
+                chars += 1
+                if not space:
+                    size, kept = chars, hash_
+            if size:
+                hashes[lines], sizes[lines] = kept, size
+                lines += 1
+                hash_of_paragraph = ((hash_of_paragraph ^ kept) * 0x1E3779B97F4A7C15) & 0x7FFFFFFFFFFFFFFF
+                size_of_paragraph += size
+            if size_of_paragraph and (not size or line + 1 == bounds[document + 1]):
+                paragraphs[n], paragraph_sizes[n] = hash_of_paragraph, size_of_paragraph
+                n += 1
+                hash_of_paragraph = size_of_paragraph = 0
+        line_bounds[document + 1], paragraph_bounds[document + 1] = lines, n
+
+
+# --- other variants ---------------------------------------------------------------------------------------------------
+
+
+def _without_punctuation(text: str) -> str:
+    return decomposed(text.translate(dict.fromkeys(map(ord, string.punctuation))).lower())
+
+
+def _dolma_lines(text: str, *, blank: bool) -> tuple[float, float]:
+    lines = text.split("\n") if blank else re.split("\n+", text)
+    several = {line: count for line, count in Counter(lines).items() if count > 1}
+    chars = sum(len(line) * count for line, count in several.items())
+    return sum(several.values()) / len(lines), chars / max(sum(map(len, text.split())), 1)
+
+
+def _dolma_ngrams(words: Sequences) -> list[Array]:
+    totals = words.totals
+    tops = [words.top(n) for n in TOP]
+    shares = [_share(top.counts * top.sizes, totals) for top in tops]
+    before = np.append(0, np.cumsum(words.sizes))
+    last = np.repeat(words.bounds[1:], np.diff(words.bounds))  # of each word's text
+    text = np.repeat(np.arange(len(totals), dtype=np.uint64), np.diff(words.bounds))
+    for n in DUPLICATE:
+        at = np.flatnonzero(np.arange(n, len(last) + n) <= last)
+        hashes = text[at]
+        for j in range(n):
+            hashes = hashes * np.uint64(0x9E3779B97F4A7C15) + words.hashes[at + j]
+        _, which, counts = np.unique(hashes, return_inverse=True, return_counts=True)
+        sizes = before[at + n] - before[at]
+        bounds = np.searchsorted(at, words.bounds)
+        shares.append(_share(sums(np.where(counts[which] > 1, sizes, 0), bounds), sums(sizes, bounds)))
+    return shares
+
+
+def _datatrove(text: str) -> Repetition:
+    size = max(len(text), 1)
+    shares = []
+    for parts in (re.split("\n+", text), re.split("\n{2,}", text.strip())):
+        first = dict.fromkeys(parts)
+        shares += [(len(parts) - len(first)) / len(parts), (sum(map(len, parts)) - sum(map(len, first))) / size]
+    words = [word for word in map(str.strip, spacy_words(text, "en")) if word]
+    for n in TOP:
+        counts = Counter(" ".join(words[i : i + n]) for i in range(len(words) - n + 1))
+        ngram, count = max(counts.items(), key=lambda item: item[1], default=("", 0))
+        shares.append(len(ngram) * count / size)
+    return Repetition(*shares, *(_greedy(words, n) / size for n in DUPLICATE))
+
+
+def _greedy(words: list[str], n: int) -> int:
+    """The characters of n-grams that came before, from the start on; what follows one does not overlap with it."""
+    seen = set[str]()
+    at = chars = 0
+    while at + n <= len(words):
+        ngram = "".join(words[at : at + n])
+        again = ngram in seen
+        chars += len(ngram) * again
+        at += n if again else 1
+        seen.add(ngram)
+    return chars

@@ -1,0 +1,49 @@
+"""How long a text is.
+
+Source: none; Dolma's are `length_spans`.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+
+from toolkit import Batch, Document, Example, Splitter, Tagger
+
+
+class Lengths(msgspec.Struct, frozen=True):
+    """Code points and UTF-8 bytes of the text, line ends included; its words and lines."""
+
+    chars: int
+    bytes: int
+    words: int
+    lines: int
+
+
+class Length(Tagger):
+    r"""Code points, bytes, words and lines of the text.
+
+    A line is what stands before each ``\n``, and behind the last one if there is something. Words are those of
+    Unicode's word boundaries, with a letter or a number in them, or what another `splitter` finds.
+    """
+
+    EXAMPLES = (
+        Example("", {"chars": 0, "bytes": 0, "words": 0, "lines": 0}),
+        Example("Don't stop,\r\n\n3.5 times!\n", {"chars": 25, "bytes": 25, "words": 4, "lines": 3}),
+        Example("Größe: 一二…", {"chars": 10, "bytes": 18, "words": 3, "lines": 1}),
+        Example("Don't stop!", {"chars": 11, "bytes": 11, "words": 5, "lines": 1}, options={"splitter": "word_punct"}),
+    )
+
+    splitter: Annotated[
+        Splitter, msgspec.Meta(description="what words are: unicode, segments, white_space, word_punct or icu")
+    ] = "unicode"
+
+    def tag(self, document: Document) -> Lengths:
+        return self.tag_batch([document])[0]
+
+    def tag_batch(self, documents: Sequence[Document]) -> list[Lengths]:
+        batch = Batch.of(documents)
+        lines = batch.lines
+        counts = batch.words(self.splitter).counts.tolist(), (lines.bounds[1:] - lines.bounds[:-1]).tolist()
+        sizes = [(len(text), len(text if text.isascii() else text.encode())) for text in (d.text for d in batch)]
+        return [Lengths(*size, *count) for size, *count in zip(sizes, *counts, strict=True)]

@@ -1,0 +1,110 @@
+"""Creative Commons licences that a page names.
+
+Source: Dolma, ``cc_re`` (after DKPro C4CorpusTools): links to deeds in ``metadata.html``, in an ``a`` or ``meta``
+element; of a deed's address the kind, the version and the last two letters that name a country or a language. Here
+links count wherever they are, in the text and the document's own URL as well, and the short names (``CC BY-SA 4.0``)
+in the text.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+import msgspec
+
+from toolkit import Document, Example, Tagger
+
+_LINK = re.compile(
+    r"""
+    creativecommons\.org/
+    (?: licenses/ (?P<kind> (?:by|nc|nd|sa) (?:-(?:by|nc|nd|sa)){0,3} | publicdomain )
+      | publicdomain/ (?P<public> zero|mark|certification )
+    ) (?![\w-])
+    (?: / (?P<version> [0-9]{1,2}\.[0-9]{1,2} ) (?![\w.-]) )?
+    (?: / (?P<country> [a-z]{2}|igo|scotland ) (?![\w-]) )?
+    (?: / (?: (?:deed|legalcode)\. (?P<language> [a-z]{2} ) (?![\w-]) )? )?
+    """,
+    re.ASCII | re.VERBOSE,
+)
+_NAME = re.compile(
+    r"""
+    CC (?<!\wCC)
+    (?: [ \u00a0-] (?P<kind> BY (?:-(?:NC|ND|SA)){0,2} ) | (?P<zero> 0 ) )
+    (?: [ \u00a0-] (?P<version> [1-4]\.[0-9] ) )?
+    (?! \w | [.-][0-9A-Za-z] )
+    """,
+    re.ASCII | re.VERBOSE,
+)
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """A licence, and where it is named: `start` and `end` are offsets in the text, in the HTML, or in the URL."""
+
+    license: str
+    version: str | None
+    language: str | None
+    place: str
+    start: int
+    end: int
+
+
+class LicenseNotice(Tagger):
+    """The Creative Commons licences that a document names, by place and in order.
+
+    - ``license``: ``by``, ``by-sa``, ``by-nc-nd`` …; ``zero``, ``mark``, ``certification`` and ``publicdomain``.
+    - ``version``: ``4.0``; null if none is given. ``language``: two letters of the deed's language, else of the
+      country that the licence is adapted to (``igo`` and ``scotland`` are two of them); null without.
+    - ``place``: ``text``, ``html`` (the metadata's `html`), ``url`` (that of the document).
+    - ``start``, ``end``: of the name, or of the address from ``creativecommons.org``.
+    """
+
+    EXAMPLES = (
+        Example("", []),
+        Example(
+            "Licensed https://creativecommons.org/licenses/by-sa/3.0/de/deed.en (CC BY-SA 3.0).",
+            [
+                {
+                    "license": "by-sa", "version": "3.0", "language": "en",
+                    "place": "text", "start": 17, "end": 66,
+                },
+                {"license": "by-sa", "version": "3.0", "language": None, "place": "text", "start": 68, "end": 80},
+            ],
+        ),
+        Example(
+            "Größe: CC-BY, CC0, CCBY, NCC BY",
+            [
+                {"license": "zero", "version": "1.0", "language": None, "place": "html", "start": 24, "end": 66},
+            ],
+            options={"names": False},
+            metadata={"html": '<link href="https://www.creativecommons.org/publicdomain/zero/1.0/">'},
+        ),
+    )  # fmt: skip
+
+    names: Annotated[bool, msgspec.Meta(description="whether short names in the text count: `CC BY 4.0`, `CC0`")] = True
+    html: Annotated[str, msgspec.Meta(description="key of the page's HTML in the metadata, if it is there")] = "html"
+
+    def tag(self, document: Document) -> list[Notice]:
+        found = list(_links(document.text, "text"))
+        if self.names and "CC" in document.text:
+            for match in _NAME.finditer(document.text):
+                license = "zero" if match["zero"] else match["kind"].lower()
+                found.append(Notice(license, match["version"], None, "text", *match.span()))
+            found.sort(key=lambda notice: notice.start)
+        metadata = document.metadata
+        html = metadata.get(self.html)
+        found += _links(html if isinstance(html, str) else "", "html")
+        found += _links(_url_of(metadata), "url")
+        return found
+
+
+def _links(text: str, place: str) -> Iterator[Notice]:
+    for match in _LINK.finditer(text) if "creativecommons.org/" in text else ():
+        license = match["kind"] or match["public"]
+        yield Notice(license, match["version"], match["language"] or match["country"], place, *match.span())
+
+
+def _url_of(metadata: Mapping[str, Any]) -> str:
+    headers = metadata.get("warc_headers")
+    url = headers.get("warc-target-uri") if isinstance(headers, Mapping) else None
+    url = metadata.get("url") if url is None else url
+    return url if isinstance(url, str) else ""

@@ -1,0 +1,140 @@
+"""How surprising a text is to an n-gram language model.
+
+Source: ungoliant 2.0 (OSCAR 23.01, ``harmful_pp``), ``transformers/kenlm/adult_content.rs``: a model trained on harmful
+text, so a low perplexity is bad; CCNet (Wenzek et al. 2020), ``perplexity.py`` and ``text_normalizer.py``: a model of
+SentencePiece pieces of Wikipedia, so a high one is. Models are KenLM's, ARPA or binary.
+"""
+
+import functools
+import math
+import re
+import unicodedata
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import msgspec
+
+from toolkit import (
+    Attribute,
+    Document,
+    Example,
+    Files,
+    MissingExtra,
+    Tagger,
+    for_language,
+    shortest_float32,
+)
+
+MODELS = (".arpa", ".binary", ".arpa.bin", ".bin")
+
+MAX_LOG = math.log10(3.4028234e38)
+
+_CONTROLS = re.compile("[\0-\x1f\x7f-\x9f]")
+_DIGITS = re.compile(r"\d")
+_PUNCTUATION = str.maketrans(
+    {
+        **dict.fromkeys("„”“«»１」「《》", '"'),
+        **dict.fromkeys("´’", "'"),
+        **dict.fromkeys("–━►", "-"),
+        **dict(zip("，。、∶：？！（）；．～〈〉【】％", (*",.,::?!();", ". ", *"~<>[]%"), strict=True)),
+        "—": " - ",
+        "…": "...",
+    }
+)
+"""As in CCNet, whose list has the full-width 1 among the quotation marks."""
+
+
+class Perplexity(Tagger):
+    """10 to the power of -(log10 of the text's probability) / (tokens + 1), one for the end; null for a text without
+    tokens, if there is no model of its language, or above float32.
+
+    Without `sentencepiece`, as in OSCAR: tokens are what stands between white space, line feeds included, in float32.
+    With it, as in CCNet: the text stripped, in lower case, marks and accents off, digits as 0, punctuation as in ASCII,
+    control characters deleted (and line feeds with them: the lines of a text are stuck together), then cut into pieces;
+    rounded to one place.
+    """
+
+    EXAMPLES = (
+        Example("", None, options={"model": "tests/taggers/files/tiny.arpa"}),
+        Example("a b\na", 2.660725, options={"model": "tests/taggers/files/tiny.arpa"}),
+        Example("été", 25.118862, options={"model": "tests/taggers/files/tiny.arpa"}),
+    )
+
+    model: Annotated[
+        Files,
+        msgspec.Meta(
+            description="a KenLM model, or a folder of such, each named by its language and `.arpa`, `.binary`, "
+            "`.arpa.bin` or `.bin`"
+        ),
+    ]
+    sentencepiece: Annotated[
+        Files | None,
+        msgspec.Meta(
+            description="a SentencePiece model, or a folder of such, each named by its language and `.sp.model`: "
+            "perplexity as in CCNet"
+        ),
+    ] = None
+    language: Annotated[
+        str | None,
+        Attribute("language.label", str | None, or_value=True),
+        msgspec.Meta(description="of the text, that names the file of a folder"),
+    ] = None
+
+    def tag(self, document: Document) -> float | None:
+        score = self._score_for(document.given(self.language)) if document.text else None
+        return score(document.text) if score else None
+
+    def _score_for(self, language: str | None) -> Callable[[str], float | None] | None:
+        if language not in self._loaded:
+            self._loaded[language] = self._load(language)
+        return self._loaded[language]
+
+    @functools.cached_property
+    def _loaded(self) -> dict[str | None, Callable[[str], float | None] | None]:
+        return {}
+
+    def _load(self, language: str | None) -> Callable[[str], float | None] | None:
+        path = for_language(self.model, language, MODELS)
+        pieces = for_language(self.sentencepiece, language, (".sp.model",)) if self.sentencepiece else None
+        if not path or (self.sentencepiece and not pieces):
+            return None
+        model = _kenlm(path)
+        if not pieces:
+            return lambda text: _perplexity(model, text.split(), lambda value: shortest_float32([value])[0])
+        cut = _sentencepiece(pieces)
+        return lambda text: _perplexity(model, " ".join(cut(_normal(text))).split(), lambda value: round(value, 1))
+
+
+def _perplexity(model: Any, tokens: list[str], rounded: Callable[[float], float]) -> float | None:
+    log = -model.score(" ".join(tokens)) / (len(tokens) + 1) if tokens else math.inf
+    return rounded(10.0**log) if log < MAX_LOG else None
+
+
+def _normal(text: str) -> str:
+    text = unicodedata.normalize("NFD", text.strip().lower())
+    text = "".join(c for c in text if unicodedata.category(c) != "Mn")
+    return _CONTROLS.sub("", _DIGITS.sub("0", text).translate(_PUNCTUATION))
+
+
+@functools.lru_cache(maxsize=128)
+def _kenlm(path: str) -> Any:
+    try:
+        import kenlm
+    except ImportError:
+        raise MissingExtra("perplexity needs the package kenlm: pip install 'corpus-toolkit[kenlm]'") from None
+    config = kenlm.Config()
+    config.show_progress = False
+    config.arpa_complain = kenlm.ARPALoadComplain.NONE
+    return kenlm.Model(path, config)
+
+
+@functools.lru_cache(maxsize=128)
+def _sentencepiece(path: str) -> Callable[[str], list[str]]:
+    try:
+        import sentencepiece
+    except ImportError:
+        raise MissingExtra(
+            "perplexity of pieces needs the package sentencepiece: pip install 'corpus-toolkit[kenlm]'"
+        ) from None
+    cut: Callable[[str], list[str]] = sentencepiece.SentencePieceProcessor(model_file=path).encode_as_pieces
+    return cut

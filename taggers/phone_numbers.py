@@ -1,0 +1,83 @@
+"""Phone numbers in a text.
+
+Source: Dolma, ``pii_regex`` (numbers of ten digits, as North America writes them), here with boundaries, and only with
+the separators that tell them from other numbers; ITU-T E.164 (international ones). With a region: Google's
+libphonenumber (package phonenumbers, Apache-2.0), which knows the numbers of all countries.
+"""
+
+import re
+from typing import Annotated
+
+import msgspec
+
+from toolkit import Document, Example, MissingExtra, Span, Tagger
+
+_INTERNATIONAL = re.compile(
+    r"""
+    \+ (?<![\w+].) [1-9]
+    (?: [ \u00a0./()-]{0,2} [0-9] ){6,14}
+    (?! [\w] | [.-][0-9] )
+    """,
+    re.ASCII | re.VERBOSE,
+)
+_NORTH_AMERICAN = re.compile(
+    r"""
+    [(1-9] (?<![\w+.,/-].)
+    (?: (?<=1) [ .-]? (?: \([2-9][0-9]{2}\)[ ]? | [2-9][0-9]{2}[ .-] )
+      | (?<=\() [2-9][0-9]{2}\)[ ]?
+      | (?<=[2-9]) [0-9]{2}[ .-]
+    )
+    [2-9][0-9]{2} [ .-] [0-9]{4}
+    (?! [\w] | [.-][0-9] )
+    """,
+    re.ASCII | re.VERBOSE,
+)
+
+
+class PhoneNumbers(Tagger):
+    """Spans of phone numbers, in order; nothing around them is inside.
+
+    Without `region`: ``+`` and 7 to 15 digits, with up to two of blank, ``. - / ( )`` between them; and numbers as in
+    ``(212) 555-0123``, ``212-555-0123``, ``1 212.555.0123``: area code and exchange begin with 2 to 9, and the parts
+    are apart. Digits or letters next to it make it something else. National numbers of other countries need `region`:
+    then it is what libphonenumber finds and takes for a valid number.
+    """
+
+    EXAMPLES = (
+        Example("", []),
+        Example("Call (212) 555-0123, +44 (0)20 7946 0958 or 2125550123.", [[5, 19, 1.0], [21, 40, 1.0]]),
+        Example("電話+81 3-1234-5678まで、12-212-555-0123", [[2, 17, 1.0]]),
+    )
+
+    region: Annotated[
+        Annotated[str, msgspec.Meta(pattern="^[A-Z]{2}$")] | None,
+        msgspec.Meta(
+            description="country code (`DE`) that numbers without `+` are of: they are looked for with the package "
+            "phonenumbers (extra `phone`)",
+        ),
+    ] = None
+
+    def tag(self, document: Document) -> list[Span]:
+        if self.region:
+            return _valid(document.text, self.region)
+        found = [Span(*match.span()) for match in _INTERNATIONAL.finditer(document.text)]
+        found += [Span(*match.span()) for match in _NORTH_AMERICAN.finditer(document.text)]
+        found.sort()
+        end = 0
+        apart = []
+        for span in found:
+            if span.start >= end:
+                apart.append(span)
+                end = span.end
+        return apart
+
+
+def _valid(text: str, region: str) -> list[Span]:
+    try:
+        import phonenumbers
+    except ImportError:
+        raise MissingExtra(
+            "phone numbers of a region need the package phonenumbers: pip install 'corpus-toolkit[phone]'"
+        ) from None
+    found = phonenumbers.PhoneNumberMatcher(text, region, max_tries=len(text))
+    return [Span(match.start, match.end) for match in found]

@@ -1,0 +1,34 @@
+"""A number that a document keeps, to draw by.
+
+Source: none; Dolma's ``random_number_v1`` is seeded by the process, so that nobody gets its numbers again. The hash is
+that of the rule ``sample``.
+"""
+
+from typing import Annotated
+
+import msgspec
+import xxhash
+
+from toolkit import Document, Example, Tagger
+
+
+class Random(Tagger):
+    r"""A number from 0 up to, not including, 1: the upper 53 bits of xxh3-64 of seed, source and id, by 2^53.
+
+    The three are in UTF-8, with NUL between them. The text has no say: the number is the same on every machine and for
+    every version of the data. The documents below p are those that the rule ``{sample: p, seed: …}`` leaves, as long as
+    p is a multiple of 2^-53; others tell at most one in 2^53 apart. (In the examples, the id is ``id``, the source
+    ``source``.)
+    """
+
+    EXAMPLES = (
+        Example("", 0.1880419259306768),
+        Example("any text", 0.1880419259306768),
+        Example("Größe", 0.5063136265942708, options={"seed": "another"}),
+    )
+
+    seed: Annotated[str, msgspec.Meta(description="another gives other numbers")] = ""
+
+    def tag(self, document: Document) -> float:
+        data = f"{self.seed}\0{document.source}\0{document.id}".encode()
+        return (xxhash.xxh3_64_intdigest(data) >> 11) / 2**53

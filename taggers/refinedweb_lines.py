@@ -1,0 +1,252 @@
+r"""What RefinedWeb's rules for lines remove.
+
+Source: Penedo et al. 2023 (RefinedWeb), arXiv:2306.01116, appendix G.2, as DCLM made it anew (arXiv:2406.11794;
+``dclm_baseline_refinedweb.yaml`` and ``mappers/modifiers.py`` of mlfoundations/dclm). Both drop a document if more than
+5 % of its words are removed.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from toolkit import ALPHA, NUMBER, SPACE, UPPER, Batch, Document, Example, LineTable, Span, Tagger, characters, compiled
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+COUNTED = "likes shares comments retweets reposts quotes bookmarks upvotes downvotes downloads views followers"
+COUNTER = re.compile(rf"\W*\d[\d,.]*[kmb]?\s+(?:{COUNTED.replace(' ', '|')})\W*")
+PARTS = (  # the dots of "read more..." are any characters in DCLM
+    re.compile(r"\s?items in cart", re.IGNORECASE),
+    re.compile(r"\s?read more...$", re.IGNORECASE),
+    re.compile(r"^sign-in\s?", re.IGNORECASE),
+)
+WORD = re.compile(r"[^ \t\n\v\f\r\0]+")
+
+MAYBE_COUNTER, HAS_PART, OTHER_NUMBER = 1, 2, 4
+STAYS, UPPERCASE, NUMERIC, COUNTS, SHORT, EMPTIED = range(6)
+
+
+class Removed(msgspec.Struct, frozen=True):
+    """The value of `RefinedwebLines`."""
+
+    cuts: list[Span]
+    uppercase: int
+    numeric: int
+    counter: int
+    short: int
+    emptied: int
+    trimmed: int
+    words: int
+    removed_words: int
+    removed_share: float
+
+
+NOTHING = {
+    "cuts": [], "uppercase": 0, "numeric": 0, "counter": 0, "short": 0, "emptied": 0, "trimmed": 0, "words": 0,
+    "removed_words": 0, "removed_share": 0.0,
+}  # fmt: skip
+
+
+class RefinedwebLines(Tagger):
+    r"""The lines and parts of lines that RefinedWeb removes, by what for, and what share of the words that is.
+
+    A line that is not empty is removed for the first of:
+
+    - ``uppercase``: more than `max_uppercase` of its code points are capitals,
+    - ``numeric``: all are digits,
+    - ``counter``: it is a number and what is counted, such as "3.5K likes", but for white space and punctuation around;
+      counted are likes, shares, comments, retweets, reposts, quotes, bookmarks, upvotes, downvotes, downloads, views
+      and followers,
+    - ``short``: it has fewer words between white space than `min_words`,
+    - ``emptied``: nothing but white space is left of it when, in a line of at most `max_part_words` words, "items in
+      cart" is removed anywhere, "read more" with three more characters at its end, "sign-in" at its beginning, in any
+      case of letters. ``trimmed`` is how many lines lose something this way and stay.
+
+    ``cuts`` are the spans of all that; those of lines in a row are one. ``words``: what stands between ASCII white
+    space and begins with a letter or number, as DCLM counts them; ``removed_words``, ``removed_share``: of these, what
+    goes with the cuts (0 of a document without words). DCLM also strips what is left of the document.
+    """
+
+    EXAMPLES = (
+        Example("", NOTHING),
+        Example(
+            "HOME News\nThe library opens at nine. Read more...\n\n17 Likes\n2024\nMenu\n",
+            NOTHING
+            | {"cuts": [[0, 10, 1.0], [36, 49, 1.0], [51, 70, 1.0]], "uppercase": 1, "numeric": 1, "counter": 1}
+            | {"short": 1, "trimmed": 1, "words": 13, "removed_words": 8, "removed_share": 0.6153846153846154},
+        ),
+        Example(
+            "ÜBER UNS\n一二三\nSign-in Über uns\n 3 items in cart",
+            NOTHING
+            | {"cuts": [[0, 13, 1.0], [13, 21, 1.0], [32, 46, 1.0]], "uppercase": 1, "short": 1, "trimmed": 2}
+            | {"words": 10, "removed_words": 7, "removed_share": 0.7},
+        ),
+    )
+
+    max_uppercase: Annotated[float, msgspec.Meta(ge=0, le=1, description="of a line's code points")] = 0.5
+    min_words: Annotated[int, msgspec.Meta(ge=0, description="of a line that stays")] = 2
+    max_part_words: Annotated[int, msgspec.Meta(ge=0, description="of a line that parts are removed from")] = 10
+
+    def tag(self, document: Document) -> Removed:
+        return self.tag_batch([document])[0]
+
+    def tag_batch(self, documents: Sequence[Document]) -> list[Removed]:
+        lines = Batch.of(documents).lines
+        seen = _look(lines)
+        reasons = np.select(
+            [
+                lines.chars == 0,
+                seen.upper > self.max_uppercase * lines.chars,
+                seen.numbers == lines.chars,
+                seen.words < self.min_words,
+            ],
+            [STAYS, UPPERCASE, NUMERIC, SHORT],
+            STAYS,
+        )
+        parts = self._look_closer(lines, seen, reasons)
+        removed = np.where(reasons == STAYS, 0, seen.counted)
+        for i, (_, words) in parts.items():
+            removed[i] = words
+        trimmed = np.zeros(len(reasons), dtype=np.int64)
+        trimmed[list(parts)] = 1
+        total, gone = lines.sums(seen.counted), lines.sums(removed)
+        columns = (
+            _cuts(lines, reasons != STAYS, {i: spans for i, (spans, _) in parts.items()}, documents),
+            *(lines.sums(reasons == reason).tolist() for reason in (UPPERCASE, NUMERIC, COUNTS, SHORT, EMPTIED)),
+            lines.sums(trimmed).tolist(),
+            total.tolist(),
+            gone.tolist(),
+            (gone / np.maximum(total, 1)).tolist(),
+        )
+        return list(map(Removed, *columns))
+
+    def _look_closer(self, lines: LineTable, seen: "_Seen", reasons: Array) -> dict[int, tuple[list[Span], int]]:
+        """Corrects the reasons of lines that need more than counts; the parts removed of others, and their words."""
+        few = seen.words <= self.max_part_words
+        doubtful = (reasons == NUMERIC) & (seen.has & OTHER_NUMBER > 0)
+        doubtful |= (reasons != UPPERCASE) & ((seen.has & MAYBE_COUNTER > 0) | (few & (seen.has & HAS_PART > 0)))
+        parts = {}
+        utf8 = lines.utf8.tobytes()
+        for i in np.flatnonzero(doubtful).tolist():
+            line = utf8[lines.starts[i] : lines.ends[i]].decode()
+            if reasons[i] == NUMERIC and not line.isdigit():
+                reasons[i] = SHORT if seen.words[i] < self.min_words else STAYS
+            if reasons[i] != NUMERIC and COUNTER.fullmatch(line.lower()):
+                reasons[i] = COUNTS
+            if reasons[i] == STAYS and few[i]:
+                spans, left = _without_parts(line)
+                if spans and (not left or left.isspace()):
+                    reasons[i] = EMPTIED
+                elif spans:
+                    parts[i] = spans, int(seen.counted[i]) - sum(word[0].isalnum() for word in WORD.findall(left))
+        return parts
+
+
+def _without_parts(line: str) -> tuple[list[Span], str]:
+    """What is removed within a line, and what is left of it."""
+    gone = np.ones(len(line), dtype=np.int8)
+    places = np.arange(len(line))
+    for part in PARTS:
+        for match in reversed(list(part.finditer(line))):
+            line = line[: match.start()] + line[match.end() :]
+            places = np.delete(places, slice(*match.span()))
+    gone[places] = 0
+    edges = np.flatnonzero(np.diff(gone, prepend=0, append=0)).tolist()
+    return list(map(Span, edges[::2], edges[1::2])), line
+
+
+def _cuts(
+    lines: LineTable, goes: Array, parts: dict[int, list[Span]], documents: Sequence[Document]
+) -> list[list[Span]]:
+    """The spans of each document: of lines in a row that go, and of parts of others."""
+    starts = np.zeros(len(goes) + 1, dtype=np.int64)
+    np.cumsum(lines.chars + 1 + (lines.utf8[lines.ends] == ord("\r")), out=starts[1:])
+    bases = starts[lines.bounds]
+    is_first = np.zeros(len(goes) + 1, dtype=bool)
+    is_first[lines.bounds] = True
+    begins = np.flatnonzero(goes & (is_first[:-1] | ~np.append(False, goes[:-1])))
+    ends = np.flatnonzero(goes & (is_first[1:] | ~np.append(goes[1:], False))) + 1
+    cuts: list[list[Span]] = [[] for _ in documents]
+    places = np.searchsorted(lines.bounds, begins, side="right") - 1
+    for i, begin, end in zip(places.tolist(), starts[begins].tolist(), starts[ends].tolist(), strict=True):
+        cuts[i].append(Span(begin - int(bases[i]), min(end - int(bases[i]), len(documents[i].text))))
+    for line, spans in parts.items():
+        i = int(np.searchsorted(lines.bounds, line, side="right")) - 1
+        offset = int(starts[line] - bases[i])
+        cuts[i] = sorted(cuts[i] + [Span(offset + begin, offset + end) for begin, end, _ in spans])
+    return cuts
+
+
+# --- what a line has in it --------------------------------------------------------------------------------------------
+
+
+class _Seen(NamedTuple):
+    """Of each line: capitals, numbers, words between white space, words that are counted, and bits."""
+
+    upper: Array
+    numbers: Array
+    words: Array
+    counted: Array
+    has: Array
+
+
+def _look(lines: LineTable) -> _Seen:
+    n = len(lines.starts)
+    seen = _Seen(*np.zeros((5, n), dtype=np.int64))
+    table = characters()
+    parts = [b"items in cart", b"read more", b"sign-in"]
+    bounds = np.cumsum([0, *map(len, parts)])
+    letters = np.frombuffer(b"".join(parts), dtype=np.int8)
+    _look_at(lines.utf8, lines.starts, lines.ends, n, table.blocks, table.classes, letters, bounds, len(parts), *seen)
+    return seen
+
+
+@compiled("int8* int64* int64* int64 int64* int64* int8* int64* int64 int64* int64* int64* int64* int64*")
+def _look_at(
+    utf8: Any, starts: Any, ends: Any, n: Any, blocks: Any, classes: Any, parts: Any, bounds: Any, n_parts: Any,
+    upper: Any, numbers: Any, words: Any, counted: Any, has: Any,
+) -> None:  # fmt: skip
+    """Fills what `_Seen` has of n lines."""
+    for line in range(n):
+        at, end = starts[line], ends[line]
+        capitals = digits = n_words = n_counted = bits = 0
+        inside, begins = False, True  # of a word between white space; at the beginning of one that is counted
+        first, last = -1, 0  # of a word character: whether the first is a number; the last
+        while at < end:
+            byte = int(utf8[at])
+            more = 0 if byte >= 0 else 1 if byte < -32 else 2 if byte < -16 else 3  # bytes of this code point
+            point = byte if more == 0 else byte & (63 >> more)
+            for i in range(at + 1, at + 1 + more):
+                point = (point << 6) | (int(utf8[i]) & 63)
+            number = classes[(blocks[point >> 8] << 8) | (point & 255)]
+            if number & SPACE:
+                inside = False
+            elif not inside:
+                inside = True
+                n_words += 1
+            if 9 <= point <= 13 or point == 32 or point == 0:
+                begins = True
+            elif begins:
+                begins = False
+                n_counted += 1 if number & (ALPHA | NUMBER) else 0
+            if number & (ALPHA | NUMBER) or point == 95:
+                first = first if first >= 0 else number & NUMBER
+                last = point
+            if number & UPPER:
+                capitals += 1
+            if number & NUMBER:
+                digits += 1
+                bits |= OTHER_NUMBER if point > 127 else 0
+            for k in range(n_parts):
+                if point | 32 == parts[bounds[k]]:
+                    size, same = bounds[k + 1] - bounds[k], 1
+                    while same < size and at + same < end and utf8[at + same] | 32 == parts[bounds[k] + same]:
+                        same += 1
+                    bits |= HAS_PART if same == size else 0
+            at += 1 + more
+        if first > 0 and last | 32 == 115:  # s
+            bits |= MAYBE_COUNTER
+        upper[line], numbers[line], words[line], counted[line], has[line] = capitals, digits, n_words, n_counted, bits

@@ -1,0 +1,74 @@
+"""How much of a document repeated n-grams of words cover.
+
+Source: Rae et al. 2021 (Gopher), arXiv:2112.11446, table A1, measures characters, see `gopher_repetition`; here it is
+words. Implementations differ in whether the first occurrence counts, so both are given.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+import numpy as np
+
+from toolkit import Batch, Document, Example, Sequences, Splitter, Tagger
+
+
+class Repetition(msgspec.Struct, frozen=True):
+    """The value of `RepeatedNgrams`; keys of the maps are the `n`, as text."""
+
+    words: int
+    covered: dict[str, float]
+    again: dict[str, float]
+
+
+class RepeatedNgrams(Tagger):
+    """The share of words that are in an n-gram which occurs at least twice in the document, for each n.
+
+    ``covered`` counts the words of all its occurrences, ``again`` those of the second and later ones; occurrences may
+    overlap, a word counts once. ``words`` is how many there are; without any, shares are 0. n-grams go over line ends.
+    In rules: ``get(repeated_ngrams.again, "5", 0)``.
+    """
+
+    EXAMPLES = (
+        Example("", {"words": 0, "covered": {"3": 0.0}, "again": {"3": 0.0}}, options={"n": [3]}),
+        Example(
+            "No, it is not. Yes it is not, it\nis.",
+            {"words": 10, "covered": {"1": 0.8, "2": 0.8, "5": 0.0}, "again": {"1": 0.5, "2": 0.5, "5": 0.0}},
+            options={"n": [1, 2, 5]},
+        ),
+        Example(
+            "été ÉTÉ été",
+            {"words": 3, "covered": {"2": 1.0}, "again": {"2": 0.6666666666666666}},
+            options={"n": [2]},
+        ),
+        Example(
+            "été ÉTÉ été", {"words": 3, "covered": {"2": 0.0}, "again": {"2": 0.0}}, options={"n": [2], "case": True}
+        ),
+    )
+
+    n: Annotated[
+        tuple[Annotated[int, msgspec.Meta(ge=1, le=100)], ...],
+        msgspec.Meta(min_length=1, description="how many words an n-gram has, 1 to 100; one or more such numbers"),
+    ] = (3, 5, 10)
+    case: Annotated[bool, msgspec.Meta(description="whether words in another case are others")] = False
+    splitter: Annotated[
+        Splitter, msgspec.Meta(description="what words are: unicode, segments, white_space, word_punct or icu")
+    ] = "unicode"
+
+    def tag(self, document: Document) -> Repetition:
+        return self.tag_batch([document])[0]
+
+    def tag_batch(self, documents: Sequence[Document]) -> list[Repetition]:
+        words = Batch.of(documents).words(self.splitter)
+        sequences = Sequences.of(words, folded=not self.case)._replace(sizes=np.ones_like(words.chars))
+        counts = words.counts
+        found = [sequences.repeated(n) for n in self.n]
+        names = list(map(str, self.n))
+        shares = [
+            zip(*((each / np.maximum(counts, 1)).tolist() for each in columns), strict=True)
+            for columns in ([each.covered for each in found], [each.again for each in found])
+        ]
+        return [
+            Repetition(count, *(dict(zip(names, each, strict=True)) for each in row))
+            for count, *row in zip(counts.tolist(), *shares, strict=True)
+        ]

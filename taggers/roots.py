@@ -1,0 +1,223 @@
+r"""The figures of the ROOTS corpus: repetition of characters and words, special characters, stop and flagged words.
+
+Source: Laurençon et al. 2022 (ROOTS), arXiv:2303.03915, and the code of its OSCAR part (bigscience-workshop/
+data-preparation, ``01b_oscar_cleaning_and_filtering/filtering.py``), which data-juicer has, too. Its limits, unless a
+language has its own: at most 0.2 ``char_repetition``, 0.3 ``word_repetition``, 0.4 ``special_chars``, 0.1
+``flagged_words``; at least 0.1 ``stop_words``; 10 to 100,000 words.
+"""
+
+import functools
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+
+from toolkit import (
+    ALPHA,
+    NUMBER,
+    PICTURE,
+    PUNCTUATION,
+    SPACE,
+    Attribute,
+    Batch,
+    Document,
+    Example,
+    Files,
+    Sequences,
+    Tagger,
+    Words,
+    characters,
+    compiled,
+    entries,
+    for_language,
+    hashes_of,
+    is_among,
+    stop_words,
+)
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+FACTOR, MASK = 0x1E3779B97F4A7C15, 0x7FFFFFFFFFFFFFFF
+
+
+class Ratios(msgspec.Struct, frozen=True):
+    """The value of `Roots`."""
+
+    words: int
+    char_repetition: float
+    word_repetition: float
+    special_chars: float
+    stop_words: float | None
+    flagged_words: float | None
+
+
+class Roots(Tagger):
+    r"""How much of a document is repeated, special, and among stop words or flagged words.
+
+    - ``words``: by Unicode's word boundaries (ROOTS: between white space, without special characters around).
+    - ``char_repetition``: of all sequences of `chars` code points, how many are occurrences of the k most frequent
+      ones; k is the square root of the number of different ones, rounded down, or the number of those that occur at
+      least twice, if that is less.
+    - ``word_repetition``: of all sequences of `sequence_words` words, regardless of case, those that occur at least
+      twice.
+    - ``special_chars``: of the code points, white space, numbers, punctuation, symbols and pictures of any script.
+      (ROOTS has a list of 1,600, with some letters of Japanese and Hindi; the shares differ little.)
+    - ``stop_words``, ``flagged_words``: of the words, those that are in a list, regardless of case; null if there is no
+      list for the document's language. Entries of several words are never found.
+
+    What has nothing to be counted in is 0.
+    """
+
+    EXAMPLES = (
+        Example(
+            "",
+            {
+                "words": 0, "char_repetition": 0.0, "word_repetition": 0.0, "special_chars": 0.0, "stop_words": None,
+                "flagged_words": None,
+            },
+        ),
+        Example(
+            "It is cold. It is cold.\nIt is cold and it is wet!\n",
+            {
+                "words": 13, "char_repetition": 0.12195121951219512, "word_repetition": 0.4444444444444444,
+                "special_chars": 0.32, "stop_words": 0.6923076923076923, "flagged_words": None,
+            },
+            options={"language": "en"},
+        ),
+        Example(
+            "La élite: la élite, la élite №1 😀",
+            {
+                "words": 7, "char_repetition": 0.3793103448275862, "word_repetition": 0.8,
+                "special_chars": 0.36363636363636365, "stop_words": 0.5714285714285714, "flagged_words": None,
+            },
+            options={"language": "es", "chars": 5, "sequence_words": 3},
+        ),
+    )  # fmt: skip
+
+    chars: Annotated[int, msgspec.Meta(ge=1, description="of a sequence of characters")] = 10
+    sequence_words: Annotated[int, msgspec.Meta(ge=1, description="of a sequence of words")] = 5
+    language: Annotated[
+        str | None,
+        Attribute("language.label", str | None, or_value=True),
+        msgspec.Meta(description="of the document, for stop words and flagged words"),
+    ] = None
+    flagged_words: Annotated[
+        Files | None,
+        msgspec.Meta(description="words, one a line: a file, or a folder of files called `en`, `en.txt` …"),
+    ] = None
+
+    def tag(self, document: Document) -> Ratios:
+        return self.tag_batch([document])[0]
+
+    def tag_batch(self, documents: Sequence[Document]) -> list[Ratios]:
+        batch = Batch.of(documents)
+        words, languages = batch.words(), batch.given(self.language)
+        repeated = Sequences.of(words, folded=True).repeated(self.sequence_words)
+        sizes = np.array([len(document.text) for document in batch], dtype=np.int64)
+        frequent, special = _look([document.text for document in batch], sizes, self.chars)
+        columns = (
+            words.counts,
+            frequent / np.maximum(sizes - self.chars + 1, 1),
+            repeated.several / np.maximum(repeated.total, 1),
+            special / np.maximum(sizes, 1),
+        )
+        lists = (
+            _shares(words, [_stop_list(language) for language in languages]),
+            _shares(words, [self._flagged_list(language) for language in languages]),
+        )
+        return list(map(Ratios, *(column.tolist() for column in columns), *lists))
+
+    def _flagged_list(self, language: str | None) -> Array | None:
+        path = for_language(self.flagged_words, language, ("", ".txt")) if self.flagged_words else None
+        return _list(path) if path else None
+
+
+@functools.lru_cache(maxsize=200)
+def _stop_list(language: str | None) -> Array | None:
+    """Hashes of the stop words of a language, if there are any."""
+    found = [word for word in stop_words(language) if len(word.split()) == 1] if language else []
+    return hashes_of(found, folded=True) if found else None
+
+
+@functools.lru_cache(maxsize=64)
+def _list(path: str) -> Array:
+    """Hashes of the entries of a list that are one word."""
+    return hashes_of((entry for entry in entries(path) if len(entry.split()) == 1), folded=True)
+
+
+def _shares(words: Words, lists: Sequence[Array | None]) -> list[float | None]:
+    """Of each text's words, those that are in its list."""
+    found: list[float | None] = []
+    for (begin, end), known in zip(pairwise(words.bounds.tolist()), lists, strict=True):
+        among = None if known is None else int(np.count_nonzero(is_among(words.folded[begin:end], known)))
+        found.append(None if among is None else among / max(end - begin, 1))
+    return found
+
+
+def _look(texts: Sequence[str], sizes: Array, n: int) -> tuple[Array, Array]:
+    """Of each text, how many sequences of n characters are of the most frequent ones, and its special characters."""
+    points = np.frombuffer("".join(texts).encode("utf-32-le"), dtype=np.uint32)
+    starts, bounds = np.zeros((2, len(sizes) + 1), dtype=np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    np.cumsum(np.maximum(sizes - n + 1, 0), out=bounds[1:])
+    special, frequent = np.zeros((2, len(sizes)), dtype=np.int64)
+    hashes = np.zeros(bounds[-1], dtype=np.int64)
+    table = characters()
+    _hash(points, starts, len(sizes), n, table.blocks, table.classes, special, hashes, bounds)
+    for begin, end in pairwise(bounds.tolist()):
+        hashes[begin:end].sort()
+    room = np.zeros(int(np.max(sizes, initial=0)) + 1, dtype=np.int64)
+    _count(hashes, bounds, len(sizes), room, frequent)
+    return frequent, special
+
+
+@compiled("uint32* int64* int64 int64 int64* int64* int64* int64* int64*")
+def _hash(
+    points: Any, starts: Any, texts: Any, n: Any, blocks: Any, classes: Any, special: Any, hashes: Any, bounds: Any
+) -> None:
+    """Counts what is special in texts, and fills `hashes` with those of their sequences of n code points."""
+    first = 1  # what the oldest of n + 1 code points is multiplied by
+    for _ in range(n):
+        first = (first * FACTOR) & MASK
+    for text in range(texts):
+        start, count, hash_ = starts[text], 0, 0
+        for i in range(start, starts[text + 1]):
+            point = int(points[i])
+            number = classes[(blocks[point >> 8] << 8) | (point & 255)]
+            if number & (SPACE | NUMBER | PUNCTUATION | PICTURE) and not number & ALPHA:  # some ideographs are numbers
+                count += 1
+            hash_ = (hash_ * FACTOR + point + 1) & MASK
+            if i >= start + n:
+                hash_ = (hash_ - (int(points[i - n]) + 1) * first) & MASK
+            if i >= start + n - 1:
+                hashes[bounds[text] + i - start - n + 1] = hash_
+        special[text] = count
+
+
+@compiled("int64* int64* int64 int64* int64*")
+def _count(hashes: Any, bounds: Any, texts: Any, room: Any, frequent: Any) -> None:
+    """Fills `frequent` from sorted hashes; `room` is zeros, one more than the longest text has hashes."""
+    for text in range(texts):
+        at, end = bounds[text], bounds[text + 1]
+        different = several = most = 0
+        while at < end:
+            same = at + 1
+            while same < end and hashes[same] == hashes[at]:
+                same += 1
+            times = same - at
+            room[times] += 1  # how many sequences occur that often
+            different += 1
+            several += 1 if times > 1 else 0
+            most = max(most, times)
+            at = same
+        k = 0
+        while (k + 1) * (k + 1) <= different and k < several:
+            k += 1
+        for times in range(most, 0, -1):
+            taken = min(k, room[times])
+            frequent[text] += taken * times
+            k -= taken
+            room[times] = 0

@@ -1,0 +1,263 @@
+"""Lists of domains, URLs and words that the address of a document is on.
+
+Source: ungoliant 1.1 (``adult``: UT1's lists, exact host, or host and path) and 2.0 (``categories``: UT1's folders,
+with parent domains, through ut1-rs ``blocklist_multi.rs``, where URLs that begin with ``http:`` match none of a
+``urls`` file: not so here); RefinedWeb (Penedo et al. 2023, G.1: strict substrings, hard words, soft words) as in
+FineWeb (datatrove, ``URLFilter``, which compares words by case); ml_filter, ``num_bad_words_in_url``.
+"""
+
+import functools
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+import numpy as np
+
+from toolkit import Batch, ConfigError, Document, Example, Files, Tagger, compiled, entries, read_list
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+MAX_HOST = 253
+
+_HOST = re.compile(rf"[^\s#/]{{1,{MAX_HOST}}}")
+_SCHEME = re.compile(r"(?i)[a-z][a-z0-9+.-]*://")
+_NO_WORD = re.compile(r"[\W_]+")
+_PORTS = {"http": 80, "https": 443, "ftp": 21}
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What of the lists a URL is on."""
+
+    host: str | None
+    categories: list[str]
+    domain: bool
+    url: bool
+    strict: int
+    hard: int
+    soft: int
+
+
+class UrlList(Tagger):
+    """On which lists the document's URL is.
+
+    - ``host``: in lower case, other scripts as the domain name system has them; null if there is no URL with a host,
+      and then nothing is found.
+    - ``categories``: names of the folders in `lists` whose ``domains`` have the host, or whose ``urls`` have host and
+      path, sorted. ``domain`` and ``url``: the same of the files `domains` and `urls`. Scheme, query and a scheme's
+      own port do not count, a last ``/`` does.
+    - ``strict``, ``hard``, ``soft``: how many entries of these files are in the URL, anywhere or as a word. Case and
+      percent signs are undone; words are runs of letters and digits; for ``strict`` all else is left out.
+    """
+
+    EXAMPLES = (
+        Example(
+            "",
+            {"host": None, "categories": [], "domain": False, "url": False, "strict": 0, "hard": 0, "soft": 0},
+            options={"lists": "tests/taggers/files/ut1"},
+        ),
+        Example(
+            "by parent domain, and by path",
+            {
+                "host": "blog.news.example.com", "categories": ["dating", "press"], "domain": False, "url": False,
+                "strict": 0, "hard": 0, "soft": 0,
+            },
+            options={"lists": "tests/taggers/files/ut1"},
+            metadata={"url": "https://blog.news.example.com/Love/?page=2"},
+        ),
+        Example(
+            "größer, in the files of words: hot deals, hot, casino",
+            {
+                "host": "xn--bcher-kva.example", "categories": [], "domain": False, "url": False,
+                "strict": 3, "hard": 2, "soft": 2,
+            },
+            options={
+                "strict": "tests/taggers/files/words.txt", "hard": "tests/taggers/files/words.txt",
+                "soft": "tests/taggers/files/words.txt", "url": "source.address",
+            },
+            metadata={"source": {"address": "http://bücher.example:8080/Hot%20Deals-CASINO#a"}},
+        ),
+    )  # fmt: skip
+
+    lists: Annotated[
+        Files | None,
+        msgspec.Meta(description="a folder with a folder for each category, with the files `domains` and `urls` (UT1)"),
+    ] = None
+    categories: Annotated[
+        tuple[str, ...], msgspec.Meta(description="the folders that are looked into; all if none is named")
+    ] = ()
+    domains: Annotated[Files | None, msgspec.Meta(description="a file of domains, one a line")] = None
+    urls: Annotated[Files | None, msgspec.Meta(description="a file of URLs, with or without scheme, one a line")] = None
+    strict: Annotated[Files | None, msgspec.Meta(description="a file of strings, looked for anywhere")] = None
+    hard: Annotated[Files | None, msgspec.Meta(description="a file of words")] = None
+    soft: Annotated[Files | None, msgspec.Meta(description="another file of words")] = None
+    parents: Annotated[
+        bool, msgspec.Meta(description="whether a domain stands for those below it, too; a top-level domain never does")
+    ] = True
+    url: Annotated[
+        str | None,
+        msgspec.Meta(
+            description="where the URL is in the metadata; `warc_headers.warc-target-uri`, else `url`, if not given"
+        ),
+    ] = None
+
+    def tag(self, document: Document) -> Found:
+        return self.tag_batch([document])[0]
+
+    def tag_batch(self, documents: Sequence[Document]) -> list[Found]:
+        urls = [self._url(document.metadata) for document in Batch.of(documents)]
+        places = [_place(url) for url in urls]
+        names = [list(_domains(place.host, self.parents)) if place else [] for place in places]
+        paths = [[place.url] if place else [] for place in places]
+        by_domain = [_found(_domains_of(files, wanted), names) for files, wanted in self._sources(self.domains)]
+        by_url = [_found(_urls_of(files, wanted), paths) for files, wanted in self._sources(self.urls)]
+        strict, hard, soft = (_words(path) for path in (self.strict, self.hard, self.soft))
+        values = []
+        for i, (url, place) in enumerate(zip(urls, places, strict=True)):
+            text = unquote(url).lower() if place and url else ""
+            words, squeezed = set(_NO_WORD.split(text)), _NO_WORD.sub("", text)
+            values.append(
+                Found(
+                    place.host if place else None,
+                    sorted(by_domain[0][i] | by_url[0][i]),
+                    bool(by_domain[1][i]),
+                    bool(by_url[1][i]),
+                    sum(entry in squeezed for entry in strict),
+                    len(words & hard),
+                    len(words & soft),
+                )
+            )
+        return values
+
+    def _sources(self, file: str | None) -> list[tuple[str | None, tuple[str, ...] | None]]:
+        """The folder with the wanted categories, and a file."""
+        return [(self.lists, self.categories), (file, None)]
+
+    def _url(self, metadata: Mapping[str, Any]) -> str | None:
+        for path in (self.url,) if self.url else ("warc_headers.warc-target-uri", "url"):
+            value: Any = metadata
+            for key in path.split("."):
+                value = value.get(key) if isinstance(value, Mapping) else None
+            if isinstance(value, str):
+                return value
+        return None
+
+
+class _Place(NamedTuple):
+    host: str
+    url: str
+
+
+def _place(url: str | None) -> _Place | None:
+    """Host, and host with port and path, of a URL with or without scheme."""
+    try:
+        parts = urlsplit(url if _SCHEME.match(url) else f"//{url}") if url else None
+        host, port = (parts.hostname, parts.port) if parts else (None, None)
+        host = (host or "").rstrip(".")
+        host = host if host.isascii() else host[: MAX_HOST + 1].encode("idna").decode()
+    except ValueError:
+        return None
+    if not parts or not _HOST.fullmatch(host):
+        return None
+    port_text = "" if port in (None, _PORTS.get(parts.scheme or "http")) else f":{port}"
+    return _Place(host, f"{host}{port_text}{parts.path or '/'}")
+
+
+def _domains(host: str, parents: bool) -> Iterator[str]:
+    yield host
+    if parents and not host[-1].isdigit() and ":" not in host:
+        at = host.find(".")
+        while 0 <= at < host.rfind("."):
+            yield host[at + 1 :]
+            at = host.find(".", at + 1)
+
+
+class _Index(NamedTuple):
+    """Hashes of entries, sorted, and the category of each."""
+
+    hashes: Array
+    numbers: Array
+    categories: list[str]
+
+
+def _found(index: _Index, keys: Sequence[Sequence[str]]) -> list[set[str]]:
+    """The categories of some keys, for each sequence of such."""
+    found: list[set[str]] = [set() for _ in keys]
+    owners = [i for i, of_one in enumerate(keys) for _ in of_one]
+    if len(index.hashes) and owners:
+        hashes = _hashes("\n".join(key for of_one in keys for key in of_one).encode())
+        begin, end = np.searchsorted(index.hashes, hashes), np.searchsorted(index.hashes, hashes, "right")
+        for k in np.flatnonzero(end > begin).tolist():
+            found[owners[k]].update(index.categories[n] for n in index.numbers[begin[k] : end[k]].tolist())
+    return found
+
+
+@functools.lru_cache(maxsize=8)
+def _domains_of(files: str | None, wanted: tuple[str, ...] | None) -> _Index:
+    return _index(files, wanted, "domains", lambda data: data.lower() if data.isascii() else _normal(data, "host"))
+
+
+@functools.lru_cache(maxsize=8)
+def _urls_of(files: str | None, wanted: tuple[str, ...] | None) -> _Index:
+    return _index(files, wanted, "urls", lambda data: _normal(data, "url"))
+
+
+def _normal(data: bytes, what: str) -> bytes:
+    lines = map(str.strip, data.decode().split("\n"))
+    places = (_place(line) for line in lines if not line.startswith("#"))
+    return "\n".join(getattr(place, what) for place in places if place).encode()
+
+
+def _index(files: str | None, wanted: tuple[str, ...] | None, name: str, normal: Any) -> _Index:
+    paths = [("", files)] if files else []
+    if files and wanted is not None:
+        if not os.path.isdir(files):
+            raise ConfigError(f"expected a folder of lists, got nothing of that kind at {files!r}")
+        folders = sorted(each for each in os.listdir(files) if os.path.isdir(os.path.join(files, each)))
+        if missing := sorted(set(wanted) - set(folders)):
+            raise ConfigError(f"expected the category {missing[0]!r} in {files}, got {', '.join(folders) or 'none'}")
+        tried = (
+            (each, os.path.join(files, each, name + suffix)) for each in wanted or folders for suffix in ("", ".gz")
+        )
+        paths = [(each, path) for each, path in tried if os.path.isfile(path)]
+    hashes = [_hashes(normal(read_list(path))) for _, path in paths]
+    numbers = [np.full(len(found), i, dtype=np.uint16) for i, found in enumerate(hashes)]
+    whole = np.concatenate([np.zeros(0, dtype=np.int64), *hashes])
+    order = np.argsort(whole)
+    return _Index(whole[order], np.concatenate([np.zeros(0, np.uint16), *numbers])[order], [each for each, _ in paths])
+
+
+@functools.lru_cache(maxsize=8)
+def _words(path: str | None) -> frozenset[str]:
+    return frozenset(_NO_WORD.sub("", entry.lower()) for entry in entries(path)) - {""} if path else frozenset()
+
+
+def _hashes(data: bytes) -> Array:
+    """Of each line that is an entry (see `toolkit.entries`)."""
+    found = np.zeros(data.count(b"\n") + 1, dtype=np.int64)
+    count = np.zeros(1, dtype=np.int64)
+    _hash_lines(np.frombuffer(data + b"\n", dtype=np.int8), len(data) + 1, found, count)
+    return found[: count[0]]
+
+
+@compiled("int8* int64 int64* int64*")
+def _hash_lines(utf8: Any, size: Any, hashes: Any, count: Any) -> None:
+    start = 0
+    for i in range(size):
+        if utf8[i] != 10:
+            continue
+        end = i
+        while start < end and 0 <= utf8[end - 1] <= 32:
+            end -= 1
+        while start < end and 0 <= utf8[start] <= 32:
+            start += 1
+        if start < end and utf8[start] != 35:
+            hash_ = 0
+            for j in range(start, end):
+                hash_ = (hash_ ^ utf8[j]) * 0x5851F42D4C957F2D
+                hash_ ^= hash_ >> 32
+            hashes[count[0]] = hash_
+            count[0] += 1
+        start = i + 1
