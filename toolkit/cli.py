@@ -19,12 +19,13 @@ COMMANDS = {
     "head": "show documents joined with their attributes",
     "taggers": "list the taggers that there are, or describe and measure some",
     "features": "print how Hugging Face datasets reads an OSCAR output",
+    "clean": "delete what killed runs have left behind; when no run is working there",
 }
 
 SHARED = ("run", "ingest", "tag", "mix")
 """Commands whose work several runs can share."""
 
-LOOKS = ("validate", "head", "features")
+LOOKS = ("validate", "head", "features", "clean")
 """Commands that take paths, or a configuration."""
 
 EXAMPLES = {
@@ -36,6 +37,7 @@ EXAMPLES = {
     "head": ["toolkit head data/quickstart/documents/cc/sample-00000.jsonl.gz -n 1"],
     "taggers": ["toolkit taggers", "toolkit taggers line_shape"],
     "features": ["toolkit features data/quickstart/oscar"],
+    "clean": ["toolkit clean data/quickstart"],
 }
 
 
@@ -80,7 +82,7 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument(
                 "--shard", type=_share, metavar="I/N", help="only the share I of N, counted from 0: for array jobs"
             )
-        if name != "taggers":
+        if name not in ("taggers", "clean"):
             command.add_argument("--limit", type=_positive, metavar="N", help="only the first N shards (or inputs)")
         command.add_argument("--json", action="store_true", help="results as JSON on standard output")
         command.add_argument("--quiet", action="store_true", help="no progress on standard error")
@@ -134,12 +136,16 @@ def _add_taggers(command: argparse.ArgumentParser) -> None:
 
 
 def _add_look(command: argparse.ArgumentParser, name: str) -> None:
-    what = {"validate": "datasets, outputs or files", "head": "a shard", "features": "an output"}[name]
+    what = {"validate": "datasets, outputs or files", "head": "a shard", "features": "an output", "clean": "folders"}[
+        name
+    ]
     command.add_argument("-c", "--config", metavar="FILE", help="configuration (YAML), if no path is given")
     command.add_argument("arguments", nargs="*", metavar="PATH | KEY=VALUE", help=f"{what}, or settings with -c")
     if name == "head":
         command.add_argument("-n", dest="count", type=_positive, default=3, metavar="N", help="so many documents (3)")
         command.add_argument("--id", metavar="ID", help="the document with this id")
+    elif name == "clean":
+        command.add_argument("--dry-run", action="store_true", help="only list them")
     else:
         command.add_argument("--first", type=_positive, metavar="N", help="only the first N rows of each file")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import Run
 from tests.stores.conftest import use
 from tests.stores.servers import Faults, Seaweed, proxy
 from toolkit.errors import ConfigError, DataError
@@ -148,16 +149,18 @@ def test_more_than_a_thousand_objects(bucket: str) -> None:
 
 
 @pytest.mark.s3
-def test_what_a_killed_process_leaves_is_found_and_aborted(bucket: str) -> None:
+def test_what_a_killed_process_leaves_is_found_and_aborted(bucket: str, run: Run) -> None:
     store = store_of(bucket)
     writing = store.writing(join(bucket, "a/x"))
     writing.write(b"x" * SMALL)
     (left,) = store.leftovers(bucket)
     assert left.startswith(join(bucket, "a/x"))
     assert store.leftovers(join(bucket, "b")) == []
-    store.discard(left)
-    store.discard(left)
+    assert run("clean", bucket, "--dry-run").out.startswith(left)
+    assert store.leftovers(bucket) == [left]
+    assert run("clean", bucket).code == 0
     assert store.leftovers(bucket) == []
+    store.discard(left)
 
 
 @pytest.mark.s3
