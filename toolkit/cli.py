@@ -19,9 +19,13 @@ COMMANDS = {
     "head": "show documents joined with their attributes",
     "taggers": "list the taggers that there are, or describe and measure some",
     "features": "print how Hugging Face datasets reads an OSCAR output",
+    "clean": "delete what killed runs have left behind; when no run is working there",
 }
 
-LOOKS = ("validate", "head", "features")
+SHARED = ("run", "ingest", "tag", "mix")
+"""Commands whose work several runs can share."""
+
+LOOKS = ("validate", "head", "features", "clean")
 """Commands that take paths, or a configuration."""
 
 EXAMPLES = {
@@ -33,6 +37,7 @@ EXAMPLES = {
     "head": ["toolkit head data/quickstart/documents/cc/sample-00000.jsonl.gz -n 1"],
     "taggers": ["toolkit taggers", "toolkit taggers line_shape"],
     "features": ["toolkit features data/quickstart/oscar"],
+    "clean": ["toolkit clean data/quickstart"],
 }
 
 
@@ -73,7 +78,11 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument(
                 "-n", dest="count", type=_positive, default=3, metavar="N", help="documents shown for each change (3)"
             )
-        if name != "taggers":
+        if name in SHARED:
+            command.add_argument(
+                "--shard", type=_share, metavar="I/N", help="only the share I of N, counted from 0: for array jobs"
+            )
+        if name not in ("taggers", "clean"):
             command.add_argument("--limit", type=_positive, metavar="N", help="only the first N shards (or inputs)")
         command.add_argument("--json", action="store_true", help="results as JSON on standard output")
         command.add_argument("--quiet", action="store_true", help="no progress on standard error")
@@ -85,6 +94,13 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
     return int(text)
+
+
+def _share(text: str) -> tuple[int, int]:
+    index, _, count = text.partition("/")
+    if not (index.isdecimal() and count.isdecimal() and int(index) < int(count)):
+        raise argparse.ArgumentTypeError(f"expected I/N with I from 0 to N - 1, got {text!r}")
+    return int(index), int(count)
 
 
 def _add_work(command: argparse.ArgumentParser, name: str) -> None:
@@ -120,12 +136,16 @@ def _add_taggers(command: argparse.ArgumentParser) -> None:
 
 
 def _add_look(command: argparse.ArgumentParser, name: str) -> None:
-    what = {"validate": "datasets, outputs or files", "head": "a shard", "features": "an output"}[name]
+    what = {"validate": "datasets, outputs or files", "head": "a shard", "features": "an output", "clean": "folders"}[
+        name
+    ]
     command.add_argument("-c", "--config", metavar="FILE", help="configuration (YAML), if no path is given")
     command.add_argument("arguments", nargs="*", metavar="PATH | KEY=VALUE", help=f"{what}, or settings with -c")
     if name == "head":
         command.add_argument("-n", dest="count", type=_positive, default=3, metavar="N", help="so many documents (3)")
         command.add_argument("--id", metavar="ID", help="the document with this id")
+    elif name == "clean":
+        command.add_argument("--dry-run", action="store_true", help="only list them")
     else:
         command.add_argument("--first", type=_positive, metavar="N", help="only the first N rows of each file")
 

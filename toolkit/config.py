@@ -14,6 +14,8 @@ import msgspec
 import yaml
 
 from toolkit.errors import ConfigError, did_you_mean
+from toolkit.stores import store_of
+from toolkit.stores.options import StorageOptions
 from toolkit.streams import Size
 
 T = TypeVar("T")
@@ -139,8 +141,7 @@ def load(path: str) -> Source:
         ConfigError: if there is no such file, or it is not YAML.
     """
     try:
-        with open(path, encoding="utf-8") as stream:
-            text = stream.read()
+        text = store_of(path).read(path).decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ConfigError(f"{path}: expected a readable YAML file, got: {reason}") from None
@@ -393,6 +394,7 @@ class Config(ConfigStruct):
         Description(description="shards worked on at a time; default: the cores that may be used"),
     ] = None
     executor: Annotated[dict[str, Any], Description(description="{type: local}; {type: in_process} for debugging")] = {}
+    storage: Annotated[StorageOptions, Description(description="how s3:// is reached")] = StorageOptions()
     max_document_bytes: Annotated[
         Size, Description(description="a longer line of documents is an error; bounds memory")
     ] = Size(100_000_000)

@@ -20,8 +20,9 @@ from toolkit import config, records, rowindex, schema
 from toolkit.config import ConfigStruct, Description, Source
 from toolkit.documents import NO_ATTRIBUTES, DocumentRow, split_lines
 from toolkit.errors import ConfigError, DataError
-from toolkit.paths import Dataset, Stat, exists, expand, join, remove, stat, strip_suffix
+from toolkit.paths import Dataset, exists, expand, join, remove, stat, strip_suffix
 from toolkit.reader import READERS, Draft, Input, Reader, Rejects
+from toolkit.stores import Stat
 from toolkit.streams import READ, RowOutput, Size, open_stored
 
 COMPRESSIONS = (".gz", ".zst", ".zstd")

@@ -17,6 +17,7 @@ import msgspec
 
 from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.paths import list_files, stat
+from toolkit.stores import scheme_of
 from toolkit.streams import READ, Decompressed, Output, open_stored
 
 Model = Annotated[str, msgspec.Meta(extra={"model": True})]
@@ -54,8 +55,14 @@ def resolve(model: str) -> str:
         return _verified(path, model)
     if model in KNOWN:
         return _verified(_fetched(KNOWN[model], model), model)
-    if "://" in model:
-        digest = hashlib.sha256(model.encode()).hexdigest()[:16]
+    if scheme_of(model):
+        version = ""
+        if scheme_of(model) == "s3":  # what is on the web is fetched once, what is in a bucket may be another today
+            found = stat(model)
+            if found is None:
+                raise ConfigError(f"expected a model file, got nothing at {model!r}")
+            version = f" {found.size} {found.stamp}"
+        digest = hashlib.sha256(f"{model}{version}".encode()).hexdigest()[:16]
         return _fetched(model, f"{digest}-{model.rpartition('/')[2]}")
     if not os.path.isfile(model):
         hint = did_you_mean(model, KNOWN) or f"; known names: {', '.join(sorted(KNOWN))}"

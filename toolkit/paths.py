@@ -5,9 +5,9 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from toolkit.errors import ConfigError, DataError
+from toolkit.stores import Stat, scheme_of, store_of
 
 SHARD_SUFFIXES = (".jsonl.gz", ".json.gz", ".jsonl.zst", ".jsonl", ".json")
 """What a shard of documents may end in."""
@@ -19,26 +19,9 @@ TEMPORARY = re.compile(r"^\..+\.tmp$")
 """Names of files that are being written (see `toolkit.streams`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stat:
-    """What tells quickly that a file has not changed.
-
-    Attributes:
-        size: bytes as stored.
-        stamp: modification time in ns for a local file (an ETag elsewhere).
-    """
-
-    size: int
-    stamp: str
-
-
 def stat(path: str) -> Stat | None:
     """Size and stamp of a file, None if there is none."""
-    try:
-        found = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return Stat(found.st_size, f"mtime_ns {found.st_mtime_ns}")
+    return store_of(path).stat(path)
 
 
 def size_of(path: str) -> int:
@@ -48,11 +31,21 @@ def size_of(path: str) -> int:
 
 
 def exists(path: str) -> bool:
-    return os.path.exists(path)
+    return stat(path) is not None
+
+
+def is_folder(path: str) -> bool:
+    """Whether it is a folder; in a bucket, whether something lies below it."""
+    return store_of(path).is_folder(path)
 
 
 def join(*parts: str) -> str:
     return "/".join(part.rstrip("/") if i < len(parts) - 1 else part for i, part in enumerate(parts) if part)
+
+
+def absolute(path: str) -> str:
+    """The path from the root of its store, so that two can be compared."""
+    return path.rstrip("/") if scheme_of(path) else os.path.abspath(path)
 
 
 def check_writable(folder: str, where: str) -> None:
@@ -62,42 +55,27 @@ def check_writable(folder: str, where: str) -> None:
         folder: that will be written in; it need not exist.
         where: in the configuration, for the message.
     """
-    existing = os.path.abspath(folder)
-    while not os.path.lexists(existing):
-        existing = os.path.dirname(existing)
-    if not os.path.isdir(existing):
-        raise ConfigError(f"{where}: expected a folder, got the file {existing}")
-    if not os.access(existing, os.W_OK | os.X_OK) or existing.startswith("/proc"):
-        raise ConfigError(f"{where}: expected a folder that may be written in, got {existing}")
+    store_of(folder).check_writable(folder, where)
 
 
 def remove(path: str) -> None:
     """Deletes a file, or a folder that is empty; nothing if it is not there."""
-    try:
-        if os.path.isdir(path) and not os.path.islink(path):
-            os.rmdir(path)
-        else:
-            os.unlink(path)
-    except (FileNotFoundError, NotADirectoryError):
-        pass
+    store_of(path).remove(path)
+
+
+def move(source: str, target: str) -> None:
+    """A file to another place of the same store, in place of what is there."""
+    store_of(target).move(source, target)
 
 
 def remove_tree(root: str) -> None:
     """Deletes a folder and all below it."""
-    for folder, _, files in os.walk(root, topdown=False):
-        for name in files:
-            remove(join(folder, name))
-        remove(folder)
+    store_of(root).remove_tree(root)
 
 
 def remove_empty_folders(folder: str, root: str) -> None:
     """Deletes the folder and its parents below the root while they are empty."""
-    while folder.startswith(root.rstrip("/") + "/"):
-        try:
-            os.rmdir(folder)
-        except OSError:
-            return
-        folder = os.path.dirname(folder)
+    store_of(folder).remove_empty_folders(folder, root)
 
 
 def list_files(root: str, *, hidden: bool = False) -> Iterator[str]:
@@ -107,63 +85,20 @@ def list_files(root: str, *, hidden: bool = False) -> Iterator[str]:
         root: a folder; one that does not exist has no files.
         hidden: also what lies in bookkeeping folders and temporary files.
     """
-    found = []
-    for folder, folders, files in os.walk(root, followlinks=True):
-        if not hidden:
-            folders[:] = [name for name in folders if name != BOOKKEEPING]
-        relative = os.path.relpath(folder, root)
-        for name in files:
-            if hidden or not TEMPORARY.match(name):
-                found.append(name if relative == "." else f"{relative}/{name}")
-    return iter(sorted(found))
-
-
-def temporary_owner() -> str:
-    """What marks the temporary files of this process: machine, process id, and when it began (ids are used again)."""
-    return _owner(os.getpid())
-
-
-@functools.lru_cache(1)
-def _owner(pid: int) -> str:
-    return f"{_machine()}.{pid}-{_began(pid) or 0}"
+    for relative in store_of(root).files(root):
+        folder, _, name = relative.rpartition("/")
+        if hidden or not (TEMPORARY.match(name) or BOOKKEEPING in folder.split("/")):
+            yield relative
 
 
 def remove_stale_temporaries(root: str) -> int:
-    """Deletes temporary files left below the root by processes of this machine that are gone; how many."""
-    count = 0
-    for relative in list_files(root, hidden=True):
-        owner = re.match(r"^\..+\.([^.]+)\.(\d+)-(\d+)\.\d+\.tmp$", PurePosixPath(relative).name)
-        if owner and owner[1] == _machine() and not _is_running(int(owner[2]), int(owner[3])):
-            remove(join(root, relative))
-            count += 1
-    return count
-
-
-def _machine() -> str:
-    return os.uname().nodename.replace(".", "-")
-
-
-def _is_running(pid: int, began: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    now = _began(pid)
-    return now is None or now == began
-
-
-def _began(pid: int) -> int | None:
-    """When a process began, in the kernel's ticks; 0 for one that has ended, None where that cannot be known."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:
-            state, *rest = stream.read().rpartition(")")[2].split()
-    except FileNotFoundError:
-        return 0 if os.path.isdir("/proc/self") else None
-    except OSError:
-        return None
-    return 0 if state in "ZX" else int(rest[18])
+    """Deletes what processes of this machine that are gone have left of files below the root; how many."""
+    if scheme_of(root):
+        return 0  # whose uploads these are nobody knows there
+    found = store_of(root).leftovers(root)
+    for leftover in found:
+        store_of(root).discard(leftover)
+    return len(found)
 
 
 # --- globs ------------------------------------------------------------------------------------------------------------
@@ -235,16 +170,14 @@ def expand(pattern: str) -> list[tuple[str, str]]:
     Raises:
         ConfigError: if nothing matches.
     """
-    if "://" in pattern:
-        raise ConfigError(f"{pattern}: expected a local path; remote inputs are not supported yet")
     base = fixed_part(pattern)
     below = pattern[len(base) :].lstrip("/") if base else pattern
     if not is_glob(pattern):
-        if os.path.isdir(pattern):
+        if exists(pattern):
+            return [(pattern, below)]
+        if is_folder(pattern):
             raise ConfigError(f"{pattern}: expected a file or a glob, got a folder; write {pattern.rstrip('/')}/**")
-        if not os.path.exists(pattern):
-            raise ConfigError(f"{pattern}: expected a file, got nothing there")
-        return [(pattern, below)]
+        raise ConfigError(f"{pattern}: expected a file, got nothing there")
     regex = glob_regex(below)
     show_hidden = any(part.startswith(".") for part in below.split("/"))
     found = [
@@ -293,11 +226,7 @@ class Dataset:
 
     def sets(self) -> list[str]:
         """Names of the attribute sets on disk."""
-        try:
-            names = os.listdir(self.attributes)
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        return sorted(n for n in names if not n.startswith(".") and os.path.isdir(join(self.attributes, n)))
+        return [name for name in store_of(self.attributes).folders(self.attributes) if not name.startswith(".")]
 
     def admits(self, shard: str) -> bool:
         """Whether the globs let a path below the documents root be a shard."""

@@ -14,8 +14,9 @@ from toolkit import schema
 from toolkit.alignment import MAX_ROW, missing_file
 from toolkit.documents import AttributesRow, Rows
 from toolkit.errors import DataError, StaleError
-from toolkit.paths import Dataset, Stat, exists, join, list_files, remove, stat
+from toolkit.paths import Dataset, exists, join, list_files, remove, stat
 from toolkit.rowindex import ShardState
+from toolkit.stores import Stat, store_of
 from toolkit.streams import Lines, RowOutput, content_digest, write_file
 
 T = TypeVar("T")
@@ -133,8 +134,7 @@ def load_strictly(path: str, type_: type[T]) -> T | None:
         DataError: if it cannot be read: it was damaged, or written by another version.
     """
     try:
-        with open(path, "rb") as stream:
-            return msgspec.json.decode(stream.read(), type=type_)
+        return msgspec.json.decode(store_of(path).read(path), type=type_)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except msgspec.DecodeError as error:

@@ -20,7 +20,8 @@ import xxhash
 
 from toolkit.documents import DOCUMENT_DECODER, NO_ATTRIBUTES, DocumentRow, Rows, to_document
 from toolkit.errors import DataError
-from toolkit.paths import Dataset, Stat, join, stat
+from toolkit.paths import Dataset, join, stat
+from toolkit.stores import Stat, store_of
 from toolkit.streams import Lines, Output, open_stored, write_file
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class RowIndexOutput:
             return
         beginning = xxhash.xxh3_128()
         left = self.rows * _ROW.size
-        with open(self._path + ".bin", "rb") as stream:
+        with open_stored(self._path + ".bin") as stream:
             while block := stream.read(min(left, _HELD * _ROW.size)):
                 beginning.update(block)
                 left -= len(block)
@@ -184,8 +185,7 @@ def current(dataset: Dataset, shard: str) -> ShardState | None:
 
 def _load(path: str) -> ShardState | None:
     try:
-        with open(path, "rb") as stream:
-            state = msgspec.json.decode(stream.read(), type=ShardState)
+        state = msgspec.json.decode(store_of(path).read(path), type=ShardState)
     except (msgspec.DecodeError, OSError):
         return None
     return state if state.version == VERSION else None
@@ -221,6 +221,6 @@ def read(dataset: Dataset, shard: str, rows: int = 1 << 20) -> "Iterator[np.ndar
     import numpy as np
 
     kind = np.dtype([("hash", "<u8"), ("chars", "<u4"), ("bytes", "<u4"), ("offset", "<u8")])
-    with open(join(dataset.bookkeeping, "rows", shard) + ".bin", "rb") as stream:
+    with open_stored(join(dataset.bookkeeping, "rows", shard) + ".bin") as stream:
         while block := stream.read(rows * kind.itemsize):
             yield np.frombuffer(block, dtype=kind)

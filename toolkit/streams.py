@@ -11,10 +11,7 @@ because its output depends on how it is fed.
 
 import hashlib
 import io
-import itertools
-import os
 import re
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
@@ -23,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, Self, cast
 import xxhash
 
 from toolkit.errors import DataError, MissingExtra
-from toolkit.paths import Stat, stat, temporary_owner
+from toolkit.stores import Stat, Writing, store_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -112,11 +109,7 @@ def open_stored(path: str) -> IO[bytes]:
         DataError: if there is no such file or it may not be read.
     """
     try:
-        if "://" not in path:
-            return open(path, "rb")
-        import smart_open  # which takes 0.2 s, as it imports all that it can open
-
-        return cast("IO[bytes]", smart_open.open(path, "rb", compression="disable"))
+        return store_of(path).open(path)
     except OSError as error:
         raise DataError(f"expected a readable file, got {error.strerror or error}", path=path) from None
 
@@ -325,23 +318,11 @@ def content_digest(path: str) -> str:
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 
-_attempts = itertools.count()
-_attempts_lock = threading.Lock()
-
-
-def temporary_name(path: str) -> str:
-    """A hidden name beside the path, unique to this attempt: ``.<name>.<machine>.<process>.<n>.tmp``."""
-    folder, _, name = path.rpartition("/")
-    with _attempts_lock:
-        n = next(_attempts)
-    unique = f".{name}.{temporary_owner()}.{n}.tmp"
-    return f"{folder}/{unique}" if folder or path.startswith("/") else unique
-
 
 class Output:
     """A file that appears under its name complete or not at all: ``with Output(path) as out: out.write(…)``.
 
-    Leaving the block normally syncs and renames; leaving it by an exception deletes what was written.
+    Leaving the block normally makes it appear; leaving it by an exception leaves nothing.
 
     Attributes:
         size: bytes written so far, hence the offset of the next.
@@ -355,35 +336,24 @@ class Output:
         self.sha256 = ""
         self.stat = Stat(0, "")
         self._hash = hashlib.sha256()
+        self._writing: Writing
 
     def __enter__(self) -> Self:
-        folder = os.path.dirname(self.path)
-        if folder:
-            os.makedirs(folder, exist_ok=True)
-        self._temporary = temporary_name(self.path)
-        self._file = open(self._temporary, "wb")  # closed in __exit__
+        self._writing = store_of(self.path).writing(self.path)
         return self
 
     def write(self, data: bytes) -> None:
-        self._file.write(data)
+        self._writing.write(data)
         self._hash.update(data)
         self.size += len(data)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         try:
-            if kind is not None:
-                return
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
-            os.replace(self._temporary, self.path)
-            sync_folder(os.path.dirname(self.path))
-            self.sha256 = self._hash.hexdigest()
-            self.stat = stat(self.path) or Stat(self.size, "")
+            if kind is None:
+                self.stat = self._writing.commit()
+                self.sha256 = self._hash.hexdigest()
         finally:
-            self._file.close()
-            if os.path.exists(self._temporary):
-                os.unlink(self._temporary)
+            self._writing.abort()
 
 
 class Compressing:
@@ -521,15 +491,6 @@ def write_file(path: str, data: bytes) -> Stat:
     with Output(path) as out:
         out.write(data)
     return out.stat
-
-
-def sync_folder(folder: str) -> None:
-    """Makes a rename in the folder durable."""
-    descriptor = os.open(folder or ".", os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 # --- sizes ------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, strays, tree, write_rows
-from toolkit import records, streams
+from toolkit import paths, records, streams
 from toolkit.mixing import publish
 
 SIZE = 250
@@ -265,7 +265,7 @@ def test_a_publication_that_was_killed_is_finished_before_another_begins(
     project, _, _ = published
     project.config["mix"]["output"]["part_size"] = 3000
     with monkeypatch.context() as patch:
-        patch.setattr(publish, "sync_folder", DiesAt(streams.sync_folder, 2, after=True))
+        patch.setattr(publish, "move", DiesAt(paths.move, 2, after=True))
         with pytest.raises(Killed):
             project("mix")
     findings = project("validate")

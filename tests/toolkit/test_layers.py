@@ -15,8 +15,8 @@ import toolkit
 ROOT = Path(__file__).parent.parent.parent
 LAYERS = [
     "errors processes",
-    "paths streams numbers config plugins models blocks",
-    "compiling unicode_table normal_forms stop_lists tokenizer",
+    "paths streams stores numbers config plugins models blocks",
+    "compiling unicode_table normal_forms stop_lists tokenizer claims",
     "intrinsics line_table words spacy_tokenizer words_kernel ngrams icu_words code_points sentences",
     "phrases measures measures_kernel eurolingua",
     "documents",

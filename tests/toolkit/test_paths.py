@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import Run
 from toolkit.errors import ConfigError, DataError
 from toolkit.paths import Dataset, expand, fixed_part, glob_regex, list_files, open_dataset, remove_stale_temporaries
-from toolkit.streams import temporary_name
+from toolkit.stores.local import temporary_name
 
 
 def make(root: Path, *names: str) -> None:
@@ -196,3 +197,17 @@ def test_only_temporaries_of_dead_processes_of_this_machine_are_deleted(tmp_path
     assert remove_stale_temporaries(str(tmp_path)) == 1
     assert sorted(list_files(str(tmp_path), hidden=True)) == sorted(kept)
     assert list(list_files(str(tmp_path))) == ["x/a.jsonl.gz"], "temporary files are invisible to globs"
+
+
+def test_clean_deletes_what_processes_that_are_gone_have_left(tmp_path: Path, run: Run) -> None:
+    stale = tmp_path / "data" / f".x.{os.uname().nodename.replace('.', '-')}.999999-1.0.tmp"
+    living = Path(temporary_name(str(tmp_path / "data" / "y")))
+    for path in (stale, living):
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"half")
+    assert str(stale) in run("clean", tmp_path, "--dry-run").out
+    assert stale.exists()
+    ran = run("clean", tmp_path)
+    assert "1 files and uploads deleted" in ran.out
+    assert not stale.exists()
+    assert living.exists()

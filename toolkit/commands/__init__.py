@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
+import xxhash
 
 from toolkit import config, ingesting, records
 from toolkit.config import Config, Source
@@ -15,8 +16,16 @@ from toolkit.dolma import is_dolma
 from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.executors import Executor, P, R, Report, Result, Task
 from toolkit.executors.local import InProcess, Local, available_cores
-from toolkit.paths import Dataset, open_dataset, remove_stale_temporaries, size_of
+from toolkit.paths import (
+    SHARD_SUFFIXES,
+    Dataset,
+    open_dataset,
+    remove_stale_temporaries,
+    size_of,
+    strip_suffix,
+)
 from toolkit.progress import Progress
+from toolkit.stores.options import StorageOptions, set_options
 
 LARGE = 16 << 20
 """Stored bytes from which several processes work on one shard, if it is a large part of all."""
@@ -32,6 +41,7 @@ class Options:
         dry_run: show what would be done.
         overwrite: replace what was made with other settings.
         limit: at most so many shards.
+        shard: only those of one of several shares, and how many shares there are.
         json: results for machines.
         quiet: no progress.
         debug: tracebacks of failures.
@@ -51,6 +61,7 @@ class Options:
     dry_run: bool = False
     overwrite: bool = False
     limit: int | None = None
+    shard: tuple[int, int] | None = None
     json: bool = False
     quiet: bool = False
     debug: bool = False
@@ -219,7 +230,21 @@ class Context:
         )
 
     def limited(self, shards: list[str]) -> list[str]:
-        return shards[: self.options.limit] if self.options.limit else shards
+        """The shards that are to be worked on: of this run's share, at most so many as asked for."""
+        found = [shard for shard in shards if self.is_mine(shard)]
+        return found[: self.options.limit] if self.options.limit else found
+
+    def is_mine(self, shard: str) -> bool:
+        """Whether a shard is in this run's share. Other shards that come or go do not change it."""
+        if self.options.shard is None:
+            return True
+        index, count = self.options.shard
+        return xxhash.xxh3_64_intdigest(strip_suffix(shard, SHARD_SUFFIXES).encode()) % count == index
+
+    @property
+    def in_part(self) -> bool:
+        """Whether some shards are left to other runs."""
+        return self.options.limit is not None or self.options.shard is not None
 
     def sweep(self, *roots: str) -> None:
         """Deletes temporary files that killed runs left below the roots."""
@@ -235,7 +260,9 @@ def open_context(options: Options) -> Context:
     source = config.load_source(options.config, list(options.overrides))
     if is_dolma(source):
         return Context(options, Config(), source)
-    return Context(options, config.convert(source, Config), source)
+    found = config.convert(source, Config)
+    set_options(found.storage)
+    return Context(options, found, source)
 
 
 Command = Callable[[Context], Outcome]
@@ -280,7 +307,13 @@ def show_plan(context: Context, plan: dict[str, Any]) -> Outcome:
     """The outcome of a dry run."""
     resolved = config.plain(context.config)
     return Outcome(
-        text=config.dump({key: value for key, value in resolved.items() if value not in (None, [], {})})
+        text=config.dump(
+            {
+                key: value
+                for key, value in resolved.items()
+                if value not in (None, [], {}, config.plain(StorageOptions()))
+            }
+        )
         + "\n# plan\n"
         + config.dump(plan),
         data={"settings": resolved, "plan": plan},

@@ -1,14 +1,12 @@
 """``toolkit features``: how Hugging Face datasets reads an OSCAR output, as Python."""
 
-import os
-
 import msgspec
 
 from toolkit import validating
 from toolkit.commands import Context, Outcome
 from toolkit.errors import ConfigError
 from toolkit.mixing import settings as mix_settings
-from toolkit.paths import join
+from toolkit.paths import is_folder, join
 from toolkit.streams import Lines
 
 
@@ -40,7 +38,7 @@ def _folder(context: Context) -> str:
     if context.options.targets:
         return context.options.targets[0].rstrip("/")
     found = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
-    if not os.path.isdir(found.output.path):
+    if not is_folder(found.output.path):
         raise ConfigError(f"{found.output.path}: expected the output of a mix, got nothing there; run `toolkit mix`")
     return found.output.path
 

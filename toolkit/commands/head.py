@@ -12,7 +12,7 @@ from toolkit.alignment import AttributeRows
 from toolkit.commands import Context, Outcome
 from toolkit.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.errors import ConfigError
-from toolkit.paths import Dataset, exists, open_dataset
+from toolkit.paths import Dataset, exists, is_folder, join, open_dataset
 from toolkit.streams import Lines
 
 TEXT_LINES = 12
@@ -54,13 +54,13 @@ def _places(context: Context) -> tuple[Dataset, list[str]]:
         if not targets:
             raise ConfigError("expected a shard's path, or a configuration (-c)")
         path = targets[0]
-        if os.path.isdir(os.path.join(path, "documents")):
+        if is_folder(join(path, "documents")):
             dataset = open_dataset(path, None, None)
             return dataset, dataset.shards()
         root, found, shard = path.rpartition("/documents/")
         if not found and path.startswith("documents/"):
             root, shard = ".", path.removeprefix("documents/")
-        if not os.path.isfile(path):
+        if not exists(path):
             raise ConfigError(f"{path}: expected a shard, got nothing there")
         if not root:
             folder, shard = os.path.split(path)

@@ -12,9 +12,11 @@ def run(context: Context) -> Outcome:
     """Ingests all inputs that have not been, or have changed."""
     dataset, options = context.dataset, context.options
     entries = ingesting.read_section(context.section("ingest"))
-    works = ingesting.plan(entries, dataset, context.config.max_document_bytes, overwrite=options.overwrite)[
-        : options.limit
-    ]
+    works = [
+        work
+        for work in ingesting.plan(entries, dataset, context.config.max_document_bytes, overwrite=options.overwrite)
+        if context.is_mine(work.shard)
+    ][: options.limit]
     ingesting.check_settings(works)
     if options.dry_run:
         return show_plan(context, {"ingest": {work.path: work.shard for work in works}})
@@ -31,9 +33,9 @@ def run(context: Context) -> Outcome:
     skipped = sum(each.skipped for each in done)
     rows = [["ingest", ""], *([name, f"{count:,}"] for name, count in sorted(counts.items()))]
     text = f"{len(works)} inputs: {len(done)} done ({skipped} before), {len(failed)} failed -> {dataset.documents}\n"
-    if not options.limit:
+    if not context.in_part:
         ingesting.forget_attempts(works, dataset)
-    gone = [] if options.limit else ingesting.inputs_gone(works, dataset)
+    gone = [] if context.in_part else ingesting.inputs_gone(works, dataset)
     if gone:
         text += f"{len(gone)} inputs of earlier runs are not among these; their documents stay: {gone[0]}, …\n"
     return Outcome(

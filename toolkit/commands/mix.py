@@ -33,10 +33,13 @@ def run(context: Context) -> Outcome:
         return previews.explain(context, prepared, options.explain)
     if options.dry_run:
         return previews.dry_run(context, prepared)
+    if options.shard:
+        with publish.claimed(output, settings.stage_digest()):
+            return _first_stage(context, prepared)
     _check_limit(output, prepared, context)
     if prepared.unreadable and settings.on_failed_shard == "stop":
         return failed(output, list(prepared.unreadable.values()))
-    with publish.locked(output):
+    with publish.claimed(output):
         outcome = _mix(context, prepared)
     outcome.text += prepared.notes
     return outcome
@@ -81,6 +84,23 @@ def _mix(context: Context, prepared: Prepared) -> Outcome:
     return _second_stage(context, prepared, stages, omitted)
 
 
+def _first_stage(context: Context, prepared: Prepared) -> Outcome:
+    """What array jobs do: their shards' part of the work. The mix without ``--shard`` finishes it."""
+    settings, listed = prepared.settings, prepared.works
+    output = settings.output.path
+    context.sweep(output, *{stream.dataset.bookkeeping: None for stream in settings.streams})
+    todo = [] if _has_published(listed) else listed
+    results = context.run("mix", stage.mix_shard, works.tasks(todo), spreads=True)
+    broken = [*prepared.unreadable.values(), *failures(results)]
+    index, count = context.options.shard or (0, 1)
+    text = (
+        f"share {index} of {count}: {len(listed) - len(broken)} shards are ready for {output}, {len(broken)} failed; "
+        "when all shares are done, run the same command without --shard"
+    )
+    data = {"output": output, "published": False, "shards": len(listed), "failed": broken}
+    return Outcome(text=text, data=data, failures=broken, exit_code=1 if broken else 0)
+
+
 def _second_stage(
     context: Context, prepared: Prepared, stages: dict[str, stage.StageRecord], omitted: dict[str, str]
 ) -> Outcome:
@@ -100,6 +120,23 @@ def _second_stage(
     outcome = _outcome(output, manifest, left)
     outcome.failures, outcome.exit_code = list(omitted.values()), 1 if omitted else 0
     return outcome
+
+
+def _has_published(listed: list[join.Work]) -> bool:
+    """Whether what is published was made by these settings, and of these shards, among others, as they are."""
+    manifest = publish.load_manifest(listed[0].settings.output.path) if listed else None
+    if manifest is None or manifest.settings != listed[0].settings.recorded():
+        return not listed
+    entries = {(e.stream, e.shard): e for e in manifest.inputs}
+    for work in listed:
+        entry, state = entries.get((work.stream.name, work.shard)), rowindex.current(work.dataset, work.shard)
+        try:
+            _, attributes = join.inputs_of(work)
+        except ToolkitError:
+            return False
+        if entry is None or state is None or (entry.documents, entry.attributes) != (state.content, attributes):
+            return False
+    return publish.is_published(listed[0].settings.output.path, manifest.digest) is not None
 
 
 def _published(listed: list[join.Work]) -> Manifest | None:

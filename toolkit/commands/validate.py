@@ -8,7 +8,7 @@ from toolkit.errors import ConfigError, ToolkitError
 from toolkit.executors import Task
 from toolkit.mixing import publish
 from toolkit.mixing import settings as mix_settings
-from toolkit.paths import Dataset, join
+from toolkit.paths import Dataset, exists, is_folder, join
 from toolkit.validating import Work
 
 
@@ -30,7 +30,7 @@ def run(context: Context) -> Outcome:
             findings += _check_dataset(context, dataset, checked)
         if context.has("tag"):
             findings += _check_settings(context)
-        if settings and os.path.isdir(settings.output.path):
+        if settings and is_folder(settings.output.path):
             findings += _check_output(context, settings.output.path, checked)
             findings += _check_current(settings)
     text = "\n".join(findings)
@@ -39,13 +39,13 @@ def run(context: Context) -> Outcome:
 
 
 def _check_target(context: Context, target: str, checked: list[str]) -> list[str]:
-    if os.path.isdir(join(target, "documents")) and not publish.load_manifest(target):
+    if is_folder(join(target, "documents")) and not publish.load_manifest(target):
         return _check_dataset(context, Dataset(join(target, "documents"), join(target, "attributes")), checked)
-    if os.path.isdir(target) and validating.is_output(target):
+    if is_folder(target) and validating.is_output(target):
         return _check_output(context, target, checked)
-    if os.path.isdir(target):
+    if is_folder(target):
         return _check_dataset(context, Dataset(target, join(target, ".toolkit", "none")), checked)
-    if not os.path.isfile(target):
+    if not exists(target):
         raise ConfigError(f"{target}: expected a dataset, an output or a file, got nothing there")
     folder, name = os.path.split(target)
     checked.append(target)

@@ -1,6 +1,5 @@
 """From a ``mix:`` section to the shards that are mixed: sets, types and rules of each stream, checked."""
 
-import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from toolkit.mixing import settings as mix_settings
 from toolkit.mixing.join import Work
 from toolkit.mixing.sets import JoinedSet
 from toolkit.mixing.settings import MixSettings, Stream
-from toolkit.paths import check_writable, size_of
+from toolkit.paths import absolute, check_writable, size_of
 
 
 @dataclass
@@ -51,7 +50,7 @@ def read(context: Context) -> MixSettings:
         dataset = stream.dataset
         for root in (dataset.documents, dataset.attributes, *([] if dataset.notes else [dataset.bookkeeping])):
             for path in filter(None, (settings.output.path, settings.rejected)):
-                inner, outer = f"{os.path.abspath(path)}/", f"{os.path.abspath(root)}/"
+                inner, outer = f"{absolute(path)}/", f"{absolute(root)}/"
                 if inner.startswith(outer) or outer.startswith(inner):
                     raise ConfigError(f"{settings.place}: expected a path apart from {root}, got {path}")
     return settings
@@ -91,6 +90,8 @@ def prepare(context: Context, settings: MixSettings) -> Prepared:
     prepared = Prepared(settings)
     for stream in settings.streams:
         _add_stream(context, prepared, stream)
+    if settings.streams[0].weight is not None and context.options.shard:
+        raise ConfigError(f"{settings.place}: expected a mix without weights for --shard: they depend on all shards")
     fails = prepared.unreadable and settings.on_failed_shard == "stop"
     if settings.streams[0].weight is not None and not fails:
         _weigh(context, prepared)

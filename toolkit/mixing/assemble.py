@@ -14,6 +14,7 @@ from toolkit.mixing.plan import PartPlan
 from toolkit.mixing.settings import MixSettings, work_folder
 from toolkit.mixing.stage import stage_path
 from toolkit.paths import join, remove, stat
+from toolkit.stores import Pieces, store_of
 from toolkit.streams import COMPRESSORS, Output, decompress
 
 Report = Callable[[int, int], None]
@@ -142,7 +143,7 @@ class _Intermediates:
         self._output = work.settings.output.path
         self._digest = work.settings.stage_digest()
         self._shard: str | None = None
-        self._file: IO[bytes] | None = None
+        self._file: Pieces | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -157,10 +158,9 @@ class _Intermediates:
         if shard != self._shard:
             if self._file:
                 self._file.close()
-            self._shard, self._file = shard, open(path, "rb")  # noqa: SIM115  # closed here and in __exit__
+            self._shard, self._file = shard, store_of(path).pieces(path)
         assert self._file
-        self._file.seek(offset)
-        data = self._file.read(length)
+        data = self._file.read(offset, length)
         if len(data) != length:
             raise DataError(f"expected {length} bytes at {offset}, got {len(data)}", path=path)
         return data

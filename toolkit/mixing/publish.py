@@ -4,22 +4,19 @@
 what is to be done; a run that finds one finishes it first.
 """
 
-import errno
-import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import msgspec
 
-from toolkit import records
+from toolkit import claims, records
 from toolkit.errors import ConfigError
 from toolkit.mixing.assemble import PartRecord, staged_path
 from toolkit.mixing.effects import RuleEffect, Totals
 from toolkit.mixing.settings import MixSettings, work_folder
-from toolkit.paths import exists, join, list_files, remove, remove_empty_folders, remove_tree, stat
-from toolkit.streams import READ, Output, sync_folder, write_file
+from toolkit.paths import exists, join, list_files, move, remove, remove_empty_folders, remove_tree, stat
+from toolkit.streams import write_file
 
 
 class LabelTotals(msgspec.Struct, kw_only=True):
@@ -178,9 +175,7 @@ def _finish(output: str, journal: _Journal) -> None:
     for part in manifest.parts:
         staged, final = staged_path(output, manifest.digest, part.path), join(output, part.path)
         if exists(staged):
-            os.makedirs(os.path.dirname(final), exist_ok=True)
-            _move(staged, final)
-            sync_folder(os.path.dirname(final))
+            move(staged, final)
     for path, text in manifest.files.items():
         write_file(join(output, path), text.encode())
     records.save(manifest_path(output), manifest)
@@ -191,45 +186,17 @@ def _finish(output: str, journal: _Journal) -> None:
     remove(journal_path(output))
 
 
-def _move(staged: str, final: str) -> None:
-    try:
-        os.replace(staged, final)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        with open(staged, "rb") as stream, Output(final) as out:  # a folder on another file system
-            while block := stream.read(READ):
-                out.write(block)
-        remove(staged)
+def claimed(output: str, digest: str = "") -> AbstractContextManager[None]:
+    """While a run works on an output, no other does, but for those with the same digest.
 
-
-@contextmanager
-def locked(output: str) -> Iterator[None]:
-    """While a run works on an output, no other does; the lock goes with the process, however that ends.
+    Args:
+        output: of the mix.
+        digest: of the settings, for runs that each do a share of the first stage.
 
     Raises:
         ConfigError: if another run works on it.
     """
-    path = join(work_folder(output), "lock")
-    os.makedirs(work_folder(output), exist_ok=True)
-    while True:
-        stream = open(path, "ab")  # noqa: SIM115  # closed below
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            stream.close()
-            raise ConfigError(f"{output}: expected no other run on this output, another one is working on it") from None
-        found = stat(path)
-        if found and os.fstat(stream.fileno()).st_ino == os.stat(path).st_ino:
-            break
-        stream.close()  # it was deleted by a run that has just ended
-    try:
-        yield
-    finally:
-        try:
-            remove(path)
-        finally:
-            stream.close()
+    return claims.claimed(join(work_folder(output), "claims"), output, digest)
 
 
 def clear_work(output: str) -> None:

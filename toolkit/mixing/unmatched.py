@@ -7,6 +7,7 @@ from toolkit.mixing.publish import BlocklistCount
 from toolkit.mixing.settings import work_folder
 from toolkit.paths import exists, join, remove
 from toolkit.rules import RuleSet
+from toolkit.stores import store_of
 from toolkit.streams import write_file
 
 
@@ -47,10 +48,9 @@ def load(output: str) -> dict[str, list[str]]:
     """Those that an earlier mix listed, by rule."""
     left: dict[str, list[str]] = {}
     if exists(path_of(output)):
-        with open(path_of(output), encoding="utf-8", newline="\n") as stream:
-            for line in stream:
-                name, _, entry = line.removesuffix("\n").partition("\t")
-                left.setdefault(name, []).append(entry)
+        for line in store_of(path_of(output)).read(path_of(output)).decode().split("\n")[:-1]:
+            name, _, entry = line.partition("\t")
+            left.setdefault(name, []).append(entry)
     return left
 
 

@@ -1,0 +1,176 @@
+"""Real servers on loopback: an S3 server (SeaweedFS), and a proxy before it that breaks requests."""
+
+import http.client
+import http.server
+import json
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ACCESS, SECRET = "test-key", "test-secret"
+PATIENCE = 30.0
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody uses now, each with the port 10,000 above it."""
+    found: list[int] = []
+    while len(found) < count:
+        with socket.socket() as one, socket.socket() as other, suppress(OSError):
+            port = random.randint(10_000, 30_000)
+            one.bind(("127.0.0.1", port))
+            other.bind(("127.0.0.1", port + 10_000))
+            found.append(port)
+    return found
+
+
+class Seaweed:
+    """A server of S3, with its data in a folder; it can be killed and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port, *others = free_ports(6)
+        self._others = dict(zip(("master", "volume", "filer", "admin"), others, strict=False))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        program = shutil.which("weed")
+        assert program
+        self.folder.mkdir(parents=True, exist_ok=True)
+        credentials = {"accessKey": ACCESS, "secretKey": SECRET}
+        actions = ["Admin", "Read", "Write", "List", "Tagging"]
+        config = self.folder / "s3.json"
+        config.write_text(
+            json.dumps({"identities": [{"name": "test", "credentials": [credentials], "actions": actions}]})
+        )
+        (self.folder / "data").mkdir(exist_ok=True)
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    program, "-logtostderr=true", "mini", f"-dir={self.folder / 'data'}",
+                    "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-master.telemetry=false", "-admin.ui=false",
+                    "-webdav=false", f"-s3.port={self.port}", "-s3.port.iceberg=0", "-s3.port.lance=0",
+                    f"-s3.config={config}", "-s3.autoCreateBucket=false", "-volume.max=20",
+                    *(f"-{name}.port={port}" for name, port in self._others.items()),
+                ],
+                stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+        self._wait()
+
+    def _wait(self) -> None:
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            with suppress(OSError), urllib.request.urlopen(f"{self.url}/healthz", timeout=1):
+                return
+            time.sleep(0.1)
+        raise AssertionError((self.folder / "log").read_text(errors="replace")[-3000:])
+
+    def kill(self) -> None:
+        if self._process:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+
+
+@dataclass
+class Faults:
+    """What a proxy does to requests: a chance for each kind of fault, and how many there were.
+
+    Kinds: ``reset`` (no answer), ``cut`` (half of the body), ``500``, ``503``, ``403``.
+    """
+
+    chances: dict[str, float] = field(default_factory=dict)
+    seed: int = 0
+    seen: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.seed)
+        self._lock = threading.Lock()
+
+    def next(self) -> str:
+        with self._lock:
+            kinds, weights = list(self.chances), list(self.chances.values())
+            left = max(0.0, 1 - sum(weights))
+            found = self._random.choices([*kinds, ""], [*weights, left])[0]
+            self.seen[found or "none"] += 1
+            return found
+
+
+def _handler(target: Callable[[], int], faults: Faults) -> type[http.server.BaseHTTPRequestHandler]:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _forward(self) -> None:
+            fault = faults.next()
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            self.close_connection = bool(fault)
+            if fault == "reset":
+                return
+            if fault.isdigit():
+                code = {"503": "SlowDown", "500": "InternalError", "403": "AccessDenied"}[fault]
+                text = f"<Error><Code>{code}</Code><Message>made up</Message></Error>".encode()
+                self.send_response(int(fault))
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(text)
+                return
+            connection = http.client.HTTPConnection("127.0.0.1", target(), timeout=60)
+            try:
+                connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+                for name, value in self.headers.items():
+                    connection.putheader(name, value)
+                connection.endheaders(body)
+                answer = connection.getresponse()
+                data = answer.read()
+            except OSError:
+                self.close_connection = True
+                return
+            finally:
+                connection.close()
+            self.send_response_only(answer.status, answer.reason)
+            for name, value in answer.getheaders():
+                if name.lower() not in ("transfer-encoding", "connection", "content-length"):
+                    self.send_header(name, value)
+            length = answer.getheader("Content-Length") if self.command == "HEAD" else None
+            self.send_header("Content-Length", length or str(len(data)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(data[: len(data) // 2] if fault == "cut" else data)
+
+        do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _forward  # noqa: N815
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    return Handler
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that went away is nobody's error."""
+
+
+@contextmanager
+def proxy(target: Callable[[], int], faults: Faults) -> Iterator[str]:
+    """The URL of a proxy before a port of this machine."""
+    with _Server(("127.0.0.1", 0), _handler(target, faults)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()

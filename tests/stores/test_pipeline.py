@@ -1,0 +1,171 @@
+"""The whole path on S3: the same bytes as on disk, whatever the connection does meanwhile."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Run
+from tests.stores.conftest import use
+from tests.stores.servers import Faults, Seaweed, proxy
+from toolkit.models import resolve
+from toolkit.paths import join, list_files
+from toolkit.stores import store_of
+from toolkit.streams import write_file
+
+pytestmark = [pytest.mark.s3, pytest.mark.slow]
+
+
+def config(root: str, **more: Any) -> dict[str, Any]:
+    return {
+        "dataset": join(root, "data"),
+        "ingest": [{"format": "wet", "from": [join(root, "wet/*.warc.wet.gz")], "source": "cc"}],
+        "tag": {
+            "lines-0": {"tagger": "line_language", "model": join(root, "lid.ftz")},
+            "language-0": {"tagger": "language", "lines": "lines-0"},
+        },
+        "mix": {
+            "attributes": ["lines-0", "language-0"],
+            "rules": [{"drop": "language.label is None", "name": "unidentified"}],
+            "output": {"format": "oscar", "path": join(root, "oscar"), "part_size": "20 kB"},
+        },
+        **more,
+    }
+
+
+def lay_out(root: str, sample: list[Path], **more: Any) -> str:
+    """Input, model and configuration below a root; the configuration's path."""
+    for path in sample:
+        write_file(join(root, "wet", path.name), path.read_bytes())
+    write_file(join(root, "lid.ftz"), Path(resolve("lid.176.ftz")).read_bytes())
+    write_file(join(root, "c.yaml"), json.dumps(config(root, **more)).encode())
+    return join(root, "c.yaml")
+
+
+def tree(root: str) -> dict[str, str]:
+    store = store_of(root)
+    return {name: hashlib.sha256(store.read(join(root, name))).hexdigest() for name in list_files(root)}
+
+
+@pytest.fixture
+def expected(tmp_path: Path, sample: list[Path], run: Run) -> dict[str, str]:
+    """What a run on disk gives."""
+    root = str(tmp_path / "local")
+    assert run("run", "-c", lay_out(root, sample, processes=1)).code == 0
+    return {name: digest for name, digest in tree(root).items() if name != "c.yaml"}
+
+
+def same(root: str, expected: dict[str, str]) -> bool:
+    return {name: digest for name, digest in tree(root).items() if name != "c.yaml"} == expected
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_everything_on_s3_gives_the_same_bytes_as_on_disk(
+    processes: int, bucket: str, expected: dict[str, str], sample: list[Path], run: Run
+) -> None:
+    root = join(bucket, "corpus")
+    path = lay_out(root, sample, processes=processes)
+    ran = run("run", "-c", path)
+    assert ran.code == 0, ran.out + ran.err
+    assert same(root, expected)
+    assert run("validate", "-c", path).code == 0
+    again = run("run", "-c", path, "--json")
+    assert again.code == 0, again.err
+    assert same(root, expected)
+    assert [name for name in list_files(root, hidden=True) if "/stage/" in name or "claims" in name] == []
+    assert run("head", join(root, "data/documents/cc/sample-00000.jsonl.gz"), "-n", "1").code == 0
+    assert run("mix", "-c", path, "--dry-run").code == 0
+    assert store_of(bucket).leftovers(bucket) == []
+    assert not Path("s3:").exists()
+
+
+def test_documents_in_a_bucket_and_attributes_on_disk(
+    bucket: str, tmp_path: Path, expected: dict[str, str], sample: list[Path], run: Run
+) -> None:
+    """As those of a bucket that only can be read are tagged."""
+    root = join(bucket, "corpus")
+    path = lay_out(root, sample)
+    assert run("ingest", "-c", path).code == 0
+    given = config(root) | {"attributes": str(tmp_path / "attributes"), "documents": join(root, "data/documents")}
+    del given["dataset"]
+    given["mix"]["output"]["path"] = str(tmp_path / "oscar")
+    local = tmp_path / "c.yaml"
+    local.write_text(json.dumps(given))
+    assert run("tag", "-c", local).code == 0
+    assert run("mix", "-c", local).code == 0
+    found = {f"oscar/{name}": digest for name, digest in tree(str(tmp_path / "oscar")).items()}
+    assert found == {name: digest for name, digest in expected.items() if name.startswith("oscar/")}
+
+
+def test_a_second_run_with_the_same_output_is_told(bucket: str, sample: list[Path], run: Run) -> None:
+    from toolkit.mixing.publish import claimed
+
+    root = join(bucket, "corpus")
+    path = lay_out(root, sample, processes=1)
+    assert run("ingest", "-c", path).code == 0
+    assert run("tag", "-c", path).code == 0
+    with claimed(join(root, "oscar")):
+        ran = run("mix", "-c", path)
+        assert ran.code == 2
+        assert "expected no other run" in ran.err
+    assert run("mix", "-c", path).code == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_bad_connection_changes_nothing(
+    seed: int,
+    bucket: str,
+    seaweed: Seaweed,
+    expected: dict[str, str],
+    sample: list[Path],
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    root = join(bucket, "corpus")
+    path = lay_out(root, sample, processes=1)
+    sleep = time.sleep
+    monkeypatch.setattr(time, "sleep", lambda seconds: sleep(min(seconds, 0.01)))
+    faults = Faults({"reset": 0.02, "cut": 0.02, "500": 0.02, "503": 0.02, "403": 0.001 * (seed % 3)}, seed=seed)
+    with proxy(lambda: seaweed.port, faults) as url:
+        use(monkeypatch, url)
+        codes = [run("run", "-c", path).code for _ in range(2)]
+    use(monkeypatch, seaweed.url)
+    if codes[-1]:
+        ran = run("run", "-c", path)
+        assert ran.code == 0, ran.out + ran.err
+    assert same(root, expected)
+    assert sum(faults.seen.values()) - faults.seen["none"] > 5
+
+
+@pytest.mark.parametrize("what", ["server", "run"])
+def test_a_server_and_a_run_may_be_killed_at_any_moment(
+    what: str, bucket: str, seaweed: Seaweed, expected: dict[str, str], sample: list[Path], run: Run
+) -> None:
+    root = join(bucket, "corpus")
+    path = lay_out(root, sample, processes=2)
+    for wait in (1.0, 1.5, 2.0, 2.5):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "toolkit.cli", "run", "-c", path, "--quiet"],
+            env=os.environ, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        time.sleep(wait)
+        if what == "server":
+            seaweed.kill()
+            seaweed.start()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        visible = {name: digest for name, digest in tree(root).items() if name.startswith(("data/", "oscar/"))}
+        assert visible.items() <= expected.items(), "what is there is whole"
+    ran = run("run", "-c", path)
+    assert ran.code == 0, ran.out + ran.err
+    assert same(root, expected)
+    assert run("clean", bucket).code == 0
+    assert store_of(bucket).leftovers(bucket) == []

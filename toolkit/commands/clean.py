@@ -1,0 +1,35 @@
+"""``toolkit clean``: what killed runs have left behind."""
+
+from toolkit.commands import Context, Outcome
+from toolkit.errors import ConfigError
+from toolkit.mixing import settings as mix_settings
+from toolkit.stores import store_of
+
+
+def run(context: Context) -> Outcome:
+    """Deletes temporary files of processes that are gone, and aborts uploads to S3 that were never completed."""
+    found = {left: root for root in _roots(context) for left in store_of(root).leftovers(root)}
+    if not context.options.dry_run:
+        for left, root in found.items():
+            store_of(root).discard(left)
+    what = "would be deleted" if context.options.dry_run else "deleted"
+    return Outcome(
+        text="\n".join([*found, f"{len(found)} files and uploads {what}"]),
+        data={"leftovers": list(found), "deleted": not context.options.dry_run},
+    )
+
+
+def _roots(context: Context) -> list[str]:
+    """The folders that are given, or all that the configuration writes in."""
+    if context.options.targets:
+        return list(dict.fromkeys(target.rstrip("/") for target in context.options.targets))
+    roots = []
+    if context.has_dataset:
+        dataset = context.dataset
+        roots += [dataset.documents, dataset.attributes, dataset.bookkeeping]
+    if context.has("mix"):
+        mix = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
+        roots += [mix.output.path, *([mix.rejected] if mix.rejected else [])]
+    if not roots:
+        raise ConfigError(f"{context.options.config}: expected folders that are written in, got none")
+    return list(dict.fromkeys(roots))

@@ -1,0 +1,259 @@
+"""Files on local disk, and on what is mounted there."""
+
+import errno
+import functools
+import itertools
+import os
+import re
+import stat
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import IO
+
+from toolkit.errors import ConfigError
+from toolkit.stores import Stat
+
+_attempts = itertools.count()
+_attempts_lock = threading.Lock()
+
+
+class Local:
+    """The `toolkit.stores.Store` of local paths."""
+
+    def stat(self, path: str) -> Stat | None:
+        try:
+            found = os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        if stat.S_ISDIR(found.st_mode):
+            return None
+        return Stat(found.st_size, f"mtime_ns {found.st_mtime_ns}")
+
+    def age(self, path: str) -> float | None:
+        try:
+            return time.time() - os.stat(path).st_mtime
+        except FileNotFoundError:
+            return None
+
+    def is_folder(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def files(self, root: str) -> Iterator[str]:
+        """Symbolic links are followed."""
+        found = []
+        for folder, _, files in os.walk(root, followlinks=True):
+            relative = os.path.relpath(folder, root)
+            found += files if relative == "." else [f"{relative}/{name}" for name in files]
+        return iter(sorted(found))
+
+    def folders(self, root: str) -> list[str]:
+        try:
+            names = os.listdir(root)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return sorted(name for name in names if os.path.isdir(os.path.join(root, name)))
+
+    def open(self, path: str) -> IO[bytes]:
+        return open(path, "rb")
+
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        with open(path, "rb") as stream:
+            stream.seek(offset)
+            return stream.read() if length is None else stream.read(length)
+
+    def pieces(self, path: str) -> "_Pieces":
+        return _Pieces(path)
+
+    def writing(self, path: str) -> "_Writing":
+        return _Writing(path)
+
+    def create(self, path: str, data: bytes) -> bool:
+        """By a link, which there is for one only."""
+        made = _Writing(path)
+        try:
+            made.write(data)
+            return made.link()
+        finally:
+            made.abort()
+
+    def move(self, source: str, target: str) -> None:
+        folder = os.path.dirname(target)
+        os.makedirs(folder or ".", exist_ok=True)
+        try:
+            os.replace(source, target)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            made = _Writing(target)  # a folder on another file system
+            try:
+                with open(source, "rb") as stream:
+                    while block := stream.read(1 << 20):
+                        made.write(block)
+                made.commit()
+            finally:
+                made.abort()
+            os.unlink(source)
+        _sync_folder(folder)
+
+    def remove(self, path: str) -> None:
+        try:
+            if os.path.isdir(path) and not os.path.islink(path):
+                os.rmdir(path)
+            else:
+                os.unlink(path)
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+
+    def remove_tree(self, root: str) -> None:
+        for folder, _, files in os.walk(root, topdown=False):
+            for name in files:
+                self.remove(os.path.join(folder, name))
+            self.remove(folder)
+
+    def remove_empty_folders(self, folder: str, root: str) -> None:
+        while folder.startswith(root.rstrip("/") + "/"):
+            try:
+                os.rmdir(folder)
+            except OSError:
+                return
+            folder = os.path.dirname(folder)
+
+    def check_writable(self, folder: str, where: str) -> None:
+        existing = os.path.abspath(folder)
+        while not os.path.lexists(existing):
+            existing = os.path.dirname(existing)
+        if not os.path.isdir(existing):
+            raise ConfigError(f"{where}: expected a folder, got the file {existing}")
+        if not os.access(existing, os.W_OK | os.X_OK) or existing.startswith("/proc"):
+            raise ConfigError(f"{where}: expected a folder that may be written in, got {existing}")
+
+    def leftovers(self, root: str) -> list[str]:
+        """Temporary files of processes of this machine that are gone."""
+        found = []
+        for relative in self.files(root):
+            owner = re.match(r"^\..+\.([^.]+)\.(\d+)-(\d+)\.\d+\.tmp$", PurePosixPath(relative).name)
+            if owner and owner[1] == _machine() and not _is_running(int(owner[2]), int(owner[3])):
+                found.append(os.path.join(root, relative))
+        return found
+
+    def discard(self, leftover: str) -> None:
+        self.remove(leftover)
+
+
+class _Pieces:
+    def __init__(self, path: str) -> None:
+        self._file = open(path, "rb")  # noqa: SIM115  # closed in close
+
+    def read(self, offset: int, length: int) -> bytes:
+        self._file.seek(offset)
+        return self._file.read(length)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Writing:
+    """A hidden temporary beside the path; synced, then renamed."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._folder = os.path.dirname(path)
+        os.makedirs(self._folder or ".", exist_ok=True)
+        self._temporary = temporary_name(path)
+        self._file = open(self._temporary, "wb")  # noqa: SIM115  # closed in commit and abort
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+
+    def commit(self) -> Stat:
+        self._synced()
+        os.replace(self._temporary, self._path)
+        _sync_folder(self._folder)
+        found = os.stat(self._path)
+        return Stat(found.st_size, f"mtime_ns {found.st_mtime_ns}")
+
+    def link(self) -> bool:
+        """Makes the file appear unless there is one; whether it did."""
+        self._synced()
+        try:
+            os.link(self._temporary, self._path)
+        except FileExistsError:
+            return False
+        _sync_folder(self._folder)
+        return True
+
+    def abort(self) -> None:
+        self._file.close()
+        if os.path.exists(self._temporary):
+            os.unlink(self._temporary)
+
+    def _synced(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+
+def _sync_folder(folder: str) -> None:
+    """Makes a rename in the folder durable."""
+    descriptor = os.open(folder or ".", os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# --- temporary files --------------------------------------------------------------------------------------------------
+
+
+def temporary_name(path: str) -> str:
+    """A hidden name beside the path, unique to this attempt: ``.<name>.<machine>.<process>.<n>.tmp``."""
+    folder, name = os.path.split(path)
+    with _attempts_lock:
+        n = next(_attempts)
+    return os.path.join(folder, f".{name}.{_owner(os.getpid())}.{n}.tmp")
+
+
+@functools.lru_cache(1)
+def _owner(pid: int) -> str:
+    """Machine, process id, and when it began: ids are used again."""
+    return f"{_machine()}.{pid}-{_began(pid) or 0}"
+
+
+def owner() -> str:
+    """Names this process: ``<machine>.<process id>-<when it began>``."""
+    return _owner(os.getpid())
+
+
+def is_gone(name: str) -> bool:
+    """Whether an owner was a process of this machine that has ended."""
+    found = re.fullmatch(r"([^.]+)\.(\d+)-(\d+)", name)
+    return bool(found and found[1] == _machine() and not _is_running(int(found[2]), int(found[3])))
+
+
+def _machine() -> str:
+    return os.uname().nodename.replace(".", "-")
+
+
+def _is_running(pid: int, began: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    now = _began(pid)
+    return now is None or now == began
+
+
+def _began(pid: int) -> int | None:
+    """When a process began, in the kernel's ticks; 0 for one that has ended, None where that cannot be known."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:
+            state, *rest = stream.read().rpartition(")")[2].split()
+    except FileNotFoundError:
+        return 0 if os.path.isdir("/proc/self") else None
+    except OSError:
+        return None
+    return 0 if state in "ZX" else int(rest[18])
