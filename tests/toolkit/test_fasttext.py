@@ -732,7 +732,7 @@ def test_a_hundred_thousand_lines_get_the_labels_of_the_library_from_another_mod
         lr=0.2,
         epoch=1,
         minCount=2,
-        thread=1,  # the same model each time
+        thread=12,  # with few it begins from memory that nobody has set
         verbose=0,
     )
     model.save_model(str(tmp_path / "m.bin"))
