@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 import numpy as np
 
-from toolkit import HAS_ALPHA, Batch, Document, Example, Sequences, Span, Tagger, hashes_of, is_among, sums
+from toolkit import HAS_ALPHA, Batch, Document, Example, Sequences, Span, Tagger, hashes_of, is_among
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Type = Literal[
@@ -27,7 +27,6 @@ Type = Literal[
     "fraction_of_duplicate_lines", "fraction_of_characters_in_duplicate_lines",
 ]  # fmt: skip
 MOST_COMMON, DUPLICATE = range(2, 5), range(5, 11)
-PRIME = 0x9E3779B97F4A7C15
 REQUIRED = ("the", "be", "to", "of", "and", "that", "have", "with")
 
 
@@ -119,17 +118,8 @@ def _median(ordered: Array) -> float:
 
 def _duplicates(words: Sequences, n: int) -> Array:
     """What n-grams that occur at least twice have of all n-grams of each text; overlaps count as often as they are."""
-    counts = np.diff(words.bounds)
-    text = np.repeat(np.arange(len(counts), dtype=np.uint64), counts)
-    last = np.repeat(words.bounds[1:], counts)
-    at = np.flatnonzero(np.arange(n, len(last) + n) <= last)
-    hashes = text[at]
-    for i in range(n):
-        hashes = hashes * np.uint64(PRIME) + words.hashes[at + i]
-    _, which, times = np.unique(hashes, return_inverse=True, return_counts=True)
-    before = np.append(0, np.cumsum(words.sizes))
-    sizes, bounds = before[at + n] - before[at], np.searchsorted(at, words.bounds)
-    return _share(sums(np.where(times[which] > 1, sizes, 0), bounds), sums(sizes, bounds))
+    grams = words.joined(n)
+    return _share(grams.repeated(1).covered, grams.totals)
 
 
 def _of_text(text: str, words: int, chars: int, apart: str) -> dict[str, float]:

@@ -4,13 +4,12 @@ Source: none; the tokenizer is a file of Hugging Face's ``tokenizers``, as ``tok
 """
 
 import functools
-import os
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
 
-from toolkit import ConfigError, Document, Example, MissingExtra, Model, Tagger, resolve
+from toolkit import Document, Example, Model, Tagger, load_tokenizer
 
 BATCH = 1_000_000  # code points that are encoded in one go: some 100 bytes a token
 
@@ -54,16 +53,4 @@ class Tokens(Tagger):
 
     @functools.cached_property
     def _loaded(self) -> Any:
-        try:
-            from tokenizers import Tokenizer
-        except ImportError:
-            raise MissingExtra("tokens needs the package tokenizers: pip install 'corpus-toolkit[tokens]'") from None
-        os.environ["TOKENIZERS_PARALLELISM"] = "false"
-        path = resolve(self.tokenizer)
-        try:
-            tokenizer = Tokenizer.from_file(path)
-        except Exception as error:  # the library raises nothing narrower
-            raise ConfigError(f"{path}: expected a file of a tokenizer, got: {error}") from None
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        return tokenizer
+        return load_tokenizer(self.tokenizer)

@@ -1,5 +1,6 @@
 """Tokenizers of Hugging Face's ``tokenizers`` (extra ``tokens``), from a file ``tokenizer.json``."""
 
+import os
 from typing import Any
 
 from toolkit.errors import ConfigError, MissingExtra
@@ -17,6 +18,7 @@ def load_tokenizer(model: str) -> Any:
     except ImportError:
         message = "counting tokens needs the package tokenizers: pip install 'corpus-toolkit[tokens]'"
         raise MissingExtra(message) from None
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # processes are what is parallel
     path = resolve(model)
     try:
         tokenizer = Tokenizer.from_file(path)
