@@ -19,6 +19,7 @@ COMMANDS = {
     "head": "show documents joined with their attributes",
     "taggers": "list the taggers that there are, or describe and measure some",
     "features": "print how Hugging Face datasets reads an OSCAR output",
+    "status": "show what is done, running, failed and missing, and why",
     "clean": "delete what killed runs have left behind; when no run is working there",
 }
 
@@ -37,6 +38,7 @@ EXAMPLES = {
     "head": ["toolkit head data/quickstart/documents/cc/sample-00000.jsonl.gz -n 1"],
     "taggers": ["toolkit taggers", "toolkit taggers line_shape"],
     "features": ["toolkit features data/quickstart/oscar"],
+    "status": ["toolkit status -c configs/quickstart.yaml"],
     "clean": ["toolkit clean data/quickstart"],
 }
 
@@ -66,6 +68,8 @@ def parser() -> argparse.ArgumentParser:
             _add_look(command, name)
         elif name == "taggers":
             _add_taggers(command)
+        elif name == "status":
+            _add_config(command)
         else:
             _add_work(command, name)
         if name == "mix":
@@ -78,11 +82,17 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument(
                 "-n", dest="count", type=_positive, default=3, metavar="N", help="documents shown for each change (3)"
             )
+        if name == "run":
+            command.add_argument(
+                "--per-shard",
+                action="store_true",
+                help="input by input; documents and attributes are deleted when mixed",
+            )
         if name in SHARED:
             command.add_argument(
                 "--shard", type=_share, metavar="I/N", help="only the share I of N, counted from 0: for array jobs"
             )
-        if name not in ("taggers", "clean"):
+        if name not in ("taggers", "status", "clean"):
             command.add_argument("--limit", type=_positive, metavar="N", help="only the first N shards (or inputs)")
         command.add_argument("--json", action="store_true", help="results as JSON on standard output")
         command.add_argument("--quiet", action="store_true", help="no progress on standard error")
@@ -113,12 +123,16 @@ def _add_work(command: argparse.ArgumentParser, name: str) -> None:
         what = "with --try: names, path/file.py:Class, '{tagger: NAME, option: …}'; settings that override others"
         command.add_argument("arguments", nargs="*", metavar="TAGGER | KEY=VALUE", help=what)
     else:
-        command.add_argument("-c", "--config", required=True, metavar="FILE", help="configuration (YAML)")
-        command.add_argument("arguments", nargs="*", metavar="KEY=VALUE", help="settings that override the file's")
+        _add_config(command)
     command.add_argument(
         "--dry-run", action="store_true", help="print the settings and the plan, or what rules would do; write no data"
     )
     command.add_argument("--overwrite", action="store_true", help="replace what was made with other settings")
+
+
+def _add_config(command: argparse.ArgumentParser) -> None:
+    command.add_argument("-c", "--config", required=True, metavar="FILE", help="configuration (YAML)")
+    command.add_argument("arguments", nargs="*", metavar="KEY=VALUE", help="settings that override the file's")
 
 
 def _add_try(command: argparse.ArgumentParser, help_: str) -> None:

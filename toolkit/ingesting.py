@@ -99,6 +99,11 @@ class Work(ConfigStruct):
     max_document_bytes: int
     overwrite: bool = False
 
+    @property
+    def key(self) -> str:
+        """Names the input in records: its path below the glob's fixed part, in the folder of its source."""
+        return join(self.entry.settings().source or "", self.relative)
+
 
 class InputRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One input file is ingested.
@@ -108,6 +113,7 @@ class InputRecord(msgspec.Struct, frozen=True, kw_only=True):
         settings: of the entry.
         shards: written, each with its digest.
         counts: by reason.
+        deleted: whether the shards were deleted when they had been mixed.
     """
 
     version: int = 1
@@ -120,6 +126,7 @@ class InputRecord(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
     counts: dict[str, int]
     seconds: float
+    deleted: bool = False
 
 
 class Done(ConfigStruct):
@@ -235,6 +242,15 @@ def inputs_gone(works: Iterable[Work], dataset: Dataset) -> list[str]:
     return sorted(record.input for record in found if record)
 
 
+def holds(entries: Iterable[Entry]) -> dict[str, str]:
+    """What an ingest works on, by source, with a digest of the settings: for `toolkit.claims`."""
+    found: dict[str, set[bytes]] = {}
+    for entry in entries:
+        settings = msgspec.json.encode(_settings(entry), order="sorted")
+        found.setdefault(entry.settings().source or "", set()).add(settings)
+    return {f"the source {name!r}": xxhash.xxh3_128_hexdigest(b"".join(sorted(s))) for name, s in found.items()}
+
+
 def check_settings(works: Iterable[Work]) -> None:
     """Raises ConfigError if an input was ingested with other settings, unless that is to be overwritten."""
     for work in works:
@@ -257,8 +273,7 @@ def check_settings(works: Iterable[Work]) -> None:
 
 
 def record_path(work: Work) -> str:
-    source = work.entry.settings().source or ""
-    return join(work.dataset.bookkeeping, "ingest", join(source, work.relative) + ".json")
+    return join(work.dataset.bookkeeping, "ingest", work.key + ".json")
 
 
 def ingest_input(work: Work, report: Report) -> Done:
@@ -336,6 +351,41 @@ def _still_done(work: Work, record: InputRecord, found: Stat, settings: dict[str
             if made is None or not records.is_intact(work.dataset, set_name, shard, made):
                 return None
     return Done(shards=sorted(record.shards), skipped=True, documents=record.rows, counts=record.counts)
+
+
+def why_not_done(work: Work) -> str:
+    """Why an input must be ingested; empty if it need not."""
+    found = stat(work.path)
+    if found is None:
+        return "there is no such file"
+    record = records.load(record_path(work), InputRecord)
+    if record is None:
+        return "its ingest was interrupted" if exists(record_path(work) + ".started") else "not begun"
+    if record.settings != _settings(work.entry):
+        return "ingested with other settings"
+    if _still_done(work, record, found, record.settings):
+        return ""
+    if record.deleted:
+        return "its documents were deleted when they had been mixed"
+    gone = [shard for shard in record.shards if not exists(work.dataset.shard_path(shard))]
+    return f"its documents are gone: {gone[0]}" if gone else "it, or its documents, have changed"
+
+
+def recorded(work: Work) -> InputRecord | None:
+    """The record of an input that is as it was and was ingested with these settings; its documents may be gone."""
+    record, found = records.load(record_path(work), InputRecord), stat(work.path)
+    if record is None or found is None or record.settings != _settings(work.entry):
+        return None
+    same = Stat(record.size, record.stamp) == found or (
+        record.size == found.size and record.content == _stored_digest(work.path)
+    )
+    return record if same else None
+
+
+def note_deletion(work: Work, record: InputRecord) -> None:
+    """Says in an input's record that its shards are deleted on purpose; before they are."""
+    if not record.deleted:
+        records.save(record_path(work), msgspec.structs.replace(record, deleted=True))
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):

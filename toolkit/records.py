@@ -179,6 +179,7 @@ def ingest_files(dataset: Dataset, suffix: str) -> list[str]:
 class _Ingested(msgspec.Struct):
     input: str
     shards: dict[str, Any]
+    deleted: bool = False
 
 
 def missing_shards(dataset: Dataset, shards: Iterable[str]) -> list[str]:
@@ -194,8 +195,9 @@ def missing_shards(dataset: Dataset, shards: Iterable[str]) -> list[str]:
         found = load(path, _Ingested)
         for shard in found.shards if found else ():
             if found and shard not in there and dataset.admits(shard):
+                got = "`run --per-shard` has deleted them" if found.deleted else "got no such file"
                 missing.append(
-                    f"{dataset.shard_path(shard)}: expected the documents of {found.input}, got no such file; run "
+                    f"{dataset.shard_path(shard)}: expected the documents of {found.input}, {got}; run "
                     f"`toolkit ingest`, or delete {path} if they are to go"
                 )
     return sorted(missing)

@@ -20,7 +20,7 @@ import xxhash
 
 from toolkit.documents import DOCUMENT_DECODER, NO_ATTRIBUTES, DocumentRow, Rows, to_document
 from toolkit.errors import DataError
-from toolkit.paths import Dataset, join, stat
+from toolkit.paths import Dataset, join, remove, stat
 from toolkit.stores import Stat, store_of
 from toolkit.streams import Lines, Output, open_stored, write_file
 
@@ -181,6 +181,13 @@ def current(dataset: Dataset, shard: str) -> ShardState | None:
     if found != Stat(state.size, state.stamp) or not binary or binary.size != state.rows * _ROW.size:
         return None
     return state
+
+
+def forget(dataset: Dataset, shard: str) -> None:
+    """Deletes the row index of a shard."""
+    path = join(dataset.bookkeeping, "rows", shard)
+    remove(path + ".json")
+    remove(path + ".bin")
 
 
 def _load(path: str) -> ShardState | None:

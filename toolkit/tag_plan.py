@@ -234,13 +234,27 @@ def _short(value: Any) -> str:
     return text if len(text) < 80 else text[:77] + "..."
 
 
-def prepare(plan: Plan, dataset: Dataset, *, overwrite: bool, write: bool = True) -> dict[str, records.SetSchema]:
-    """Claims the sets of a plan: what is on disk under their names must have been made with the same settings.
+def prepare(
+    plan: Plan,
+    dataset: Dataset,
+    planned: Mapping[str, records.SetSchema] | None = None,
+    *,
+    overwrite: bool,
+    write: bool = True,
+) -> dict[str, records.SetSchema]:
+    """Declares the sets of a plan: what is on disk under their names must have been made with the same settings.
+
+    Args:
+        plan: of the ``tag:`` section.
+        dataset: where the sets are.
+        planned: sets that an ingest before will write.
+        overwrite: whether what was made with other settings is to be made again.
+        write: whether anything is written.
 
     Raises:
         ConfigError: if a set was made with other settings, or by another program, and overwrite is not given.
     """
-    schemas = set_schemas(plan, dataset)
+    schemas = set_schemas(plan, dataset, planned)
     changed: list[str] = []
     for set_name, new in schemas.items():
         old = records.load_schema(dataset, set_name)

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import msgspec
+import xxhash
 
 from toolkit import records, rowindex, schema
 from toolkit.alignment import MAX_ROW, AttributeRows
@@ -58,6 +59,14 @@ class Done(ConfigStruct):
 def settings_of(schemas: Mapping[str, records.SetSchema]) -> dict[str, dict[str, Any]]:
     """The settings of each set as its completion records hold them."""
     return {name: {key: k.settings for key, k in found.keys.items()} for name, found in schemas.items()}
+
+
+def holds(settings: Mapping[str, dict[str, Any]]) -> dict[str, str]:
+    """What a tagging works on, by set, with a digest of its settings: for `toolkit.claims`."""
+    return {
+        f"the set {name}": xxhash.xxh3_128_hexdigest(msgspec.json.encode(found, order="sorted"))
+        for name, found in settings.items()
+    }
 
 
 def outdated(work: Work, state: rowindex.ShardState | None) -> list[str]:

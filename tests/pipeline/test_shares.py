@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, strays, tree
-from toolkit.mixing.publish import claimed
+from toolkit.claims import claimed
 
 TEXT = ["The library opens at nine.\nIt is closed on Sundays.", "La biblioteca abre a las nueve.", "Die Tür ist offen."]
 
@@ -117,8 +117,7 @@ def test_a_share_that_fails_says_so_and_nothing_is_published_without_it(project:
 def test_runs_with_the_same_settings_share_an_output_and_others_are_told(project: Project) -> None:
     project.ok("ingest")
     project.ok("tag")
-    out = str(project.out)
-    with claimed(out, "of other settings"):
+    with claimed(f"{project.out}/.toolkit/claims", "it", {"the output": "of other settings"}):
         for arguments in (("--shard", "0/2"), ()):
             ran = project("mix", *arguments)
             assert ran.code == 2

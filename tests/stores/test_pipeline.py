@@ -105,13 +105,13 @@ def test_documents_in_a_bucket_and_attributes_on_disk(
 
 
 def test_a_second_run_with_the_same_output_is_told(bucket: str, sample: list[Path], run: Run) -> None:
-    from toolkit.mixing.publish import claimed
+    from toolkit.claims import claimed
 
     root = join(bucket, "corpus")
     path = lay_out(root, sample, processes=1)
     assert run("ingest", "-c", path).code == 0
     assert run("tag", "-c", path).code == 0
-    with claimed(join(root, "oscar")):
+    with claimed(join(root, "oscar/.toolkit/claims"), "it", {"the output": ""}):
         ran = run("mix", "-c", path)
         assert ran.code == 2
         assert "expected no other run" in ran.err

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent.parent
 LAYERS = [
     "errors processes",
     "paths streams stores numbers config plugins models blocks",
-    "compiling unicode_table normal_forms stop_lists tokenizer claims",
+    "compiling unicode_table normal_forms stop_lists tokenizer claims failure_records",
     "intrinsics line_table words spacy_tokenizer words_kernel ngrams icu_words code_points sentences",
     "phrases measures measures_kernel eurolingua",
     "documents",
@@ -24,7 +24,7 @@ LAYERS = [
     "predictions fasttext_file",
     "fasttext_kernel fasttext_model writer tagger reader alignment rowindex records",
     "tag_plan tagging ingesting dolma expressions selectors rules editing mixing readers validating",
-    "executors progress",
+    "executors progress per_shard",
     "commands",
     "cli",
     "reference",

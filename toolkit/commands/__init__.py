@@ -2,23 +2,25 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
 import xxhash
 
-from toolkit import config, ingesting, records
+from toolkit import claims, config, ingesting, records
 from toolkit.config import Config, Source
 from toolkit.dolma import is_dolma
 from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.executors import Executor, P, R, Report, Result, Task
 from toolkit.executors.local import InProcess, Local, available_cores
+from toolkit.failure_records import FailureRecord, FailureRecords
 from toolkit.paths import (
     SHARD_SUFFIXES,
     Dataset,
+    join,
     open_dataset,
     remove_stale_temporaries,
     size_of,
@@ -36,11 +38,13 @@ class Options:
     """What the command line says, for all commands.
 
     Attributes:
+        command: its name.
         config: path of the configuration; None where a command can do without.
         overrides: ``key=value``.
         dry_run: show what would be done.
         overwrite: replace what was made with other settings.
         limit: at most so many shards.
+        per_shard: whether a run deletes documents and attributes when their part of the mix is there.
         shard: only those of one of several shares, and how many shares there are.
         json: results for machines.
         quiet: no progress.
@@ -56,11 +60,13 @@ class Options:
         files: with taggers to be listed, too.
     """
 
+    command: str = ""
     config: str | None = None
     overrides: tuple[str, ...] = ()
     dry_run: bool = False
     overwrite: bool = False
     limit: int | None = None
+    per_shard: bool = False
     shard: tuple[int, int] | None = None
     json: bool = False
     quiet: bool = False
@@ -94,6 +100,14 @@ class Outcome:
 
 
 @dataclass
+class _Stage:
+    """What is being worked on: the keys of the tasks by name, and of those that have begun."""
+
+    keys: dict[str, str]
+    doing: set[str] = field(default_factory=set)
+
+
+@dataclass
 class Context:
     """A configuration that is being worked on; a context manager that ends the processes which it has begun."""
 
@@ -103,6 +117,7 @@ class Context:
     _open: ExitStack = field(default_factory=ExitStack)
     _local: Local | None = None
     _report: Report = lambda documents, size: None
+    _stages: dict[str, _Stage] = field(default_factory=dict)
 
     @property
     def dataset(self) -> Dataset:
@@ -148,6 +163,7 @@ class Context:
         unit: str = "shards",
         *,
         spreads: bool = False,
+        failed: FailureRecords | None = None,
     ) -> list[Result[R]]:
         """Runs tasks on the configured executor, with progress; results in the order of the tasks.
 
@@ -157,19 +173,49 @@ class Context:
             tasks: to run.
             unit: what tasks are.
             spreads: whether a task can use several processes; its payload says how many.
+            failed: where failures are noted, by the keys of the tasks.
         """
-        listed = self._spread(list(tasks)) if spreads and self._executor_kind() == "local" else list(tasks)
+        listed = self._spread(list(tasks)) if spreads and self.executor_kind() == "local" else list(tasks)
+        stage = _Stage({task.name: task.key for task in listed})
+        if failed:
+            self._stages[failed.stage] = stage
         with Progress(what, len(listed), unit, quiet=self.options.quiet) as progress:
             self._report = progress.report
             found: dict[str, Result[R]] = {}
             for result in self._executor(len(listed)).run(function, listed):
                 found[result.name] = result
                 progress.advance()
+                if failed:
+                    self._note(failed, stage, result)
                 if result.failure and not self.options.quiet:
                     print(f"failed: {result.failure.message}", file=sys.stderr)
                     if self.options.debug and result.failure.details:
                         print(result.failure.details, file=sys.stderr)
         return [found[task.name] for task in listed]
+
+    def _note(self, failed: FailureRecords, stage: "_Stage", result: Result[Any]) -> None:
+        key = stage.keys[result.name]
+        stage.doing.discard(key)
+        if why := result.failure:
+            failed.note(key, FailureRecord(task=result.name, message=why.message, details=why.details))
+        else:
+            failed.forget(key)
+
+    def claimed(self, folder: str, what: str, holds: Mapping[str, str]) -> AbstractContextManager[None]:
+        """While a run works on something, no other does with other settings; see `toolkit.claims`.
+
+        Args:
+            folder: the bookkeeping folder of a dataset or an output.
+            what: is worked on, for messages.
+            holds: digests of the settings; empty where no other run may work.
+        """
+        share = "" if self.options.shard is None else " --shard {}/{}".format(*self.options.shard)
+        run = f"toolkit {self.options.command}{share}"
+
+        def doing() -> dict[str, list[str]]:
+            return {name: sorted(stage.doing.copy()) for name, stage in self._stages.copy().items()}
+
+        return claims.claimed(join(folder, "claims"), what, holds, run, doing)
 
     @property
     def processes(self) -> int:
@@ -188,7 +234,12 @@ class Context:
             spread.append(task)
         return spread
 
-    def _executor_kind(self) -> str:
+    def executor_kind(self) -> str:
+        """Of the executor that is asked for.
+
+        Raises:
+            ConfigError: if there is none of that kind.
+        """
         options = dict(self.config.executor)
         kind = options.pop("type", "local")
         if kind not in ("local", "in_process"):
@@ -199,7 +250,7 @@ class Context:
         return str(kind)
 
     def _executor(self, tasks: int) -> Executor:
-        if self._executor_kind() == "in_process" or self.processes == 1 or tasks <= 1:
+        if self.executor_kind() == "in_process" or self.processes == 1 or tasks <= 1:
             return InProcess(lambda documents, size: self._report(documents, size))
         if self._local is None:
             local = Local(self.processes, lambda documents, size: self._report(documents, size))
@@ -262,7 +313,9 @@ def open_context(options: Options) -> Context:
         return Context(options, Config(), source)
     found = config.convert(source, Config)
     set_options(found.storage)
-    return Context(options, found, source)
+    context = Context(options, found, source)
+    context.executor_kind()
+    return context
 
 
 Command = Callable[[Context], Outcome]
@@ -279,7 +332,7 @@ W = TypeVar("W", bound=_OfShard)
 def shard_tasks(dataset: Dataset, works: Iterable[W]) -> list[Task[W]]:
     """A task for each shard, named by its path, with its size."""
     named = [(dataset.shard_path(work.shard), work) for work in works]
-    return [Task(path, work, size_of(path)) for path, work in named]
+    return [Task(path, work, size_of(path), key=work.shard) for path, work in named]
 
 
 def failures(results: Iterable[Result[Any]]) -> list[str]:

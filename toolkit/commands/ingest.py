@@ -5,7 +5,13 @@ from collections import Counter
 from toolkit import ingesting
 from toolkit.commands import Context, Outcome, failures, show_plan, table
 from toolkit.executors import Task
+from toolkit.failure_records import FailureRecords
 from toolkit.paths import size_of
+
+
+def tasks(works: list[ingesting.Work]) -> list[Task[ingesting.Work]]:
+    """A task for each input."""
+    return [Task(f"{work.path} -> {work.shard}", work, size_of(work.path), key=work.key) for work in works]
 
 
 def run(context: Context) -> Outcome:
@@ -21,10 +27,10 @@ def run(context: Context) -> Outcome:
     if options.dry_run:
         return show_plan(context, {"ingest": {work.path: work.shard for work in works}})
     context.sweep(dataset.documents, dataset.attributes, dataset.bookkeeping)
-    ingesting.prepare(entries, dataset, overwrite=options.overwrite)
-    results = context.run(
-        "ingest", ingesting.ingest_input, [Task(f"{w.path} -> {w.shard}", w, size_of(w.path)) for w in works], "inputs"
-    )
+    noted = FailureRecords(dataset.bookkeeping, "ingest")
+    with context.claimed(dataset.bookkeeping, dataset.documents, ingesting.holds(entries)):
+        ingesting.prepare(entries, dataset, overwrite=options.overwrite)
+        results = context.run("ingest", ingesting.ingest_input, tasks(works), "inputs", failed=noted)
     counts: Counter[str] = Counter()
     done = [result.value for result in results if result.value]
     for each in done:
@@ -35,6 +41,7 @@ def run(context: Context) -> Outcome:
     text = f"{len(works)} inputs: {len(done)} done ({skipped} before), {len(failed)} failed -> {dataset.documents}\n"
     if not context.in_part:
         ingesting.forget_attempts(works, dataset)
+        noted.keep_only([work.key for work in works])
     gone = [] if context.in_part else ingesting.inputs_gone(works, dataset)
     if gone:
         text += f"{len(gone)} inputs of earlier runs are not among these; their documents stay: {gone[0]}, …\n"

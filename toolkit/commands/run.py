@@ -3,7 +3,7 @@
 from types import ModuleType
 
 from toolkit import ingesting, records, tag_plan
-from toolkit.commands import Context, Outcome, ingest, mix, tag
+from toolkit.commands import Context, Outcome, ingest, mix, per_shard, tag
 from toolkit.errors import ConfigError
 from toolkit.paths import check_writable
 
@@ -26,6 +26,8 @@ def run(context: Context) -> Outcome:
         dataset = context.dataset
         for root in (dataset.bookkeeping, *([dataset.documents] if context.has("ingest") else [])):
             check_writable(root, context.options.config or "")
+    if context.options.per_shard:
+        return per_shard.run(context)
     outcome = Outcome()
     for name in present:
         if context.options.dry_run and name != present[0]:

@@ -8,6 +8,7 @@ from toolkit import rowindex, tag_plan, tagging
 from toolkit.commands import Context, Outcome, dolma, failures, shard_tasks, show_plan, table, trying
 from toolkit.documents import Document
 from toolkit.errors import ConfigError
+from toolkit.failure_records import FailureRecords
 from toolkit.schema import SPANS, Type
 
 VALUE_CHARS = 160
@@ -28,7 +29,7 @@ def run(context: Context) -> Outcome:
         return dolma.tag(context, run)
     dataset, options = context.dataset, context.options
     plan = tag_plan.read_section(context.section("tag"))
-    schemas = tag_plan.prepare(plan, dataset, overwrite=options.overwrite, write=not options.dry_run)
+    schemas = tag_plan.prepare(plan, dataset, overwrite=options.overwrite, write=False)
     settings = tagging.settings_of(schemas)
     all_shards = dataset.shards()
     unfinished = context.whole(dataset, all_shards)
@@ -47,7 +48,12 @@ def run(context: Context) -> Outcome:
         todo = {work.shard: tagging.outdated(work, rowindex.current(dataset, work.shard)) for work in works}
         return show_plan(context, {"tag": {shard: sets for shard, sets in todo.items() if sets}})
     context.sweep(dataset.attributes, dataset.bookkeeping)
-    results = context.run("tag", tagging.tag_shard, shard_tasks(dataset, works), spreads=True)
+    noted = FailureRecords(dataset.bookkeeping, "tag")
+    with context.claimed(dataset.bookkeeping, dataset.attributes, tagging.holds(settings)):
+        tag_plan.prepare(plan, dataset, overwrite=options.overwrite, write=True)
+        results = context.run("tag", tagging.tag_shard, shard_tasks(dataset, works), spreads=True, failed=noted)
+    if not context.in_part:
+        noted.keep_only(shards)
     done = [result.value for result in results if result.value]
     failed = failures(results)
     written = {name: sum(name in each.written for each in done) for name in plan.sets}

@@ -70,12 +70,13 @@ def check(context: Context, planned: Mapping[str, records.SetSchema]) -> None:
     for stream in settings.streams:
         will_be = planned if context.has_dataset and stream.dataset == context.dataset else {}
         if not sets.foreign_sets(stream, will_be):  # their types are known when they are read
-            _bound(settings, stream, sets.resolve_sets(stream, will_be, {}))
+            bound(settings, stream, sets.resolve_sets(stream, will_be, {}))
 
 
-def _bound(
+def bound(
     settings: MixSettings, stream: Stream, joined: list[JoinedSet]
 ) -> tuple[dict[str, binding.Binding], list[binding.Binding]]:
+    """The attributes that the writer, and the rules that set fields, get; all that they need is checked."""
     rules = sets.compile_rules(settings, stream, joined)
     return binding.bind_writer(settings, joined, rules), binding.bind_rules(settings, joined, rules)
 
@@ -105,7 +106,7 @@ def _add_stream(context: Context, prepared: Prepared, stream: Stream) -> None:
     shards = context.limited(shards)
     seen, unreadable = _look_at_foreign(context, stream, shards)
     joined = prepared.sets[stream.name] = sets.resolve_sets(stream, {}, seen)
-    bindings, set_bindings = _bound(prepared.settings, stream, joined)
+    bindings, set_bindings = bound(prepared.settings, stream, joined)
     for shard in shards:
         work = Work(
             settings=prepared.settings,
@@ -193,7 +194,7 @@ def _note_patterns(context: Context, settings: MixSettings, stream: Stream, join
 
 def tasks(works: list[Work]) -> list[Task[Work]]:
     """A task for each shard, named by its path (streams may share one), with its size."""
-    return [Task(w.name, w, size_of(w.path)) for w in works]
+    return [Task(w.name, w, size_of(w.path), key=w.key) for w in works]
 
 
 # --- weights ----------------------------------------------------------------------------------------------------------

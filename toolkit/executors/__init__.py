@@ -21,6 +21,7 @@ class Task(Generic[P]):
 
     Attributes:
         name: for messages; each once in a run.
+        key: in records; each once in a run, too.
         payload: what the function gets.
         size: roughly how much work it is; the largest are begun first, so that no core is left with one at the end.
         processes: that the task itself keeps busy.
@@ -30,6 +31,7 @@ class Task(Generic[P]):
     payload: P
     size: int = 0
     processes: int = 1
+    key: str = ""
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,11 @@ what is to be done; a run that finds one finishes it first.
 """
 
 import os
-from contextlib import AbstractContextManager
 from typing import Any
 
 import msgspec
 
-from toolkit import claims, records
+from toolkit import records
 from toolkit.errors import ConfigError
 from toolkit.mixing.assemble import PartRecord, staged_path
 from toolkit.mixing.effects import RuleEffect, Totals
@@ -184,19 +183,6 @@ def _finish(output: str, journal: _Journal) -> None:
         remove_empty_folders(os.path.dirname(join(output, path)), output)
     clear_work(output)
     remove(journal_path(output))
-
-
-def claimed(output: str, digest: str = "") -> AbstractContextManager[None]:
-    """While a run works on an output, no other does, but for those with the same digest.
-
-    Args:
-        output: of the mix.
-        digest: of the settings, for runs that each do a share of the first stage.
-
-    Raises:
-        ConfigError: if another run works on it.
-    """
-    return claims.claimed(join(work_folder(output), "claims"), output, digest)
 
 
 def clear_work(output: str) -> None:

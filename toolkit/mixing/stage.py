@@ -99,6 +99,15 @@ def load_stage(output: str, digest: str, key: str) -> StageRecord | None:
     return records.load(stage_path(output, digest, key) + ".json", StageRecord)
 
 
+def made_from(work: Work, documents: str, attributes: dict[str, str] | None) -> StageRecord | None:
+    """The index of a shard, if its intermediate is there and was made from these inputs, by content digests."""
+    record = load_stage(work.settings.output.path, work.settings.stage_digest(), work.key)
+    if record is None or (record.documents, record.attributes) != (documents, attributes):
+        return None
+    found = stat(stage_path(work.settings.output.path, record.settings, work.key))
+    return record if found is not None and found.size == record.size else None
+
+
 def mix_shard(work: Work, report: Report) -> Done:
     """Encodes one shard, unless that has been done from the same inputs.
 
@@ -110,12 +119,9 @@ def mix_shard(work: Work, report: Report) -> Done:
     digest = work.settings.stage_digest()
     path = stage_path(work.settings.output.path, digest, work.key)
     state, inputs = inputs_of(work)
-    record = records.load(path + ".json", StageRecord)
-    if record and (record.documents, record.attributes) == (state.content, inputs):
-        found = stat(path)
-        if found and found.size == record.size:
-            report(record.totals.rows, 0)
-            return Done(shard=work.shard, skipped=True, rows=record.totals.rows)
+    if made := made_from(work, state.content, inputs):
+        report(made.totals.rows, 0)
+        return Done(shard=work.shard, skipped=True, rows=made.totals.rows)
     remove(path + ".json")
     rules = work.compile_rules()
     counted = Counted.none(len(rules.rules))

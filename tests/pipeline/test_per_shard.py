@@ -1,0 +1,233 @@
+"""``run --per-shard``: the same output, while no more documents are on disk than are being worked on."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Run
+from tests.pipeline.conftest import Project, strays, tree
+
+TEXT = ["The library opens at nine.\nIt is closed on Sundays.", "La biblioteca abre a las nueve.", "Die Tür ist offen."]
+
+WATCHING = """
+from pathlib import Path
+from toolkit import Document, Tagger
+
+class Watch(Tagger):
+    '''Notes how many documents and attributes there are while it works.'''
+    seen: str
+    root: str
+
+    def tag(self, document: Document) -> int:
+        found = sorted(str(path) for path in Path(self.root).rglob("*.jsonl.gz") if ".toolkit" not in path.parts)
+        with open(self.seen, "a") as stream:
+            stream.write(f"{len(found)}\\n")
+        return len(document.text)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, run: Run) -> Project:
+    """Seven inputs, of which one becomes several shards, and the whole path."""
+    inputs = tmp_path / "in"
+    inputs.mkdir()
+    for i in range(7):
+        rows = [{"id": f"{i}-{j}", "text": f"{TEXT[j % 3]} {i}"} for j in range(5)]
+        (inputs / f"{i:02}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config: dict[str, Any] = {
+        "dataset": str(tmp_path / "data"),
+        "processes": 1,
+        "ingest": [
+            {"format": "jsonl", "from": f"{inputs}/0[0-5].jsonl", "source": "s"},
+            {"format": "jsonl", "from": f"{inputs}/06.jsonl", "source": "s", "shard_size": "200 B"},
+        ],
+        "tag": {"lines-0": "line_language", "language-0": {"tagger": "language", "lines": "lines-0"}},
+        "mix": {
+            "attributes": ["lines-0", "language-0"],
+            "rules": [{"drop": "language.label is None", "name": "unidentified"}],
+            "output": {"format": "oscar", "path": str(tmp_path / "out"), "part_size": "1 kB"},
+        },
+    }
+    return Project(tmp_path, run, config)
+
+
+def published(project: Project) -> tuple[dict[str, str], bytes]:
+    return tree(project.out), (project.out / ".toolkit" / "manifest.json").read_bytes()
+
+
+def expected(project: Project) -> tuple[dict[str, str], bytes]:
+    """What the run in three stages gives; leaves nothing."""
+    project.ok("run")
+    found = published(project)
+    assert found[0]
+    shutil.rmtree(project.data)
+    shutil.rmtree(project.out)
+    return found
+
+
+def test_the_output_is_the_same_and_the_documents_are_gone(project: Project) -> None:
+    once = expected(project)
+    first = project.ok("run", "--per-shard")
+    assert published(project) == once
+    assert tree(project.data) == {}
+    assert strays(project.data) == strays(project.out) == []
+    assert "7 inputs: 7 done (0 before), 0 failed" in first.out
+    before = tree(project.root, bookkeeping=True)
+    assert "already" in project.ok("run", "--per-shard").out
+    assert json.loads(project.ok("run", "--per-shard", "--shard", "1/3", "--json").out)["already"]
+    assert tree(project.root, bookkeeping=True) == before, "what is published is not made again"
+
+
+def test_other_commands_say_that_the_documents_are_gone(project: Project) -> None:
+    project.ok("run", "--per-shard")
+    for command in ("tag", "mix"):
+        ran = project(command)
+        assert ran.code == 2
+        assert "run `toolkit ingest`" in ran.err
+    shutil.copy(project.root / "in" / "00.jsonl", project.root / "in" / "05.jsonl")
+    project.ok("ingest", "--limit", "3")
+    for command in ("tag", "mix"):
+        ran = project(command)
+        assert ran.code == 1
+        assert "`run --per-shard` has deleted them; run `toolkit ingest`" in ran.err
+    project.ok("run")
+    assert len(tree(project.documents)) > 7
+
+
+def test_shares_in_any_order_and_a_last_step(project: Project) -> None:
+    once = expected(project)
+    for i in (2, 0, 1):
+        ran = project.ok("run", "--per-shard", "--shard", f"{i}/3")
+        assert "run the same command without --shard" in ran.out
+        assert tree(project.data) == tree(project.out) == {}
+    last = project.ok("run", "--per-shard")
+    assert "7 done (7 before)" in last.out
+    assert published(project) == once
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_no_more_documents_than_are_being_worked_on(processes: int, project: Project) -> None:
+    (project.root / "watch.py").write_text(WATCHING)
+    seen = project.root / "seen"
+    project.config["ingest"][1].pop("shard_size")
+    project.config["processes"] = processes
+    watch = {"tagger": f"{project.root}/watch.py:Watch", "seen": str(seen), "root": str(project.data)}
+    project.config["tag"]["watch-0"] = watch
+    project.ok("run", "--per-shard")
+    counts = list(map(int, seen.read_text().split()))
+    assert len(counts) == 35
+    assert max(counts) <= 3 * processes, "the documents and two sets of each input that is worked on"
+
+
+def test_an_input_that_fails_stops_no_other_and_nothing_is_published(project: Project) -> None:
+    once = expected(project)
+    bad = project.root / "in" / "03.jsonl"
+    good = bad.read_text()
+    bad.write_text(good + "no JSON\n")
+    ran = project("run", "--per-shard")
+    assert ran.code == 1
+    assert "03.jsonl:6" in ran.out + ran.err
+    assert tree(project.out) == {}
+    bad.write_text(good)
+    assert "7 done (6 before)" in project.ok("run", "--per-shard").out
+    assert published(project) == once
+
+
+def test_a_shard_that_cannot_be_mixed_may_be_left_out(project: Project) -> None:
+    project.config["mix"]["rules"].append({"drop": "1 // (len(document.id) - 4) < 0", "name": "by zero"})
+    (project.root / "in" / "02.jsonl").write_text('{"id": "four", "text": "Die Tür ist offen."}\n')
+    project.config["mix"]["on_failed_shard"] = "omit"
+    plain = project("run")
+    assert plain.code == 1
+    once = published(project)
+    assert "s/02.jsonl.gz" in json.loads(once[1])["omitted"]
+    shutil.rmtree(project.data)
+    shutil.rmtree(project.out)
+    assert project("run", "--per-shard").code == 1
+    assert published(project) == once
+    assert list(tree(project.documents)) == ["s/02.jsonl.gz"], "what is not in the output stays"
+    project.config["mix"]["on_failed_shard"] = "stop"
+    assert project("run", "--per-shard").code == 1
+
+
+def test_another_rule_needs_the_documents_again(project: Project) -> None:
+    project.ok("run", "--per-shard")
+    project.config["mix"]["rules"] = [{"drop": "language.label is None or language.label == 'de'"}]
+    assert "7 done (0 before)" in project.ok("run", "--per-shard").out
+    assert not any(row["metadata"]["identification"]["label"] == "de" for row in project.output())
+
+
+def test_another_tagger_needs_leave_and_then_the_documents_again(project: Project) -> None:
+    project.ok("run", "--per-shard")
+    project.config["tag"]["lines-0"] = {"tagger": "line_language", "min_prob": 0.1}
+    refused = project("run", "--per-shard")
+    assert refused.code == 2
+    assert "made with other settings" in refused.err
+    assert "7 done (0 before)" in project.ok("run", "--per-shard", "--overwrite").out
+    once = published(project)
+    shutil.rmtree(project.data)
+    project.ok("run")
+    assert published(project) == once
+
+
+def test_an_input_that_comes_later_and_one_that_changes(project: Project) -> None:
+    project.ok("run", "--per-shard")
+    rows = [json.dumps({"id": f"new-{j}", "text": TEXT[j % 3]}) for j in range(4)]
+    (project.root / "in" / "05.jsonl").write_text("\n".join(rows) + "\n")
+    project.ok("run", "--per-shard")
+    found = published(project)
+    assert expected(project) == found
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"attributes": ["lines-0", "language-0", "other-0"]}, "expected sets that this configuration makes"),
+        ({"streams": {"a": {"dataset": "elsewhere"}}}, "expected a mix of the configuration's own"),
+    ],
+)
+def test_what_cannot_be_done_so_is_refused(change: dict[str, Any], words: str, project: Project) -> None:
+    project.ok("ingest")
+    for dataset in (str(project.data), str(project.root / "elsewhere")):
+        other = {**project.config, "dataset": dataset, "tag": {**project.config["tag"], "other-0": "line_shape"}}
+        path = project.root / "other.json"
+        path.write_text(json.dumps(other))
+        assert project.run("run", "-c", path, f"mix.output.path={dataset}-out").code == 0
+    before = tree(project.data)
+    if "streams" in change:
+        joined = {key: project.config["mix"].pop(key) for key in ("attributes", "rules")}
+        change["streams"]["a"] |= {"dataset": str(project.root / "elsewhere"), **joined}
+    project.config["mix"] |= change
+    ran = project("run", "--per-shard")
+    assert ran.code == 2
+    assert words in ran.err
+    assert tree(project.data) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_kills_cost_nothing_but_time(seed: int, project: Project) -> None:
+    once = expected(project)
+    project.config["processes"] = 2
+    chance = random.Random(seed)
+    command = [sys.executable, "-m", "toolkit.cli", "run", "--per-shard", "-c", str(project.yaml), "--quiet"]
+    for _ in range(5):
+        running = subprocess.Popen(
+            command, start_new_session=True, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        )
+        time.sleep(chance.uniform(0.3, 4))
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+    project.ok("run", "--per-shard")
+    assert published(project) == once
+    assert tree(project.data) == {}
+    assert strays(project.data) == strays(project.out) == []

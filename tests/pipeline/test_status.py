@@ -1,0 +1,195 @@
+"""``toolkit status``: what is done, failed and missing, and why."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Run
+from tests.pipeline.conftest import Project
+
+PICKY = """
+import time
+from pathlib import Path
+from toolkit import Document, Tagger
+
+class Picky(Tagger):
+    '''Takes no document that says no; waits for a file that is not there.'''
+    waits: str | None = None
+
+    def tag(self, document: Document) -> int:
+        if document.text == "no":
+            raise ValueError("I was told no")
+        while self.waits and document.text == "wait" and not Path(self.waits).exists():
+            time.sleep(0.05)
+        return 1
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, run: Run) -> Project:
+    """Three inputs, a tagger that can fail and wait, and a mix."""
+    (tmp_path / "in").mkdir()
+    for name in "abc":
+        write(tmp_path, name, "yes")
+    (tmp_path / "picky.py").write_text(PICKY)
+    return Project(
+        tmp_path,
+        run,
+        {
+            "dataset": str(tmp_path / "data"),
+            "processes": 1,
+            "ingest": [{"format": "jsonl", "from": f"{tmp_path}/in/*.jsonl", "source": "s"}],
+            "tag": {"picky-0": f"{tmp_path}/picky.py:Picky"},
+            "mix": {
+                "attributes": ["picky-0"],
+                "rules": [{"keep": "picky == 1"}],
+                "output": {"format": "dolma", "path": str(tmp_path / "out")},
+            },
+        },
+    )
+
+
+def write(folder: Path, name: str, text: str) -> None:
+    (folder / "in" / f"{name}.jsonl").write_text(json.dumps({"id": name, "text": text}) + "\n")
+
+
+def status(project: Project) -> tuple[int, dict[str, tuple[int, int, int, int]], Any]:
+    """Exit status; done, running, failed and missing of each stage; all that is said."""
+    ran = project("status", "--json")
+    counts = {
+        each["stage"]: (each["done"], each["running"], each["failed"], each["missing"]) for each in ran.json["stages"]
+    }
+    return ran.code, counts, ran.json
+
+
+def causes(data: Any) -> dict[tuple[str, str], str]:
+    return {(each["stage"], item["key"]): item["cause"] for each in data["stages"] for item in each["items"]}
+
+
+def test_nothing_then_something_then_all(project: Project) -> None:
+    code, counts, data = status(project)
+    assert (code, counts["ingest"], data["done"]) == (1, (0, 0, 0, 3), False)
+    assert "expected documents, got none" in data["stages"][1]["unknown"]
+    project.ok("ingest", "--limit", "2")
+    assert status(project)[1] == {"ingest": (2, 0, 0, 1), "tag picky-0": (0, 0, 0, 2), "mix": (0, 0, 0, 0)}
+    project.ok("ingest")
+    project.ok("tag", "--shard", "0/2")
+    assert sum(status(project)[1]["tag picky-0"]) == 3
+    project.ok("tag")
+    project.ok("mix", "--shard", "0/1")
+    found = status(project)
+    assert found[:2] == (
+        1,
+        {"ingest": (3, 0, 0, 0), "tag picky-0": (3, 0, 0, 0), "mix": (3, 0, 0, 0), "publish": (0, 0, 0, 1)},
+    )
+    project.ok("mix")
+    assert status(project)[0] == 0
+    assert project.ok("status").out.endswith("all is done\n")
+
+
+def test_what_failed_says_why_until_it_is_mended(project: Project) -> None:
+    write(project.root, "b", "no")
+    (project.root / "in" / "c.jsonl").write_text("no JSON")
+    assert project("ingest").code == 1
+    assert project("tag").code == 1
+    code, counts, data = status(project)
+    assert code == 1
+    assert (counts["ingest"], counts["tag picky-0"]) == ((2, 0, 1, 0), (1, 0, 1, 0))
+    why = causes(data)
+    assert why["ingest", "s/c.jsonl"].startswith(f"{project.root}/in/c.jsonl:1: expected ")
+    assert "ValueError: I was told no" in why["tag picky-0", "s/b.jsonl.gz"]
+    assert "failed: s/c.jsonl: " in project("status").out
+    write(project.root, "b", "yes")
+    write(project.root, "c", "yes")
+    project.ok("run")
+    assert status(project)[0] == 0
+    assert not list(project.root.rglob("failed/**/*.json"))
+
+
+def test_what_failed_and_is_not_wanted_any_more_is_forgotten(project: Project) -> None:
+    (project.root / "in" / "c.jsonl").write_text("no JSON")
+    assert project("ingest").code == 1
+    (project.root / "in" / "c.jsonl").unlink()
+    project.ok("run")
+    assert status(project)[0] == 0
+    assert not list(project.root.rglob("failed/**/*.json"))
+
+
+def test_what_has_changed_is_missing(project: Project) -> None:
+    project.ok("run")
+    write(project.root, "a", "another text")
+    code, counts, data = status(project)
+    assert (code, counts["ingest"]) == (1, (2, 0, 0, 1))
+    assert "changed" in causes(data)["ingest", "s/a.jsonl"]
+    project.ok("ingest")
+    code, counts, data = status(project)
+    assert (counts["tag picky-0"], counts["mix"], counts["publish"]) == ((2, 0, 0, 1), (2, 0, 0, 1), (0, 0, 0, 1))
+    assert causes(data)["tag picky-0", "s/a.jsonl.gz"] == "made from something that has changed"
+    assert "run `toolkit tag`" in causes(data)["mix", "s/a.jsonl.gz"]
+    (project.documents / "s" / "b.jsonl.gz").unlink()
+    assert "its documents are gone: s/b.jsonl.gz" in causes(status(project)[2])["ingest", "s/b.jsonl"]
+
+
+def test_the_settings_that_changed(project: Project) -> None:
+    project.ok("run")
+    project.config["ingest"][0]["trim"] = {"min_chars": 2}
+    project.config["mix"]["rules"] = [{"drop": "picky != 1"}]
+    _, counts, data = status(project)
+    assert (counts["ingest"], counts["mix"]) == ((0, 0, 0, 3), (0, 0, 0, 3))
+    assert causes(data)["ingest", "s/a.jsonl"] == "ingested with other settings"
+
+
+def test_runs_that_delete_documents_are_done_all_the_same(project: Project) -> None:
+    project.ok("run", "--per-shard", "--shard", "0/2")
+    _, counts, _ = status(project)
+    assert counts["ingest"][0] == counts["tag picky-0"][0] == counts["mix"][0] > 0
+    project.ok("run", "--per-shard")
+    assert status(project)[:2] == (
+        0,
+        {"ingest": (3, 0, 0, 0), "tag picky-0": (3, 0, 0, 0), "mix": (3, 0, 0, 0), "publish": (1, 0, 0, 0)},
+    )
+
+
+def test_it_writes_nothing(project: Project) -> None:
+    project("status")
+    assert not project.data.exists()
+    project.ok("ingest")
+    before = {path: path.stat().st_mtime_ns for path in project.data.rglob("*")}
+    project("status")
+    assert {path: path.stat().st_mtime_ns for path in project.data.rglob("*")} == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [1, 2])
+def test_what_is_running_and_then_was_killed(processes: int, project: Project) -> None:
+    write(project.root, "b", "wait")
+    project.config["tag"]["picky-0"] = {"tagger": project.config["tag"]["picky-0"], "waits": f"{project.root}/go"}
+    project.config["processes"] = processes
+    project.ok("ingest")
+    command = [sys.executable, "-m", "toolkit.cli", "tag", "-c", str(project.yaml), "--quiet"]
+    running = subprocess.Popen(command, start_new_session=True)
+    try:
+        end = time.monotonic() + 60
+        while status(project)[1]["tag picky-0"] != (2, 1, 0, 0) and not (
+            processes == 1 and status(project)[1]["tag picky-0"] == (1, 1, 0, 1)
+        ):
+            assert time.monotonic() < end, status(project)
+            time.sleep(0.2)
+        (run,) = status(project)[2]["runs"]
+        assert (run["run"], run["doing"]) == ("toolkit tag", {"tag": ["s/b.jsonl.gz"]})
+        assert "toolkit tag by " in project("status").out
+        other = project("tag", "--overwrite", "tag.picky-0.waits=null")
+        assert other.code == 2
+        assert "expected no other run with other settings on the set picky-0" in other.err
+    finally:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+    assert status(project)[1]["tag picky-0"][1] == 0
+    assert status(project)[2]["runs"] == []

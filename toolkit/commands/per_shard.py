@@ -1,0 +1,211 @@
+"""``toolkit run --per-shard``: each input goes from ingest to its part of the mix before the next one begins.
+
+Documents and attributes are deleted once that part is safe, so that no more of them are on disk than are being worked
+on. The output is the same as that of ``toolkit run``.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+
+from toolkit import ingesting, per_shard, records, tag_plan, tagging
+from toolkit.commands import Context, Outcome, failures, publishing, show_plan, table, works
+from toolkit.commands.works import Prepared, failed
+from toolkit.errors import ConfigError
+from toolkit.executors import Task
+from toolkit.failure_records import FailureRecords
+from toolkit.mixing import join, publish, published, sets
+from toolkit.mixing.settings import MixSettings, work_folder
+from toolkit.paths import Dataset, size_of
+
+
+def run(context: Context) -> Outcome:
+    """Ingests, tags and mixes input by input; without ``--shard`` it publishes what they come to."""
+    options, dataset = context.options, context.dataset
+    planned = plan(context)
+    settings, entries, tags, listed = planned.settings, planned.entries, planned.tags, planned.works
+    output = settings.output.path
+    if options.dry_run:
+        return show_plan(context, {"ingest, tag, mix": {work.input.path: work.input.shard for work in listed}})
+    publish.check_output(output)
+    if settings.rejected is not None:
+        publish.check_rejected(output, settings.rejected)
+    ingesting.check_settings([work.input for work in listed])
+    if options.shard is None:
+        publishing.check_limit(context, output, len(listed), planned.known)
+    holds = ingesting.holds(entries) | (tagging.holds(listed[0].tag.settings) if listed and listed[0].tag else {})
+    with (
+        context.claimed(dataset.bookkeeping, dataset.documents, holds),
+        context.claimed(work_folder(output), output, {"the output": settings.stage_digest()}),
+    ):
+        ingesting.prepare(entries, dataset, overwrite=options.overwrite)
+        if tags.sets:
+            tag_plan.prepare(tags, dataset, overwrite=options.overwrite)
+        if found := _already(context, listed):
+            return found
+        done, broken = _do(context, listed)
+    text = _report(len(listed), done, broken, dataset.documents)
+    if broken:
+        outcome = failed(output, broken)
+    elif options.shard:
+        outcome = Outcome(
+            text=f"ready for {output}; when all shares are done, run the same command without --shard",
+            data={"output": output, "published": False},
+        )
+    else:
+        omitted = {key: why for each in done for key, why in each.failed.items()}
+        with context.claimed(work_folder(output), output, {"the output": ""}):
+            publish.finish_interrupted(output)
+            outcome = publishing.finish(context, _prepared(settings, _shards(listed), omitted), omitted)
+    outcome.text = text + outcome.text
+    return outcome
+
+
+@dataclass
+class Planned:
+    """What a run comes to.
+
+    Attributes:
+        settings: of the mix.
+        entries: of the ingest.
+        tags: the plan of the taggers, maybe of none.
+        works: the inputs of the run's share.
+        known: how many inputs there are in all.
+    """
+
+    settings: MixSettings
+    entries: list[ingesting.Entry]
+    tags: tag_plan.Plan
+    works: list[per_shard.Work]
+    known: int
+
+
+def plan(context: Context) -> Planned:
+    """Reads the configuration; writes nothing.
+
+    Raises:
+        ConfigError: if it is not one that can be run input by input.
+    """
+    options, dataset = context.options, context.dataset
+    settings = _settings(context, dataset)
+    entries = ingesting.read_section(context.section("ingest"))
+    tags = tag_plan.read_section(context.section("tag")) if context.has("tag") else tag_plan.Plan(sets={})
+    inputs = ingesting.plan(entries, dataset, context.config.max_document_bytes, overwrite=options.overwrite)
+    mine = [work for work in inputs if context.is_mine(work.shard)][: options.limit]
+    carried = ingesting.set_schemas(entries)
+    tagged = tag_plan.prepare(tags, dataset, carried, overwrite=options.overwrite, write=False) if tags.sets else {}
+    listed = _works(context, settings, mine, tags, carried, tagged)
+    return Planned(settings, entries, tags, listed, len(inputs))
+
+
+def _settings(context: Context, dataset: Dataset) -> MixSettings:
+    """Of the mix, which must be of this dataset alone."""
+    context.section("ingest"), context.section("mix")
+    settings = works.read(context)
+    if [stream.dataset for stream in settings.streams] != [dataset]:
+        raise ConfigError(f"{settings.place}: expected a mix of the configuration's own dataset for --per-shard")
+    if settings.streams[0].weight is not None:
+        raise ConfigError(
+            f"{settings.place}: expected a mix without weights for --per-shard: they depend on all shards"
+        )
+    return settings
+
+
+def _works(
+    context: Context,
+    settings: MixSettings,
+    inputs: list[ingesting.Work],
+    tags: tag_plan.Plan,
+    carried: dict[str, records.SetSchema],
+    tagged: dict[str, records.SetSchema],
+) -> list[per_shard.Work]:
+    stream = settings.streams[0]
+    made = {**carried, **tagged}
+    for given in stream.attributes:
+        if given.set not in made:  # it may have cost much, and would be deleted
+            raise ConfigError(
+                f"{settings.place}: expected sets that this configuration makes for --per-shard, got {given.set!r}"
+            )
+    joined = sets.resolve_sets(stream, made, {})
+    bindings, set_bindings = works.bound(settings, stream, joined)
+    limit = context.config.max_document_bytes
+    mix = join.Work(
+        settings=settings,
+        stream=stream,
+        sets=joined,
+        bindings=bindings,
+        set_bindings=set_bindings,
+        shard="",
+        max_document_bytes=limit,
+    )
+    tag = tagging.Work(
+        dataset=context.dataset,
+        plan=tags,
+        settings=tagging.settings_of(tagged),
+        shard="",
+        max_document_bytes=limit,
+    )
+    return [per_shard.Work(input=work, tag=tag if tags.sets else None, mix=mix) for work in inputs]
+
+
+def _do(context: Context, listed: list[per_shard.Work]) -> tuple[list[per_shard.Done], list[str]]:
+    dataset = context.dataset
+    context.sweep(dataset.documents, dataset.attributes, dataset.bookkeeping)
+    noted = FailureRecords(dataset.bookkeeping, "ingest")
+    tasks = [Task(f"{w.input.path} -> {w.input.shard}", w, size_of(w.input.path), key=w.key) for w in listed]
+    results = context.run("run", per_shard.do, tasks, "inputs", spreads=True, failed=noted)
+    if not context.in_part:
+        noted.keep_only([work.key for work in listed])
+    return [result.value for result in results if result.value], failures(results)
+
+
+def _shards(listed: list[per_shard.Work]) -> dict[str, tuple[join.Work, str]]:
+    """What is mixed of each shard, and the content digest of its documents, by key; of inputs that were ingested."""
+    found = {}
+    for work in listed:
+        record = ingesting.recorded(work.input)
+        for shard, output in record.shards.items() if record else ():
+            mixed = work.of_shard(shard)
+            found[mixed.key] = (mixed, output.content)
+    return {key: found[key] for key in sorted(found)}
+
+
+def _already(context: Context, listed: list[per_shard.Work]) -> Outcome | None:
+    """What is published, if it is of just these inputs, or of those of the share."""
+    if not listed:
+        return None
+    output = listed[0].mix.settings.output.path
+    manifest = publish.load_manifest(output)
+    if manifest is None or not all(ingesting.recorded(work.input) for work in listed):
+        return None
+    shards = _shards(listed)
+    by_record = partial(_by_record, {key: content for key, (_, content) in shards.items()})
+    mixed = [work for work, _ in shards.values()]
+    if context.options.shard is None:
+        found = published.whole(mixed, by_record)
+        return publishing.already(output, found) if found else None
+    if not published.among(mixed, by_record):
+        return None
+    return Outcome(text=f"published in {output} already", data={"output": output, "published": True, "already": True})
+
+
+def _by_record(documents: dict[str, str], work: join.Work) -> tuple[str, dict[str, str]] | None:
+    attributes = per_shard.attributes_by_record(work, documents[work.key])
+    return None if attributes is None else (documents[work.key], attributes)
+
+
+def _prepared(settings: MixSettings, shards: dict[str, tuple[join.Work, str]], omitted: dict[str, str]) -> Prepared:
+    listed = [work for work, _ in shards.values()]
+    return Prepared(settings, works=listed, sets={"": listed[0].sets}, known=len(listed) + len(omitted))
+
+
+def _report(inputs: int, done: list[per_shard.Done], broken: list[str], documents: str) -> str:
+    counts: Counter[str] = Counter()
+    for each in done:
+        counts.update(each.counts)
+    skipped = sum(each.skipped for each in done)
+    rows = [["ingest", ""], *([name, f"{count:,}"] for name, count in sorted(counts.items()))]
+    return (
+        f"{inputs} inputs: {len(done)} done ({skipped} before), {len(broken)} failed; "
+        f"the documents below {documents} of those that are done were deleted\n{table(rows, right=[1])}\n\n"
+    )

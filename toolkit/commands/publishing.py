@@ -1,0 +1,156 @@
+"""The end of a mix: the second stage, from the parts of shards to the published output."""
+
+from collections import Counter
+
+import msgspec
+
+from toolkit import __version__
+from toolkit.commands import Context, Outcome, failures, reports
+from toolkit.commands.works import Prepared, failed
+from toolkit.errors import ConfigError
+from toolkit.executors import Task
+from toolkit.failure_records import FailureRecords
+from toolkit.mixing import assemble, plan, publish, stage, unmatched
+from toolkit.mixing import settings as mix_settings
+from toolkit.mixing.publish import BlocklistCount, LabelTotals, Manifest
+from toolkit.mixing.settings import work_folder
+
+
+def check_limit(context: Context, output: str, now: int, known: int) -> None:
+    """With ``--limit``, a fuller output is not replaced unasked.
+
+    Args:
+        context: of the configuration.
+        output: of the mix.
+        now: shards that are mixed.
+        known: shards that there are.
+
+    Raises:
+        ConfigError: if it would be.
+    """
+    published = publish.load_manifest(output)
+    if published and now < known and not context.options.overwrite and len(published.inputs) > now:
+        raise ConfigError(
+            f"{output} was made of {len(published.inputs)} shards, and --limit {context.options.limit} would replace "
+            "it by less; choose another output.path, or --overwrite"
+        )
+
+
+def already(output: str, manifest: Manifest) -> Outcome:
+    """The outcome where just this is published already."""
+    publish.clear_work(output)  # of a mix that failed since
+    return _outcome(output, manifest, unmatched.load(output), already=True)
+
+
+def finish(context: Context, prepared: Prepared, omitted: dict[str, str]) -> Outcome:
+    """Plans the parts, writes them, and publishes.
+
+    Args:
+        context: of the configuration.
+        prepared: the mix; the first stage of its shards is done.
+        omitted: shards that are not in it, by key, and why.
+    """
+    settings = prepared.settings
+    output = settings.output.path
+    stages = {}
+    for work in prepared.works:
+        if work.key not in omitted:
+            record = stage.load_stage(output, settings.stage_digest(), work.key)
+            if record is None:
+                return failed(output, [f"{work.key}: expected what was just made of it, it is gone; run the mix again"])
+            stages[work.key] = record
+    if not stages:
+        return failed(output, list(omitted.values()))
+    parts = plan.plan_parts(stages, settings)
+    digest = plan.plan_digest(stages, settings.stage_digest(), settings.output.part_size, list(omitted))
+    listed = [assemble.Work(settings=settings, digest=digest, part=part) for part in parts]
+    noted = FailureRecords(work_folder(output), "write")
+    tasks = [Task(w.part.path, w, w.part.size, key=w.part.path) for w in listed]
+    results = context.run("write", assemble.assemble_part, tasks, "parts", failed=noted)
+    noted.keep_only([part.path for part in parts])
+    if broken := failures(results):
+        return failed(output, [*omitted.values(), *broken])
+    made = [result.value for result in results if result.value]
+    counts, left = _blocklists(prepared, stages)
+    manifest = _manifest(prepared, stages, omitted, made, counts, digest)
+    unmatched.save(output, left)
+    publish.publish(output, manifest)
+    outcome = _outcome(output, manifest, left)
+    outcome.failures, outcome.exit_code = list(omitted.values()), 1 if omitted else 0
+    return outcome
+
+
+def _manifest(
+    prepared: Prepared,
+    stages: dict[str, stage.StageRecord],
+    omitted: dict[str, str],
+    parts: list[assemble.PartRecord],
+    blocklists: list[BlocklistCount],
+    digest: str,
+) -> Manifest:
+    settings = prepared.settings
+    counts: Counter[str] = Counter()
+    for each in stages.values():
+        counts.update(each.counts)
+    labels: dict[str, LabelTotals] = {}
+    for part in parts:
+        totals = labels.setdefault(part.label, LabelTotals())
+        totals.documents += part.documents
+        totals.content_size += part.content_size
+        totals.size += part.size
+        totals.parts += 1
+    mixed = [work for work in prepared.works if work.key in stages]
+    return Manifest(
+        digest=digest,
+        toolkit=__version__,
+        settings=settings.recorded(),
+        sets={
+            f"{name}/{joined.set}" if name else joined.set: msgspec.to_builtins(joined.keys)
+            for name, found in prepared.sets.items()
+            for joined in found
+        },
+        inputs=[
+            publish.InputEntry(
+                stream=work.stream.name,
+                shard=work.shard,
+                documents=stages[work.key].documents,
+                attributes=stages[work.key].attributes,
+                rows=stages[work.key].totals.rows,
+            )
+            for work in mixed
+        ],
+        omitted=omitted,
+        totals=reports.summed([s.totals for s in stages.values()]),
+        rules=reports.effects_of(settings, [(work.stream, stages[work.key].rules) for work in mixed]),
+        blocklists=blocklists,
+        counts=dict(sorted(counts.items())),
+        rejected=labels.pop(mix_settings.REJECTED, None),
+        labels=labels,
+        parts=parts,
+        files=publish.checksum_files(parts, settings),
+    )
+
+
+def _blocklists(
+    prepared: Prepared, stages: dict[str, stage.StageRecord]
+) -> tuple[list[BlocklistCount], dict[str, list[str]]]:
+    found = [
+        (work, {int(i): entries for i, entries in stages[work.key].matched.items()})
+        for work in prepared.works
+        if work.key in stages
+    ]
+    return unmatched.matches(found)
+
+
+def _outcome(
+    output: str, manifest: Manifest, left: dict[str, list[str]] | None = None, *, already: bool = False
+) -> Outcome:
+    """The end of a mix; `left` are the blocklist entries that matched nothing, by rule."""
+    data = msgspec.to_builtins(manifest)
+    summary = {key: data[key] for key in ("totals", "rules", "blocklists", "counts", "labels", "omitted")}
+    return Outcome(
+        text=reports.published(output, manifest, already=already)
+        + reports.blocklists(manifest.blocklists, left or {}, unmatched.path_of(output)),
+        data={"output": output, "published": True, "already": already, "digest": manifest.digest, **summary}
+        | ({"unmatched": left} if left else {}),
+    )

@@ -1,0 +1,264 @@
+"""``toolkit status``: what of a configuration is done, running, failed, missing, and why; from records alone."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from toolkit import claims, ingesting, per_shard, records, rowindex, tag_plan, tagging
+from toolkit.commands import Context, Outcome, table, works
+from toolkit.commands import per_shard as per_shard_command
+from toolkit.errors import ConfigError, ToolkitError
+from toolkit.failure_records import FailureRecords
+from toolkit.mixing import join as joining
+from toolkit.mixing import stage
+from toolkit.mixing.published import Published
+from toolkit.mixing.settings import MixSettings, work_folder
+from toolkit.paths import Dataset, join
+
+State = Literal["done", "running", "failed", "missing"]
+STATES: tuple[State, ...] = ("done", "running", "failed", "missing")
+
+THREADS = 16
+"""That read records: on S3 each takes a request."""
+
+SHOWN = 10
+"""Failed, and missing, of a stage that are named to people."""
+
+
+class Item(msgspec.Struct, frozen=True):
+    """A shard, or an input, in a stage: its state, and why it is not done."""
+
+    key: str
+    state: State
+    cause: str = ""
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """What has become of all in a stage, or why that cannot be told."""
+
+    name: str
+    items: list[Item]
+    unknown: str = ""
+
+    def of(self, state: State) -> list[Item]:
+        return [item for item in self.items if item.state == state]
+
+    @property
+    def is_done(self) -> bool:
+        return not self.unknown and len(self.of("done")) == len(self.items)
+
+
+def run(context: Context) -> Outcome:
+    """Reads the records of what the configuration writes; status 0 if all is done."""
+    if context.is_dolma or not any(map(context.has, ("ingest", "tag", "mix"))):
+        raise ConfigError(f"{context.options.config}: expected one of the sections ingest, tag, mix; got none")
+    context.options = replace(context.options, quiet=True)
+    look = _Look(context)
+    stages = list(look.stages())
+    done = all(each.is_done for each in stages)
+    return Outcome(
+        text=_text(stages, look.claims, done), data=_data(stages, look.claims, done), exit_code=int(not done)
+    )
+
+
+class _Look:
+    """Looks at all places that a configuration writes in."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.dataset = context.dataset if context.has_dataset or not context.has("mix") else None
+        self.settings: MixSettings | None = works.read(context) if context.has("mix") else None
+        folders = [self.dataset.bookkeeping] if self.dataset else []
+        if self.settings:
+            folders.append(work_folder(self.settings.output.path))
+        self.claims = [held for folder in folders for held in claims.held(join(folder, "claims"))]
+        self._failed = {
+            name: {key: each for folder in folders for key, each in FailureRecords(folder, name).load().items()}
+            for name in ("ingest", "tag", "mix", "write")
+        }
+        self._published = Published(self.settings) if self.settings else None
+        self._mixed: dict[str, joining.Work] = {}
+        """Shards that are mixed and whose documents are gone, by key."""
+
+    def stages(self) -> Iterator[Stage]:
+        if self.context.has("ingest"):
+            yield self._ingest()
+        if self.context.has("tag"):
+            yield from self._tag()
+        if self.settings:
+            yield from self._mix(self.settings)
+
+    def _item(self, stage_name: str, key: str, cause: str) -> Item:
+        """Of what is not done."""
+        if any(key in held.claim.doing.get(stage_name, ()) for held in self.claims):
+            return Item(key, "running")
+        failure = self._failed[stage_name].get(key)
+        return Item(key, "failed", failure.message) if failure else Item(key, "missing", cause)
+
+    def _ingest(self) -> Stage:
+        try:
+            by_shard = {work.key: work for work in per_shard_command.plan(self.context).works}
+        except ToolkitError:  # it cannot be run so
+            by_shard = {}
+        assert self.dataset
+        entries = ingesting.read_section(self.context.section("ingest"))
+        inputs = ingesting.plan(entries, self.dataset, self.context.config.max_document_bytes, overwrite=False)
+
+        def look(work: ingesting.Work) -> Item:
+            cause = ingesting.why_not_done(work)
+            if not cause or (work.key in by_shard and self._is_mixed(by_shard[work.key])):
+                return Item(work.key, "done")
+            return self._item("ingest", work.key, cause)
+
+        return Stage("ingest", _each(look, inputs))
+
+    def _is_mixed(self, work: per_shard.Work) -> bool:
+        """Whether an input whose documents may be gone is in the mix."""
+        record = ingesting.recorded(work.input)
+        assert self._published
+        if record is None or not record.deleted:
+            return False
+        for shard, output in record.shards.items():
+            mixed = work.of_shard(shard)
+            attributes = per_shard.attributes_by_record(mixed, output.content)
+            if attributes is None or not (
+                self._published.has(mixed, (output.content, attributes))
+                or stage.made_from(mixed, output.content, attributes)
+            ):
+                return False
+        self._mixed.update({work.of_shard(shard).key: work.of_shard(shard) for shard in record.shards})
+        return True
+
+    def _tag(self) -> Iterator[Stage]:
+        assert self.dataset
+        plan = tag_plan.read_section(self.context.section("tag"))
+        try:
+            settings = tagging.settings_of(tag_plan.prepare(plan, self.dataset, overwrite=False, write=False))
+            shards = self.dataset.shards() if not self._mixed else _there(self.dataset)
+        except ToolkitError as error:
+            yield from (Stage(f"tag {name}", [], str(error)) for name in plan.sets)
+            return
+        limit, dataset = self.context.config.max_document_bytes, self.dataset
+
+        def look(shard: str) -> list[str]:
+            work = tagging.Work(dataset=dataset, plan=plan, settings=settings, shard=shard, max_document_bytes=limit)
+            return tagging.outdated(work, rowindex.current(dataset, shard))
+
+        todo = dict(zip(shards, _each(look, shards), strict=True))
+        gone = [Item(key, "done") for key in sorted(self._mixed.keys() - todo.keys())]
+        for name in plan.sets:
+            items = [
+                self._item("tag", shard, self._why_not(name, shard)) if name in sets else Item(shard, "done")
+                for shard, sets in todo.items()
+            ]
+            yield Stage(f"tag {name}", items + gone)
+
+    def _why_not(self, name: str, shard: str) -> str:
+        assert self.dataset
+        there = records.load_record(self.dataset, name, shard) is not None
+        return "made from something that has changed" if there else "not begun"
+
+    def _mix(self, settings: MixSettings) -> Iterator[Stage]:
+        if settings.streams[0].weight is not None:
+            yield Stage("mix", [], "weights depend on all shards: `toolkit mix --dry-run` looks at them")
+            return
+        try:
+            listed = self._listed(settings)
+        except ToolkitError as error:
+            yield Stage("mix", [], str(error))
+            return
+        assert self._published
+        published = self._published
+
+        def look(work: joining.Work) -> tuple[Item, bool]:
+            state = rowindex.current(work.dataset, work.shard)
+            if state is None:
+                return self._item("mix", work.key, "its documents are not indexed, or have changed"), False
+            try:
+                attributes = joining.inputs_of(work)[1]
+            except ToolkitError as error:
+                return self._item("mix", work.key, str(error)), False
+            if published.has(work, (state.content, attributes)):
+                return Item(work.key, "done"), True
+            if stage.made_from(work, state.content, attributes):
+                return Item(work.key, "done"), False
+            return self._item("mix", work.key, "not begun"), False
+
+        found = _each(look, [work for work in listed if work.key not in self._mixed])
+        items = [item for item, _ in found] + [Item(key, "done") for key in sorted(self._mixed)]
+        yield Stage("mix", items)
+        failed = self._failed["write"].items()
+        output = settings.output.path
+        if all(is_in for _, is_in in found) and published.shards == len(items):
+            yield Stage("publish", [Item(output, "done")])
+        elif failed:
+            yield Stage("publish", [Item(key, "failed", each.message) for key, each in failed])
+        else:
+            yield Stage("publish", [self._item("write", output, "`toolkit mix` puts the parts together")])
+
+    def _listed(self, settings: MixSettings) -> list[joining.Work]:
+        if self._mixed and self.dataset and not _there(self.dataset):
+            return []
+        return works.prepare(self.context, settings).works
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def _each(function: Callable[[T], R], things: Sequence[T]) -> list[R]:
+    with ThreadPoolExecutor(THREADS) as threads:
+        return list(threads.map(function, things))
+
+
+def _there(dataset: Dataset) -> list[str]:
+    """The shards that there are, of a dataset that may have none left."""
+    try:
+        return dataset.shards()
+    except ConfigError:
+        return []
+
+
+# --- for people and for machines --------------------------------------------------------------------------------------
+
+
+def _text(stages: Sequence[Stage], runs: Sequence[claims.Held], done: bool) -> str:
+    rows = [["stage", *STATES, "of"]]
+    for each in stages:
+        counts = [*(len(each.of(state)) for state in STATES), len(each.items)]
+        rows.append([each.name, *(("?" if each.unknown else str(count)) for count in counts)])
+    text = table(rows, right=range(1, len(rows[0]))) + "\n"
+    for held in runs:
+        doing = [f"{name} {', '.join(keys)}" for name, keys in held.claim.doing.items()]
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(held.claim.since))
+        text += f"\n{held.claim.run} by {held.claim.owner} since {since}, {held.age:.0f} s ago at: "
+        text += ("; ".join(doing) or "nothing") + "\n"
+    for why in dict.fromkeys(each.unknown for each in stages if each.unknown):
+        text += f"\n{', '.join(each.name for each in stages if each.unknown == why)}: {why}\n"
+    for each in stages:
+        for state in ("failed", "missing"):
+            listed = each.of(state)
+            text += "".join(f"\n{each.name}: {state}: {item.key}: {item.cause}" for item in listed[:SHOWN])
+            text += f"\n{each.name}: {state}: {len(listed) - SHOWN} more; --json has all" if len(listed) > SHOWN else ""
+    return text.rstrip() + ("\n\nall is done" if done else "")
+
+
+def _data(stages: Sequence[Stage], runs: Sequence[claims.Held], done: bool) -> dict[str, Any]:
+    return {
+        "done": done,
+        "stages": [
+            {
+                "stage": each.name,
+                **{str(state): len(each.of(state)) for state in STATES},
+                "of": len(each.items),
+                "unknown": each.unknown,
+                "items": msgspec.to_builtins([item for item in each.items if item.state != "done"]),
+            }
+            for each in stages
+        ],
+        "runs": [msgspec.to_builtins(held.claim) | {"age": round(held.age, 1)} for held in runs],
+    }
