@@ -6,7 +6,19 @@ from collections.abc import Sequence
 from tests.benchmarks.inputs import Inputs
 from tests.benchmarks.race import Benchmark
 
-NAMES = ("startup", "predict", "tag", "signals", "mix", "stages", "goclassy", "documents", "processes", "memory")
+NAMES = (
+    "startup",
+    "predict",
+    "tag",
+    "signals",
+    "mix",
+    "stages",
+    "goclassy",
+    "documents",
+    "processes",
+    "storage",
+    "memory",
+)
 """In the order in which they run: the short ones first."""
 
 
