@@ -328,7 +328,7 @@ def ingest_input(work: Work, report: Report) -> Done:
 def _settings(entry: Entry) -> dict[str, Any]:
     common = config.plain(entry.settings())
     del common["from"], common["on_error"]  # what is good is the same under both
-    return {**common, **msgspec.to_builtins(entry.reader())}
+    return {**common, **config.plain(entry.reader())}
 
 
 def _still_done(work: Work, record: InputRecord, found: Stat, settings: dict[str, Any]) -> Done | None:

@@ -88,6 +88,15 @@ class Input:
         self._rejects.add(reason, message, raw, number)
         self.counts[f"rejected.{reason}"] += 1
 
+    def lose(self, reason: str, message: str, raw: bytes, number: int) -> None:
+        """An item that cannot be read and is no damage of the input: counted as ``lost.<reason>``, never an error.
+
+        It is kept aside where bad items are; the arguments are those of `bad`.
+        """
+        if self._rejects is not None:
+            self._rejects.add(reason, message, raw, number)
+        self.counts[f"lost.{reason}"] += 1
+
 
 class Reader(msgspec.Struct, **FROZEN):
     """Reads one input format; its fields are its options, given beside ``format:`` in the configuration."""
