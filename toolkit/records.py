@@ -18,6 +18,7 @@ from toolkit.paths import Dataset, exists, join, list_files, remove, stat
 from toolkit.rowindex import ShardState
 from toolkit.stores import Stat, store_of
 from toolkit.streams import Lines, RowOutput, content_digest, write_file
+from toolkit.waiting import look_at_each
 
 T = TypeVar("T")
 
@@ -191,8 +192,8 @@ def missing_shards(dataset: Dataset, shards: Iterable[str]) -> list[str]:
     """
     there = set(shards)
     missing = []
-    for path in ingest_files(dataset, ".json"):
-        found = load(path, _Ingested)
+    paths = ingest_files(dataset, ".json")
+    for path, found in zip(paths, look_at_each(lambda path: load(path, _Ingested), paths), strict=True):
         for shard in found.shards if found else ():
             if found and shard not in there and dataset.admits(shard):
                 got = "`run --per-shard` has deleted them" if found.deleted else "got no such file"

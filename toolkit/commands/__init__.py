@@ -28,6 +28,7 @@ from toolkit.paths import (
 )
 from toolkit.progress import Progress
 from toolkit.stores.options import StorageOptions, set_options
+from toolkit.waiting import look_at_each
 
 LARGE = 16 << 20
 """Stored bytes from which several processes work on one shard, if it is a large part of all."""
@@ -332,7 +333,8 @@ W = TypeVar("W", bound=_OfShard)
 def shard_tasks(dataset: Dataset, works: Iterable[W]) -> list[Task[W]]:
     """A task for each shard, named by its path, with its size."""
     named = [(dataset.shard_path(work.shard), work) for work in works]
-    return [Task(path, work, size_of(path), key=work.shard) for path, work in named]
+    sizes = look_at_each(size_of, [path for path, _ in named])
+    return [Task(path, work, size, key=work.shard) for (path, work), size in zip(named, sizes, strict=True)]
 
 
 def failures(results: Iterable[Result[Any]]) -> list[str]:

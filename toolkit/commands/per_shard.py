@@ -11,12 +11,13 @@ from functools import partial
 from toolkit import ingesting, per_shard, records, tag_plan, tagging
 from toolkit.commands import Context, Outcome, failures, publishing, show_plan, table, works
 from toolkit.commands.works import Prepared, failed
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, DataError
 from toolkit.executors import Task
 from toolkit.failure_records import FailureRecords
 from toolkit.mixing import join, publish, published, sets
 from toolkit.mixing.settings import MixSettings, work_folder
 from toolkit.paths import Dataset, size_of
+from toolkit.waiting import look_at_each
 
 
 def run(context: Context) -> Outcome:
@@ -56,7 +57,10 @@ def run(context: Context) -> Outcome:
         omitted = {key: why for each in done for key, why in each.failed.items()}
         with context.claimed(work_folder(output), output, {"the output": ""}):
             publish.finish_interrupted(output)
-            outcome = publishing.finish(context, _prepared(settings, _shards(listed), omitted), omitted)
+            shards = _shards(listed)
+            if shards is None:
+                raise DataError("expected the inputs to stay as they are during a run, one has changed; run again")
+            outcome = publishing.finish(context, _prepared(settings, shards, omitted), omitted)
     outcome.text = text + outcome.text
     return outcome
 
@@ -159,12 +163,13 @@ def _do(context: Context, listed: list[per_shard.Work]) -> tuple[list[per_shard.
     return [result.value for result in results if result.value], failures(results)
 
 
-def _shards(listed: list[per_shard.Work]) -> dict[str, tuple[join.Work, str]]:
-    """What is mixed of each shard, and the content digest of its documents, by key; of inputs that were ingested."""
+def _shards(listed: list[per_shard.Work]) -> dict[str, tuple[join.Work, str]] | None:
+    """What is mixed of each shard, and the content digest of its documents, by key; None if an input is not done."""
     found = {}
-    for work in listed:
-        record = ingesting.recorded(work.input)
-        for shard, output in record.shards.items() if record else ():
+    for work, record in zip(listed, look_at_each(lambda work: ingesting.recorded(work.input), listed), strict=True):
+        if record is None:
+            return None
+        for shard, output in record.shards.items():
             mixed = work.of_shard(shard)
             found[mixed.key] = (mixed, output.content)
     return {key: found[key] for key in sorted(found)}
@@ -176,9 +181,9 @@ def _already(context: Context, listed: list[per_shard.Work]) -> Outcome | None:
         return None
     output = listed[0].mix.settings.output.path
     manifest = publish.load_manifest(output)
-    if manifest is None or not all(ingesting.recorded(work.input) for work in listed):
+    shards = _shards(listed) if manifest else None
+    if shards is None:
         return None
-    shards = _shards(listed)
     by_record = partial(_by_record, {key: content for key, (_, content) in shards.items()})
     mixed = [work for work, _ in shards.values()]
     if context.options.shard is None:

@@ -1,6 +1,7 @@
 """The end of a mix: the second stage, from the parts of shards to the published output."""
 
 from collections import Counter
+from functools import partial
 
 import msgspec
 
@@ -14,6 +15,7 @@ from toolkit.mixing import assemble, plan, publish, stage, unmatched
 from toolkit.mixing import settings as mix_settings
 from toolkit.mixing.publish import BlocklistCount, LabelTotals, Manifest
 from toolkit.mixing.settings import work_folder
+from toolkit.waiting import look_at_each
 
 
 def check_limit(context: Context, output: str, now: int, known: int) -> None:
@@ -52,17 +54,17 @@ def finish(context: Context, prepared: Prepared, omitted: dict[str, str]) -> Out
     """
     settings = prepared.settings
     output = settings.output.path
+    digest = settings.stage_digest()
+    keys = [work.key for work in prepared.works if work.key not in omitted]
     stages = {}
-    for work in prepared.works:
-        if work.key not in omitted:
-            record = stage.load_stage(output, settings.stage_digest(), work.key)
-            if record is None:
-                return failed(output, [f"{work.key}: expected what was just made of it, it is gone; run the mix again"])
-            stages[work.key] = record
+    for key, record in zip(keys, look_at_each(partial(stage.load_stage, output, digest), keys), strict=True):
+        if record is None:
+            return failed(output, [f"{key}: expected what was just made of it, it is gone; run the mix again"])
+        stages[key] = record
     if not stages:
         return failed(output, list(omitted.values()))
     parts = plan.plan_parts(stages, settings)
-    digest = plan.plan_digest(stages, settings.stage_digest(), settings.output.part_size, list(omitted))
+    digest = plan.plan_digest(stages, digest, settings.output.part_size, list(omitted))
     listed = [assemble.Work(settings=settings, digest=digest, part=part) for part in parts]
     noted = FailureRecords(work_folder(output), "write")
     tasks = [Task(w.part.path, w, w.part.size, key=w.part.path) for w in listed]

@@ -1,10 +1,9 @@
 """``toolkit status``: what of a configuration is done, running, failed, missing, and why; from records alone."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import msgspec
 
@@ -18,12 +17,10 @@ from toolkit.mixing import stage
 from toolkit.mixing.published import Published
 from toolkit.mixing.settings import MixSettings, work_folder
 from toolkit.paths import Dataset, join
+from toolkit.waiting import look_at_each
 
 State = Literal["done", "running", "failed", "missing"]
 STATES: tuple[State, ...] = ("done", "running", "failed", "missing")
-
-THREADS = 16
-"""That read records: on S3 each takes a request."""
 
 SHOWN = 10
 """Failed, and missing, of a stage that are named to people."""
@@ -59,7 +56,7 @@ def run(context: Context) -> Outcome:
     context.options = replace(context.options, quiet=True)
     look = _Look(context)
     stages = list(look.stages())
-    done = all(each.is_done for each in stages)
+    done = all(one.is_done for one in stages)
     return Outcome(
         text=_text(stages, look.claims, done), data=_data(stages, look.claims, done), exit_code=int(not done)
     )
@@ -77,7 +74,7 @@ class _Look:
             folders.append(work_folder(self.settings.output.path))
         self.claims = [held for folder in folders for held in claims.held(join(folder, "claims"))]
         self._failed = {
-            name: {key: each for folder in folders for key, each in FailureRecords(folder, name).load().items()}
+            name: {key: one for folder in folders for key, one in FailureRecords(folder, name).load().items()}
             for name in ("ingest", "tag", "mix", "write")
         }
         self._published = Published(self.settings) if self.settings else None
@@ -114,7 +111,7 @@ class _Look:
                 return Item(work.key, "done")
             return self._item("ingest", work.key, cause)
 
-        return Stage("ingest", _each(look, inputs))
+        return Stage("ingest", look_at_each(look, inputs))
 
     def _is_mixed(self, work: per_shard.Work) -> bool:
         """Whether an input whose documents may be gone is in the mix."""
@@ -148,7 +145,7 @@ class _Look:
             work = tagging.Work(dataset=dataset, plan=plan, settings=settings, shard=shard, max_document_bytes=limit)
             return tagging.outdated(work, rowindex.current(dataset, shard))
 
-        todo = dict(zip(shards, _each(look, shards), strict=True))
+        todo = dict(zip(shards, look_at_each(look, shards), strict=True))
         gone = [Item(key, "done") for key in sorted(self._mixed.keys() - todo.keys())]
         for name in plan.sets:
             items = [
@@ -188,7 +185,7 @@ class _Look:
                 return Item(work.key, "done"), False
             return self._item("mix", work.key, "not begun"), False
 
-        found = _each(look, [work for work in listed if work.key not in self._mixed])
+        found = look_at_each(look, [work for work in listed if work.key not in self._mixed])
         items = [item for item, _ in found] + [Item(key, "done") for key in sorted(self._mixed)]
         yield Stage("mix", items)
         failed = self._failed["write"].items()
@@ -196,7 +193,7 @@ class _Look:
         if all(is_in for _, is_in in found) and published.shards == len(items):
             yield Stage("publish", [Item(output, "done")])
         elif failed:
-            yield Stage("publish", [Item(key, "failed", each.message) for key, each in failed])
+            yield Stage("publish", [Item(key, "failed", one.message) for key, one in failed])
         else:
             yield Stage("publish", [self._item("write", output, "`toolkit mix` puts the parts together")])
 
@@ -204,15 +201,6 @@ class _Look:
         if self._mixed and self.dataset and not _there(self.dataset):
             return []
         return works.prepare(self.context, settings).works
-
-
-T = TypeVar("T")
-R = TypeVar("R")
-
-
-def _each(function: Callable[[T], R], things: Sequence[T]) -> list[R]:
-    with ThreadPoolExecutor(THREADS) as threads:
-        return list(threads.map(function, things))
 
 
 def _there(dataset: Dataset) -> list[str]:
@@ -228,22 +216,22 @@ def _there(dataset: Dataset) -> list[str]:
 
 def _text(stages: Sequence[Stage], runs: Sequence[claims.Held], done: bool) -> str:
     rows = [["stage", *STATES, "of"]]
-    for each in stages:
-        counts = [*(len(each.of(state)) for state in STATES), len(each.items)]
-        rows.append([each.name, *(("?" if each.unknown else str(count)) for count in counts)])
+    for one in stages:
+        counts = [*(len(one.of(state)) for state in STATES), len(one.items)]
+        rows.append([one.name, *(("?" if one.unknown else str(count)) for count in counts)])
     text = table(rows, right=range(1, len(rows[0]))) + "\n"
     for held in runs:
         doing = [f"{name} {', '.join(keys)}" for name, keys in held.claim.doing.items()]
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(held.claim.since))
         text += f"\n{held.claim.run} by {held.claim.owner} since {since}, {held.age:.0f} s ago at: "
         text += ("; ".join(doing) or "nothing") + "\n"
-    for why in dict.fromkeys(each.unknown for each in stages if each.unknown):
-        text += f"\n{', '.join(each.name for each in stages if each.unknown == why)}: {why}\n"
-    for each in stages:
+    for why in dict.fromkeys(one.unknown for one in stages if one.unknown):
+        text += f"\n{', '.join(one.name for one in stages if one.unknown == why)}: {why}\n"
+    for one in stages:
         for state in ("failed", "missing"):
-            listed = each.of(state)
-            text += "".join(f"\n{each.name}: {state}: {item.key}: {item.cause}" for item in listed[:SHOWN])
-            text += f"\n{each.name}: {state}: {len(listed) - SHOWN} more; --json has all" if len(listed) > SHOWN else ""
+            listed = one.of(state)
+            text += "".join(f"\n{one.name}: {state}: {item.key}: {item.cause}" for item in listed[:SHOWN])
+            text += f"\n{one.name}: {state}: {len(listed) - SHOWN} more; --json has all" if len(listed) > SHOWN else ""
     return text.rstrip() + ("\n\nall is done" if done else "")
 
 
@@ -252,13 +240,13 @@ def _data(stages: Sequence[Stage], runs: Sequence[claims.Held], done: bool) -> d
         "done": done,
         "stages": [
             {
-                "stage": each.name,
-                **{str(state): len(each.of(state)) for state in STATES},
-                "of": len(each.items),
-                "unknown": each.unknown,
-                "items": msgspec.to_builtins([item for item in each.items if item.state != "done"]),
+                "stage": one.name,
+                **{str(state): len(one.of(state)) for state in STATES},
+                "of": len(one.items),
+                "unknown": one.unknown,
+                "items": msgspec.to_builtins([item for item in one.items if item.state != "done"]),
             }
-            for each in stages
+            for one in stages
         ],
         "runs": [msgspec.to_builtins(held.claim) | {"age": round(held.age, 1)} for held in runs],
     }

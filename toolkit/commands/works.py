@@ -17,6 +17,7 @@ from toolkit.mixing.join import Work
 from toolkit.mixing.sets import JoinedSet
 from toolkit.mixing.settings import MixSettings, Stream
 from toolkit.paths import absolute, check_writable, size_of
+from toolkit.waiting import look_at_each
 
 
 @dataclass
@@ -194,7 +195,8 @@ def _note_patterns(context: Context, settings: MixSettings, stream: Stream, join
 
 def tasks(works: list[Work]) -> list[Task[Work]]:
     """A task for each shard, named by its path (streams may share one), with its size."""
-    return [Task(w.name, w, size_of(w.path), key=w.key) for w in works]
+    sizes = look_at_each(size_of, [work.path for work in works])
+    return [Task(work.name, work, size, key=work.key) for work, size in zip(works, sizes, strict=True)]
 
 
 # --- weights ----------------------------------------------------------------------------------------------------------
