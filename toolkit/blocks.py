@@ -19,7 +19,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolkit.errors import DataError, ToolkitError
-from toolkit.processes import begin_masked, die_with_parent
+from toolkit.processes import begin_masked, die_with_parent, one_thread_each
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -238,6 +238,7 @@ class _Remote(Exception):  # it is the cause of an error
 def _help(connection: Connection, make: Callable[[Any], Callable[[Any], Any]], work: Any) -> None:
     """A helper's life: one block after the other, until the calling process has no more or is gone."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    one_thread_each()
     die_with_parent()
     function: Callable[[Any], Any] | None = None
     with contextlib.suppress(EOFError, OSError):

@@ -242,9 +242,9 @@ def _run(parsed: argparse.Namespace) -> int:
 
 def entry() -> NoReturn:
     """The console script."""
-    import os
+    from toolkit.processes import one_thread_each
 
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads would only wait, in every process
+    one_thread_each()
     sys.exit(main())
 
 

@@ -393,7 +393,9 @@ class Config(ConfigStruct):
         Annotated[int, msgspec.Meta(ge=1)] | None,
         Description(description="shards worked on at a time; default: the cores that may be used"),
     ] = None
-    executor: Annotated[dict[str, Any], Description(description="{type: local}; {type: in_process} for debugging")] = {}
+    executor: Annotated[
+        dict[str, Any], Description(description="{type: local}, {type: ray}, or {type: in_process} for debugging")
+    ] = {}
     storage: Annotated[StorageOptions, Description(description="how s3:// is reached")] = StorageOptions()
     max_document_bytes: Annotated[
         Size, Description(description="a longer line of documents is an error; bounds memory")

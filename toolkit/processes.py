@@ -1,13 +1,25 @@
-"""Starting processes that work for this one, and their end with it."""
+"""Starting processes that work for this one, what they hold and how they share the cores, and their end with it."""
 
 import contextlib
 import multiprocessing
 import os
 import signal
 import threading
+from collections.abc import Collection
 from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
+
+ONE_THREAD = {
+    f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "NUMBA", "RAYON")
+} | {"TOKENIZERS_PARALLELISM": "false"}
+"""What keeps libraries from starting threads of their own: processes are what is parallel."""
+
+
+def one_thread_each() -> None:
+    """For this process and those that it begins, where the user has not said otherwise; before numpy is imported."""
+    for name, value in ONE_THREAD.items():
+        os.environ.setdefault(name, value)
 
 
 def begin_masked(process: BaseProcess) -> None:
@@ -31,3 +43,26 @@ def _wait_for_parent() -> None:
         with contextlib.suppress(OSError):
             wait([parent.sentinel])
         os._exit(1)
+
+
+def resident_memory(pids: Collection[int]) -> dict[int, int]:
+    """Bytes of memory that processes hold, each with all those that it has begun; needs ``/proc``.
+
+    Pages that processes share count in each of them.
+    """
+    page = os.sysconf("SC_PAGE_SIZE")
+    children: dict[int, list[int]] = {}
+    held: dict[int, int] = {}
+    for name in os.listdir("/proc"):
+        if name.isdecimal():
+            with contextlib.suppress(OSError), open(f"/proc/{name}/stat") as stat:  # it may end meanwhile
+                fields = stat.read().rpartition(")")[2].split()  # from the third on, as proc(5) counts them
+                children.setdefault(int(fields[1]), []).append(int(name))
+                held[int(name)] = int(fields[21]) * page
+    found = {}
+    for pid in pids:
+        family = [pid]
+        for each in family:
+            family += children.get(each, [])
+        found[pid] = sum(held.get(each, 0) for each in family)
+    return found

@@ -28,10 +28,11 @@ from tests.pipeline import model
 from tests.pipeline.conftest import JsonRows, Project, attributes, document, read_bytes, strays, tree, write_rows
 from tests.toolkit.test_blocks import ROOT, children, end_group, is_gone
 from tests.toolkit.test_executors import is_alive, wait_until
-from toolkit import blocks, commands, streams, tagging
+from toolkit import blocks, streams, tagging
 from toolkit.blocks import in_order
 from toolkit.cli import main
-from toolkit.commands import LARGE, Context, Options
+from toolkit.commands import Context, Options, workers
+from toolkit.commands.workers import LARGE
 from toolkit.config import Config, ConfigStruct, Source
 from toolkit.executors import Report, Task
 from toolkit.executors.local import InProcess
@@ -277,13 +278,19 @@ class Spreading:
 
     def __call__(self, processes: int, *, real: bool = True) -> None:
         def run(
-            context: Context, what: str, function: Any, tasks: Iterable[Task[Any]], *more: Any, spreads: bool = False
+            context: Context,
+            what: str,
+            function: Any,
+            tasks: Iterable[Task[Any]],
+            *more: Any,
+            spreads: bool = False,
+            **options: Any,
         ) -> Any:
             listed = list(tasks)
             if spreads:
                 payloads = [msgspec.structs.replace(task.payload, processes=processes) for task in listed]
                 listed = [replace(task, payload=payload) for task, payload in zip(listed, payloads, strict=True)]
-            return RUN(context, what, function, listed, *more)
+            return RUN(context, what, function, listed, *more, **options)
 
         def counted(make: Any, work: Any, parts: Any, processes: int, name: str) -> Iterator[Any]:
             assert name.endswith(".gz"), "messages name the shard"
@@ -600,7 +607,7 @@ def test_a_large_shard_is_worked_on_by_several_processes(large: Project, monkeyp
     large.config["tag"] |= {"chars-0": chars_by(large, folder=str(folder), seconds=0.001)}
     found = []
     for least in (10**9, 1):
-        monkeypatch.setattr(commands, "LARGE", least)
+        monkeypatch.setattr(workers, "LARGE", least)
         folder.mkdir()
         large.ok("tag")
         pids = {int(path.stem) for path in folder.iterdir()}
@@ -632,7 +639,7 @@ def test_several_large_shards_are_the_same_in_workers_that_have_processes(
     configure(project, "streams")
     found = []
     for large, processes in ((10**9, 1), (1, 4)):
-        monkeypatch.setattr(commands, "LARGE", large)
+        monkeypatch.setattr(workers, "LARGE", large)
         project.config["processes"] = processes
         shutil.rmtree(project.attributes / "shape-0", ignore_errors=True)
         shutil.rmtree(project.data / ".toolkit", ignore_errors=True)
@@ -961,7 +968,7 @@ def test_a_shard_that_cannot_be_mixed_is_the_same_error_and_publishes_nothing(
     fails_alike(faulty_mix, spread, "mix", message, processes, real)
     assert tree(faulty_mix.out) == {}
     left = [path.name for path in (faulty_mix.out / ".toolkit").rglob("*") if path.is_file()]
-    assert sorted(left) == ["f.jsonl.gz", "f.jsonl.gz.json"], "the intermediate of the other shard"
+    assert sorted(left) == ["d.jsonl.gz.json", "f.jsonl.gz", "f.jsonl.gz.json"], "what failed; the other shard's work"
 
 
 def test_a_shard_that_is_mended_is_mixed_as_if_it_had_always_been_sound(faulty_mix: Project, spread: Spreading) -> None:
@@ -1132,10 +1139,11 @@ def test_a_process_that_is_killed_once_costs_its_block_one_retry_and_changes_not
 
 SCRIPT = """
 import sys
-from toolkit import blocks, commands
+from toolkit import blocks
 from toolkit.cli import main
+from toolkit.commands import workers
 
-commands.LARGE = 1
+workers.LARGE = 1
 blocks.BLOCK_ROWS = 4  # also in workers, which begin by reading this file
 
 if __name__ == "__main__":
@@ -1367,7 +1375,7 @@ def context(processes: int, **config: Any) -> Context:
 def shares(processes: int, *sizes: float) -> list[int]:
     """The processes of tasks of these sizes, given in units from which shards are large."""
     tasks = [Task(str(i), Shard(), int(size * LARGE)) for i, size in enumerate(sizes)]
-    spread = context(processes)._spread(tasks)
+    spread = context(processes)._workers.spread(tasks)
     assert [(task.name, task.size) for task in spread] == [(task.name, task.size) for task in tasks]
     assert [task.payload.processes for task in spread] == [task.processes for task in spread]
     return [task.processes for task in spread]
@@ -1420,7 +1428,7 @@ def limit_of(
     found: list[Any] = []
 
     class Stop(InProcess):
-        def __init__(self, processes: int, report: Report) -> None:
+        def __init__(self, processes: int, *reports: Any, **options: Any) -> None:
             found.append(processes)
 
         def __enter__(self) -> Any:
@@ -1429,12 +1437,12 @@ def limit_of(
         def __exit__(self, *_: object) -> None:
             pass
 
-        def run(self, function: Any, tasks: Iterable[Task[Any]]) -> Any:
+        def run(self, function: Any, tasks: Iterable[Task[Any]], *, at_once: int | None = None) -> Any:
             found.append([task.processes for task in tasks])
             raise Limits
 
-    monkeypatch.setattr(commands, "Local", Stop)
-    monkeypatch.setattr(commands, "InProcess", lambda report: Stop(1, report))
+    monkeypatch.setattr(workers, "Local", Stop)
+    monkeypatch.setattr(workers, "InProcess", lambda *reports: Stop(1, *reports))
     with pytest.raises(Limits):
         context.run("test", nothing, tasks, spreads=spreads)
     limit, kept = found

@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -287,6 +288,73 @@ def test_workers_that_nobody_keeps_end_with_the_run(tmp_path: Path) -> None:
     assert not any(map(is_alive, workers_of(Local(2, ignore), tmp_path)))
 
 
+# --- workers that are replaced or ended -------------------------------------------------------------------------------
+
+
+def process(payload: str, report: Report) -> str:
+    return str(os.getpid())
+
+
+def hold(payload: str, report: Report) -> str:
+    """Holds so many megabytes, by itself or in a process of its own, until somebody ends it; else who it is."""
+    kind, _, path = payload.partition(" ")
+    if kind == "small":
+        return str(os.getpid())
+    with Path(path).open("a") as marker:
+        marker.write("tried ")
+    with Output(path + ".out") as out:
+        out.write(b"half")
+        code = "import time; held = b'x' * 300_000_000; time.sleep(600)"
+        if kind == "helper":
+            subprocess.run([sys.executable, "-c", code], check=True)
+        exec(code)
+    return ""
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_worker_is_replaced_after_so_many_tasks(kept: bool) -> None:
+    executor = Local(2, ignore, recycle=3)
+    if kept:
+        executor.__enter__()
+    runs = [collect(executor, process, [f"{i} {j}" for j in range(10)]) for i in range(2)]
+    executor.__exit__()
+    done = Counter(result.value for found in runs for result in found.values())
+    assert sum(done.values()) == 20
+    assert max(done.values()) == 3, "and not fewer, unless there are no more"
+    assert None not in done
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+@pytest.mark.parametrize("kind", ["itself", "helper"])
+def test_a_worker_that_holds_too_much_is_ended_and_its_task_fails(kind: str, tmp_path: Path) -> None:
+    large = f"{kind} {tmp_path}/large"
+    names = [large, *(f"small {i}" for i in range(4))]
+    found = collect(Local(2, ignore, memory=200_000_000), hold, names)
+    assert all(found[name].value for name in names[1:])
+    failure = found[large].failure
+    assert failure
+    assert re.fullmatch(
+        rf"{large}: its worker process held 3\d\d MB of memory, more than the 200 MB of executor.memory, "
+        "and was ended; raise the limit, with fewer processes if need be, and run again",
+        failure.message,
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["large"], "no temporary file"
+    assert (tmp_path / "large").read_text() == "tried ", "once"
+
+
+def test_tasks_that_begin_are_told(tmp_path: Path) -> None:
+    begun: list[str] = []
+    for executor in (InProcess(ignore, begun.append), Local(1, ignore, begun.append)):
+        results = executor.run(shout, [Task("b", "b", 1), Task("a", "a", 2)])
+        next(results)
+        assert begun.count("a") + begun.count("b") in (1, 3), "not before there is room"
+        list(results)
+        begun.append("end")
+    dies = str(tmp_path / "dies")
+    collect(Local(1, ignore, begun.append), die_once, [dies])
+    assert begun == ["b", "a", "end", "a", "b", "end", dies, dies], "in their order, and again when they are retried"
+
+
 # --- tasks that keep several processes ----------------------------------------------------------------------------
 
 
@@ -302,7 +370,7 @@ class Kernel:
         self.died: Counter[str] = Counter()
         self.workers: list[KernelWorker] = []
 
-    def start(self) -> "KernelWorker":
+    def start(self, recycle: int | None) -> "KernelWorker":
         self.workers.append(KernelWorker(self))
         return self.workers[-1]
 
@@ -341,6 +409,8 @@ class KernelWorker:
         self.task: Any = None
         self.tries = 0
         self.alive = True
+        self.leaves = False
+        self.excess = ""
 
     def is_alive(self) -> bool:
         return self.alive

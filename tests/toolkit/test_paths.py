@@ -201,13 +201,15 @@ def test_only_temporaries_of_dead_processes_of_this_machine_are_deleted(tmp_path
 
 def test_clean_deletes_what_processes_that_are_gone_have_left(tmp_path: Path, run: Run) -> None:
     stale = tmp_path / "data" / f".x.{os.uname().nodename.replace('.', '-')}.999999-1.0.tmp"
+    elsewhere = tmp_path / "data" / f".x.not-{os.uname().nodename.replace('.', '-')}.1-1.0.tmp"
     living = Path(temporary_name(str(tmp_path / "data" / "y")))
-    for path in (stale, living):
+    for path in (stale, elsewhere, living):
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"half")
     assert str(stale) in run("clean", tmp_path, "--dry-run").out
     assert stale.exists()
     ran = run("clean", tmp_path)
-    assert "1 files and uploads deleted" in ran.out
+    assert "2 files and uploads deleted" in ran.out
     assert not stale.exists()
+    assert not elsewhere.exists(), "the nodes of a cluster that died do not come back to do it"
     assert living.exists()

@@ -3,19 +3,19 @@
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypeVar
 
-import msgspec
 import xxhash
 
 from toolkit import claims, config, ingesting, records
+from toolkit.commands.workers import Workers
 from toolkit.config import Config, Source
 from toolkit.dolma import is_dolma
-from toolkit.errors import ConfigError, DataError, did_you_mean
-from toolkit.executors import Executor, P, R, Report, Result, Task
-from toolkit.executors.local import InProcess, Local, available_cores
+from toolkit.errors import ConfigError, DataError
+from toolkit.executors import P, R, Report, Result, Task
+from toolkit.executors.settings import read as read_executor
 from toolkit.failure_records import FailureRecord, FailureRecords
 from toolkit.paths import (
     SHARD_SUFFIXES,
@@ -29,9 +29,6 @@ from toolkit.paths import (
 from toolkit.progress import Progress
 from toolkit.stores.options import StorageOptions, set_options
 from toolkit.waiting import look_at_each
-
-LARGE = 16 << 20
-"""Stored bytes from which several processes work on one shard, if it is a large part of all."""
 
 
 @dataclass(frozen=True)
@@ -115,10 +112,14 @@ class Context:
     options: Options
     config: Config
     source: Source
-    _open: ExitStack = field(default_factory=ExitStack)
-    _local: Local | None = None
-    _report: Report = lambda documents, size: None
     _stages: dict[str, _Stage] = field(default_factory=dict)
+    _progress: Progress | None = None
+    _stage: _Stage = field(default_factory=lambda: _Stage({}))
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError if there is no such executor."""
+        settings = read_executor(self.config.executor, self.source)
+        self._workers = Workers(settings, self.config.processes, self._report, self._begun)
 
     @property
     def dataset(self) -> Dataset:
@@ -164,6 +165,7 @@ class Context:
         unit: str = "shards",
         *,
         spreads: bool = False,
+        at_once: int | None = None,
         failed: FailureRecords | None = None,
     ) -> list[Result[R]]:
         """Runs tasks on the configured executor, with progress; results in the order of the tasks.
@@ -174,29 +176,37 @@ class Context:
             tasks: to run.
             unit: what tasks are.
             spreads: whether a task can use several processes; its payload says how many.
+            at_once: at most so many tasks, if not as many as there are processes.
             failed: where failures are noted, by the keys of the tasks.
         """
-        listed = self._spread(list(tasks)) if spreads and self.executor_kind() == "local" else list(tasks)
-        stage = _Stage({task.name: task.key for task in listed})
+        listed = self._workers.spread(tasks) if spreads else list(tasks)
+        self._stage = _Stage({task.name: task.key for task in listed})
         if failed:
-            self._stages[failed.stage] = stage
+            self._stages[failed.stage] = self._stage
         with Progress(what, len(listed), unit, quiet=self.options.quiet) as progress:
-            self._report = progress.report
+            self._progress = progress
             found: dict[str, Result[R]] = {}
-            for result in self._executor(len(listed)).run(function, listed):
+            for result in self._workers.executor(len(listed)).run(function, listed, at_once=at_once):
                 found[result.name] = result
                 progress.advance()
                 if failed:
-                    self._note(failed, stage, result)
+                    self._note(failed, result)
                 if result.failure and not self.options.quiet:
                     print(f"failed: {result.failure.message}", file=sys.stderr)
                     if self.options.debug and result.failure.details:
                         print(result.failure.details, file=sys.stderr)
         return [found[task.name] for task in listed]
 
-    def _note(self, failed: FailureRecords, stage: "_Stage", result: Result[Any]) -> None:
-        key = stage.keys[result.name]
-        stage.doing.discard(key)
+    def _report(self, documents: int, size: int) -> None:
+        if self._progress:
+            self._progress.report(documents, size)
+
+    def _begun(self, name: str) -> None:
+        self._stage.doing.add(self._stage.keys[name])
+
+    def _note(self, failed: FailureRecords, result: Result[Any]) -> None:
+        key = self._stage.keys[result.name]
+        self._stage.doing.discard(key)
         if why := result.failure:
             failed.note(key, FailureRecord(task=result.name, message=why.message, details=why.details))
         else:
@@ -218,52 +228,12 @@ class Context:
 
         return claims.claimed(join(folder, "claims"), what, holds, run, doing)
 
-    @property
-    def processes(self) -> int:
-        """That may work at a time."""
-        return self.config.processes or available_cores()
-
-    def _spread(self, tasks: list[Task[P]]) -> list[Task[P]]:
-        """Gives those tasks several processes that would else be running when all others are done."""
-        total = sum(task.size for task in tasks)
-        spread = []
-        for task in tasks:
-            share = self.processes * task.size // max(total, 1)
-            if share > 1 and task.size >= LARGE:
-                payload = msgspec.structs.replace(task.payload, processes=share)  # type: ignore[type-var]
-                task = replace(task, payload=payload, processes=share)
-            spread.append(task)
-        return spread
-
-    def executor_kind(self) -> str:
-        """Of the executor that is asked for.
-
-        Raises:
-            ConfigError: if there is none of that kind.
-        """
-        options = dict(self.config.executor)
-        kind = options.pop("type", "local")
-        if kind not in ("local", "in_process"):
-            hint = did_you_mean(str(kind), ("local", "in_process")) or "; known: local, in_process"
-            raise self.source.error(("executor",), f"unknown executor {kind!r}{hint}")
-        if options:
-            raise self.source.error(("executor",), f"unknown option {next(iter(options))!r} of executor {kind}")
-        return str(kind)
-
-    def _executor(self, tasks: int) -> Executor:
-        if self.executor_kind() == "in_process" or self.processes == 1 or tasks <= 1:
-            return InProcess(lambda documents, size: self._report(documents, size))
-        if self._local is None:
-            local = Local(self.processes, lambda documents, size: self._report(documents, size))
-            self._local = self._open.enter_context(local)
-        return self._local
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         """Ends the processes that worked for it."""
-        self._open.close()
+        self._workers.close()
 
     @staticmethod
     def whole(dataset: Dataset, shards: list[str]) -> str:
@@ -314,9 +284,7 @@ def open_context(options: Options) -> Context:
         return Context(options, Config(), source)
     found = config.convert(source, Config)
     set_options(found.storage)
-    context = Context(options, found, source)
-    context.executor_kind()
-    return context
+    return Context(options, found, source)
 
 
 Command = Callable[[Context], Outcome]

@@ -7,8 +7,11 @@ from toolkit.stores import store_of
 
 
 def run(context: Context) -> Outcome:
-    """Deletes temporary files of processes that are gone, and aborts uploads to S3 that were never completed."""
-    found = {left: root for root in _roots(context) for left in store_of(root).leftovers(root)}
+    """Deletes temporary files of processes that are gone, and aborts uploads to S3 that were never completed.
+
+    Those of other machines are deleted, too: the nodes of a cluster that died do not come back to do it.
+    """
+    found = {left: root for root in _roots(context) for left in store_of(root).leftovers(root, others=True)}
     if not context.options.dry_run:
         for left, root in found.items():
             store_of(root).discard(left)

@@ -14,6 +14,9 @@ R = TypeVar("R")
 Report = Callable[[int, int], None]
 """Called by a running task with documents and bytes done since the last call."""
 
+Begun = Callable[[str], None]
+"""Called in the calling process with the name of a task that is given away to be done; again when it is retried."""
+
 
 @dataclass(frozen=True)
 class Task(Generic[P]):
@@ -58,11 +61,23 @@ class Result(Generic[R]):
     failure: Failure | None = None
 
 
+def unheard(name: str) -> None:
+    """Is told that a task has begun, and does nothing."""
+
+
 class Executor(Protocol):
     """Runs tasks; results come in any order, each once."""
 
-    def run(self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]]) -> Iterator[Result[R]]:
-        """Closing the iterator early stops what is running; temporary files of it are deleted."""
+    def run(
+        self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]], *, at_once: int | None = None
+    ) -> Iterator[Result[R]]:
+        """Closing the iterator early stops what is running; temporary files of it are deleted.
+
+        Args:
+            function: of the payloads.
+            tasks: to run.
+            at_once: at most so many, if not as many as the executor can.
+        """
         ...
 
 

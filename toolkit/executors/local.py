@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any, Self
 
-from toolkit.executors import Executor, Failure, P, R, Report, Result, Task, attempt
-from toolkit.processes import begin_masked, die_with_parent
+from toolkit.errors import ConfigError
+from toolkit.executors import Begun, Executor, Failure, P, R, Report, Result, Task, attempt, unheard
+from toolkit.processes import begin_masked, die_with_parent, one_thread_each, resident_memory
 
 REPORT_SECONDS = 0.2
+MEMORY_SECONDS = 0.5
 JOIN_SECONDS = 5
 STOP_TRIES = 3
 STOP_SECONDS = 1.0
@@ -29,11 +31,15 @@ def available_cores() -> int:
 class InProcess(Executor):
     """Runs tasks one after the other in the calling process: for one core, and for debuggers."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, begun: Begun = unheard) -> None:
         self._report = report
+        self._begun = begun
 
-    def run(self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]]) -> Iterator[Result[R]]:
+    def run(
+        self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]], *, at_once: int | None = None
+    ) -> Iterator[Result[R]]:
         for task in tasks:
+            self._begun(task.name)
             yield attempt(function, task, self._report)
 
 
@@ -44,11 +50,34 @@ class Local(Executor):
     is a failure that names the task. Workers end when the calling process does, however that ends.
 
     As a context manager it keeps its workers from one `run` to the next, with the models that they have loaded.
+
+    Args:
+        processes: that may work at a time.
+        report: gets what tasks report.
+        begun: is told of each task that is given to a worker.
+        recycle: after so many tasks a worker is replaced, with what its libraries have leaked.
+        memory: bytes; a worker that holds more, with the processes that it has begun, is ended and its task has failed.
     """
 
-    def __init__(self, processes: int, report: Report) -> None:
+    def __init__(
+        self,
+        processes: int,
+        report: Report,
+        begun: Begun = unheard,
+        *,
+        recycle: int | None = None,
+        memory: int | None = None,
+    ) -> None:
+        if memory is not None and not os.path.exists("/proc/self/stat"):
+            raise ConfigError(
+                "executor.memory: expected a system with /proc, which says what processes hold; leave it out"
+            )
         self._processes = processes
         self._report = report
+        self._begun = begun
+        self._recycle = recycle
+        self._memory = memory
+        self._looked = 0.0
         self._keeps = False
         self._workers: list[_Worker] = []
 
@@ -60,19 +89,23 @@ class Local(Executor):
         _stop(self._workers)
         self._workers.clear()
 
-    def run(self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]]) -> Iterator[Result[R]]:
+    def run(
+        self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]], *, at_once: int | None = None
+    ) -> Iterator[Result[R]]:
+        room = min(self._processes, at_once or self._processes)
         largest_first = sorted(tasks, key=lambda task: -task.size)
         waiting: deque[tuple[Task[P], int]] = deque((task, 1) for task in largest_first)
         workers = self._workers
         finished = False
         try:
             while waiting or any(worker.task for worker in workers):
-                while waiting and (busy := sum(w.task.processes for w in workers if w.task)) < self._processes:
-                    if busy and busy + waiting[0][0].processes > self._processes:
+                while waiting and (busy := sum(w.task.processes for w in workers if w.task)) < room:
+                    if busy and busy + waiting[0][0].processes > room:
                         break
-                    idle = next((worker for worker in workers if worker.task is None), None)
+                    idle = next((worker for worker in workers if worker.task is None and not worker.leaves), None)
                     if idle is None:
-                        workers.append(idle := _Worker())
+                        workers.append(idle := _Worker(self._recycle))
+                    self._begun(waiting[0][0].name)
                     idle.give(function, *waiting.popleft())
                 for worker in _ready(workers):
                     yield from worker.receive(self._report)
@@ -80,10 +113,15 @@ class Local(Executor):
                         continue
                     workers.remove(worker)
                     task, tries = worker.task, worker.tries
-                    if task is not None and tries == 1:
+                    if task is not None and worker.excess:
+                        yield Result(task.name, failure=Failure(f"{task.name}: {worker.excess}"))
+                    elif task is not None and tries == 1:
                         waiting.append((task, tries + 1))
                     elif task is not None:
                         yield Result(task.name, failure=Failure(f"{task.name}: {worker.obituary()}"))
+                if self._memory is not None and time.monotonic() - self._looked > MEMORY_SECONDS:
+                    _end_the_large(workers, self._memory)
+                    self._looked = time.monotonic()
             finished = True
         finally:
             if not (finished and self._keeps):
@@ -91,8 +129,24 @@ class Local(Executor):
                 workers.clear()
 
 
+def _end_the_large(workers: list["_Worker"], limit: int) -> None:
+    """Ends workers that hold too much: asked first, so that temporary files go, and killed when that does not help."""
+    busy = {worker.process.pid or 0: worker for worker in workers if worker.task is not None}
+    for pid, held in resident_memory(busy).items():
+        worker = busy[pid]
+        if worker.excess:
+            worker.process.kill()
+        elif held > limit:
+            worker.excess = (
+                f"its worker process held {held / 1e6:,.0f} MB of memory, more than the {limit / 1e6:,.0f} MB of "
+                "executor.memory, and was ended; raise the limit, with fewer processes if need be, and run again"
+            )
+            worker.leaves = True  # should the task be done first
+            worker.process.terminate()
+
+
 class _Worker:
-    def __init__(self) -> None:
+    def __init__(self, recycle: int | None = None) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=_work, args=(theirs,))  # no daemon: it may have processes of its own
@@ -100,6 +154,9 @@ class _Worker:
         theirs.close()
         self.task: Any = None
         self.tries = 0
+        self.left = recycle
+        self.leaves = False
+        self.excess = ""
 
     def give(self, function: Callable[..., Any], task: Task[Any], tries: int) -> None:
         self.task, self.tries = task, tries
@@ -113,11 +170,21 @@ class _Worker:
                 message = self.connection.recv()
                 if isinstance(message, Result):
                     self.task = None
+                    self._count()
                     yield message
                 else:
                     report(*message)
         except (EOFError, OSError):  # it died, maybe in the middle of a message
             self.process.join(JOIN_SECONDS)
+
+    def _count(self) -> None:
+        """One more task is done; after the last one the worker is told to leave."""
+        if self.left is not None:
+            self.left -= 1
+            if self.left <= 0:
+                self.leaves = True
+                with contextlib.suppress(OSError):
+                    self.connection.send(None)
 
     def obituary(self) -> str:
         code = self.process.exitcode
@@ -172,6 +239,7 @@ def _work(connection: Connection) -> None:
     """A worker's life: one task after the other, until told to stop or the calling process is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the calling process decides
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, so that temporary files are deleted
+    one_thread_each()
     die_with_parent()
     reporter = _Reporter(connection)
     try:

@@ -99,8 +99,11 @@ class Store(Protocol):
     def check_writable(self, folder: str, where: str) -> None:
         """Raises ConfigError if nothing can be written below a folder; ``where`` is what the configuration calls it."""
 
-    def leftovers(self, root: str) -> list[str]:
-        """What killed processes have left below a folder: names for `discard`."""
+    def leftovers(self, root: str, *, others: bool = False) -> list[str]:
+        """What killed processes have left below a folder: names for `discard`; of other machines only if asked for.
+
+        Nobody knows whether a process on another machine still works.
+        """
 
     def discard(self, leftover: str) -> None:
         """Deletes one of them."""

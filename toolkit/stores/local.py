@@ -129,12 +129,15 @@ class Local:
         if not os.access(existing, os.W_OK | os.X_OK) or existing.startswith("/proc"):
             raise ConfigError(f"{where}: expected a folder that may be written in, got {existing}")
 
-    def leftovers(self, root: str) -> list[str]:
-        """Temporary files of processes of this machine that are gone."""
+    def leftovers(self, root: str, *, others: bool = False) -> list[str]:
+        """Temporary files of processes of this machine that are gone, and perhaps of all processes of others."""
         found = []
         for relative in self.files(root):
             owner = re.match(r"^\..+\.([^.]+)\.(\d+)-(\d+)\.\d+\.tmp$", PurePosixPath(relative).name)
-            if owner and owner[1] == _machine() and not _is_running(int(owner[2]), int(owner[3])):
+            if owner is None:
+                continue
+            is_ours = owner[1] == _machine()
+            if not _is_running(int(owner[2]), int(owner[3])) if is_ours else others:
                 found.append(os.path.join(root, relative))
         return found
 

@@ -234,7 +234,7 @@ class S3:
         except (DataError, OSError) as error:
             raise ConfigError(f"{where}: expected a folder that may be written in: {error}") from None
 
-    def leftovers(self, root: str) -> list[str]:
+    def leftovers(self, root: str, *, others: bool = True) -> list[str]:
         """Multipart uploads that are neither complete nor aborted; of living processes, too: see when they began."""
         bucket, key = split(root)
         found: list[str] = []

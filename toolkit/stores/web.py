@@ -55,7 +55,7 @@ class Web:
     def folders(self, root: str) -> list[str]:
         raise ConfigError(f"{root}: expected a single file, the web has no folders to list")
 
-    def leftovers(self, root: str) -> list[str]:
+    def leftovers(self, root: str, *, others: bool = False) -> list[str]:
         return []
 
     def check_writable(self, folder: str, where: str) -> NoReturn:
