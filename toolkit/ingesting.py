@@ -16,16 +16,16 @@ from typing import Annotated, Any, Literal
 import msgspec
 import xxhash
 
-from toolkit import config, records, rowindex, schema
+from toolkit import arrivals, config, crawls, downloads, inflating, records, rowindex, schema
 from toolkit.config import ConfigStruct, Description, Source
 from toolkit.documents import NO_ATTRIBUTES, DocumentRow, split_lines
 from toolkit.errors import ConfigError, DataError
 from toolkit.paths import Dataset, exists, expand, join, remove, stat, strip_suffix
 from toolkit.reader import READERS, Draft, Input, Reader, Rejects
-from toolkit.stores import Stat
+from toolkit.stores import Stat, scheme_of
 from toolkit.streams import READ, RowOutput, Size, open_stored
 
-COMPRESSIONS = (".gz", ".zst", ".zstd")
+COMPRESSIONS = tuple(inflating.SUFFIXES)
 """Taken off an input's name before its format's suffix."""
 
 Report = Callable[[int, int], None]
@@ -46,9 +46,26 @@ class Common(ConfigStruct):
     """The options of an entry of ``ingest:`` that all formats share; a format's own stand beside them."""
 
     format: Annotated[str, Description(description="the input format")]
-    from_: Annotated[list[str] | str, Description(description="paths or globs of input files")] = msgspec.field(
-        name="from"
-    )
+    from_: Annotated[
+        list[str] | str | None, Description(description="paths or globs of input files; or else `crawl:`")
+    ] = msgspec.field(name="from", default=None)
+    crawl: Annotated[
+        str | None, Description(description="instead of `from:`, the name of a crawl of Common Crawl: CC-MAIN-2024-10")
+    ] = None
+    files: Annotated[
+        int | str | list[int | str] | None,
+        Description(description="of the crawl: N, A-B (with B), or a list of these, counted from 0; default: all"),
+    ] = None
+    base_url: Annotated[
+        str, Description(description="where the crawl's `crawl-data/` is: on the web, in a bucket, or on disk")
+    ] = crawls.BASE
+    connections: Annotated[
+        int, msgspec.Meta(ge=1), Description(description="files that are read from the web at a time, at most")
+    ] = 4
+    max_disk: Annotated[
+        Size | None,
+        Description(description="keep what is read from the web on disk meanwhile, at most so many bytes of all"),
+    ] = None
     source: Annotated[
         str | None, Description(description="the documents' `source`, and the folder of their shards")
     ] = None
@@ -69,11 +86,19 @@ class Common(ConfigStruct):
 
 
 class Entry(ConfigStruct):
-    """An entry of ``ingest:`` as data that can be sent to a worker, and its place in the file, for messages."""
+    """An entry of ``ingest:`` as data that can be sent to a worker.
+
+    Attributes:
+        common: options of all formats.
+        options: of its own.
+        place: in the configuration, of `from:` or `crawl:`, for messages.
+        files_place: of `files:`.
+    """
 
     common: dict[str, Any]
     options: dict[str, Any]
     place: str = ""
+    files_place: str = ""
 
     def settings(self) -> Common:
         return config.convert(Source(self.common), Common)
@@ -87,7 +112,7 @@ class Work(ConfigStruct):
 
     Attributes:
         path: of the input.
-        relative: below the glob's fixed part.
+        relative: below the glob's fixed part, or below the folder of all crawls.
         shard: without suffix.
     """
 
@@ -141,6 +166,9 @@ class Done(ConfigStruct):
 # --- from the configuration -------------------------------------------------------------------------------------------
 
 _COMMON_KEYS = tuple(f.encode_name for f in msgspec.structs.fields(Common))
+_OF_CRAWLS = ("files", "base_url")
+_NOT_SETTINGS = ("from", "crawl", *_OF_CRAWLS, "connections", "max_disk", "on_error")
+"""Options that change nothing of what good documents become."""
 
 
 def read_section(section: Source) -> list[Entry]:
@@ -160,10 +188,32 @@ def read_section(section: Source) -> list[Entry]:
             raise place.error(("format",), str(error)) from None
         config.refuse_unknown(place, class_, _COMMON_KEYS, f"format {settings.format}")
         reader = config.convert(options, class_, f"format {settings.format}")
+        _check_place(place, settings)
         if settings.trim and reader.attribute_set():
             raise place.error(("trim",), "expected no trim: the attributes that the format carries are one per line")
-        entries.append(Entry(common=common.value, options=options.value, place=place.where(("from",))))
+        where, files = place.where(("from" if settings.crawl is None else "crawl",)), place.where(("files",))
+        entries.append(Entry(common=common.value, options=options.value, place=where, files_place=files))
     return entries
+
+
+def _check_place(place: Source, settings: Common) -> None:
+    """Raises ConfigError unless the entry names its files in one way."""
+    if settings.crawl is None:
+        if settings.from_ is None:
+            raise place.error((), "expected `from:` (paths or globs) or `crawl:` (its name), got neither")
+        for key in _OF_CRAWLS:
+            if key in place.value:
+                raise place.error((key,), "expected this beside `crawl:`, got it beside `from:`")
+        return
+    if settings.from_ is not None:
+        raise place.error(("crawl",), "expected `from:` or `crawl:`, got both")
+    key = "crawl"
+    try:
+        crawls.check_name(settings.crawl)
+        key = "files"
+        crawls.chosen(settings.files)
+    except ValueError as error:
+        raise place.error((key,), str(error)) from None
 
 
 def plan(entries: Iterable[Entry], dataset: Dataset, max_document_bytes: int, *, overwrite: bool) -> list[Work]:
@@ -175,31 +225,42 @@ def plan(entries: Iterable[Entry], dataset: Dataset, max_document_bytes: int, *,
     works: dict[str, Work] = {}
     for entry in entries:
         common, reader = entry.settings(), entry.reader()
-        patterns = [common.from_] if isinstance(common.from_, str) else common.from_
-        for pattern in patterns:
-            try:
-                found = expand(pattern)
-            except ConfigError as error:
-                raise ConfigError(f"{entry.place}: {error}" if entry.place else str(error)) from None
-            for path, relative in found:
-                stem = strip_suffix(relative, COMPRESSIONS)
-                stem = strip_suffix(stem, reader.SUFFIXES)
-                shard = join(common.source or "", stem)
-                if shard in works and works[shard].path != path:
-                    raise ConfigError(
-                        f"expected one input for each shard, got {works[shard].path} and {path} for {shard}; "
-                        "give their entries a `source:` each, or other globs"
-                    )
-                works[shard] = Work(
-                    dataset=dataset,
-                    entry=entry,
-                    path=path,
-                    relative=relative,
-                    shard=shard,
-                    max_document_bytes=max_document_bytes,
-                    overwrite=overwrite,
+        if common.max_disk and scheme_of(dataset.bookkeeping):
+            message = f"expected a dataset on disk for `max_disk`, got {dataset.bookkeeping}"
+            raise ConfigError(f"{entry.place}: {message}" if entry.place else message)
+        for path, relative in _files(entry, common):
+            stem = strip_suffix(relative, COMPRESSIONS)
+            stem = strip_suffix(stem, reader.SUFFIXES)
+            shard = join(common.source or "", stem)
+            if shard in works and works[shard].path != path:
+                raise ConfigError(
+                    f"expected one input for each shard, got {works[shard].path} and {path} for {shard}; "
+                    "give their entries a `source:` each, or other globs"
                 )
+            works[shard] = Work(
+                dataset=dataset,
+                entry=entry,
+                path=path,
+                relative=relative,
+                shard=shard,
+                max_document_bytes=max_document_bytes,
+                overwrite=overwrite,
+            )
     return [works[shard] for shard in sorted(works)]
+
+
+def _files(entry: Entry, common: Common) -> list[tuple[str, str]]:
+    """The paths of an entry's input files, and what names their shards."""
+    place = entry.place
+    try:
+        if common.crawl is not None:
+            paths = crawls.listed(common.crawl, common.format, common.base_url)
+            place = entry.files_place
+            return [crawls.place_of(path, common.base_url) for path in crawls.choose(paths, common.files)]
+        patterns = [common.from_] if isinstance(common.from_, str) else common.from_ or []
+        return [found for pattern in patterns for found in expand(pattern)]
+    except ConfigError as error:
+        raise ConfigError(f"{place}: {error}" if place else str(error)) from None
 
 
 def set_schemas(entries: Iterable[Entry]) -> dict[str, records.SetSchema]:
@@ -276,6 +337,20 @@ def record_path(work: Work) -> str:
     return join(work.dataset.bookkeeping, "ingest", work.key + ".json")
 
 
+def _keep(work: Work) -> downloads.Keep | None:
+    max_disk = work.entry.settings().max_disk
+    return downloads.Keep(_downloads(work.dataset), max_disk, work.key) if max_disk else None
+
+
+def _downloads(dataset: Dataset) -> str:
+    return join(dataset.bookkeeping, "downloads")
+
+
+def sweep_downloads(works: Iterable[Work], dataset: Dataset) -> None:
+    """Deletes downloads of inputs that are not among these."""
+    downloads.sweep(_downloads(dataset), (keep.name for keep in map(_keep, works) if keep))
+
+
 def ingest_input(work: Work, report: Report) -> Done:
     """Makes the documents of one input file, unless that has been done.
 
@@ -292,6 +367,7 @@ def ingest_input(work: Work, report: Report) -> Done:
         done = _still_done(work, record, found, settings)
         if done:
             remove(record_path(work) + ".started")  # of an attempt that was killed just before its end
+            arrivals.Arrival(work.path, found, _keep(work)).discard()
             report(done.documents, 0)
             return done
     claims = _Claims(work, record)
@@ -299,44 +375,40 @@ def ingest_input(work: Work, report: Report) -> Done:
         remove(record_path(work))
     common = work.entry.settings()
     rejected = join(work.dataset.bookkeeping, "rejects", work.shard + ".jsonl.gz")
-    with Rejects(rejected, work.path) as rejects:
-        source = Input(
-            work.path, common.source, work.max_document_bytes, rejects if common.on_error == "skip" else None
-        )
+    arrival = arrivals.Arrival(work.path, found, _keep(work))
+    with arrival, Rejects(rejected, work.path) as rejects:
+        kept_aside = rejects if common.on_error == "skip" else None
+        source = Input(work.path, common.source, work.max_document_bytes, kept_aside, arrival.open)
         written = _Writer(work, source, claims, report)
         written.run()
+        content = arrival.content()
     for shard in claims.shards - written.shards.keys():
         remove(work.dataset.shard_path(shard))
     made = InputRecord(
         input=work.path,
         size=found.size,
         stamp=found.stamp,
-        content=_stored_digest(work.path),
+        content=content,
         settings=settings,
         shards=written.shards,
         rows=written.rows,
         counts=dict(sorted(source.counts.items())),
         seconds=round(time.perf_counter() - start, 3),
     )
-    if stat(work.path) != found:
-        raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=work.path)
     records.save(record_path(work), made)
+    arrival.discard()
     claims.release()
     return Done(shards=sorted(written.shards), skipped=False, documents=written.rows, counts=made.counts)
 
 
 def _settings(entry: Entry) -> dict[str, Any]:
     common = config.plain(entry.settings())
-    del common["from"], common["on_error"]  # what is good is the same under both
-    return {**common, **config.plain(entry.reader())}
+    shared = {key: value for key, value in common.items() if key not in _NOT_SETTINGS}
+    return {**shared, **config.plain(entry.reader())}
 
 
 def _still_done(work: Work, record: InputRecord, found: Stat, settings: dict[str, Any]) -> Done | None:
-    if record.settings != settings:
-        return None
-    if Stat(record.size, record.stamp) != found and (
-        record.size != found.size or record.content != _stored_digest(work.path)
-    ):
+    if record.settings != settings or not _is_same(work, record, found):
         return None
     rejected = any(name.startswith("rejected.") for name in record.counts)
     if rejected and work.entry.settings().on_error == "error":
@@ -376,10 +448,16 @@ def recorded(work: Work) -> InputRecord | None:
     record, found = records.load(record_path(work), InputRecord), stat(work.path)
     if record is None or found is None or record.settings != _settings(work.entry):
         return None
-    same = Stat(record.size, record.stamp) == found or (
-        record.size == found.size and record.content == _stored_digest(work.path)
-    )
-    return record if same else None
+    return record if _is_same(work, record, found) else None
+
+
+def _is_same(work: Work, record: InputRecord, found: Stat) -> bool:
+    """Whether an input is the one that was ingested; what is on the web is not read for that."""
+    if Stat(record.size, record.stamp) == found:
+        return True
+    if arrivals.is_web(work.path) or record.size != found.size:
+        return False
+    return record.content == _stored_digest(work.path)
 
 
 def note_deletion(work: Work, record: InputRecord) -> None:

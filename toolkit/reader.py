@@ -5,9 +5,9 @@ A reader *is* its configuration: a frozen Struct whose fields are its options. I
 
 import base64
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import IO, Any, ClassVar, Self
 
 import msgspec
 
@@ -55,23 +55,35 @@ class Input:
         source: of the configuration.
         max_bytes: a document may not be larger.
         skip: whether bad items are kept aside (`bad`) and not an error.
+
+    Args:
+        rejects: where bad items are kept aside.
+        opened: gives the stored bytes, if they are not simply those at the path.
     """
 
-    def __init__(self, path: str, source: str | None, max_bytes: int, rejects: "Rejects | None") -> None:
+    def __init__(
+        self,
+        path: str,
+        source: str | None,
+        max_bytes: int,
+        rejects: "Rejects | None",
+        opened: Callable[[], IO[bytes]] | None = None,
+    ) -> None:
         self.path = path
         self.source = source
         self.max_bytes = max_bytes
         self.counts: Counter[str] = Counter()
         self.skip = rejects is not None
         self._rejects = rejects
+        self._opened = opened
 
     def stream(self) -> Decompressed:
         """The input's bytes; use it in a ``with`` block."""
-        return Decompressed(self.path)
+        return Decompressed(self.path, self._opened() if self._opened else None)
 
     def lines(self) -> Lines:
         r"""The input's lines, without ``\n``; use it in a ``with`` block."""
-        return Lines(self.path, self.max_bytes)
+        return Lines(self.path, self.max_bytes, stored=self._opened() if self._opened else None)
 
     def bad(self, reason: str, message: str, raw: bytes, number: int, id: str | None = None) -> None:
         """An item that is not what it should be: raises, or keeps it aside and counts it as ``rejected.<reason>``.

@@ -130,7 +130,7 @@ def _formats() -> list[str]:
     for name, class_ in built_in(READERS).items():
         lines += [f"### Input format {name}", "", *_about(class_)]
         suffixes = ", ".join(f"`{suffix}`" for suffix in class_.SUFFIXES)
-        lines += [f"A shard is named by the file's name without {suffixes} (and before that `.gz`, `.zst`).", ""]
+        lines += [f"A shard is named by the file's name without {suffixes} (and before that a compression's).", ""]
         if class_.TYPES:
             lines += ["Attributes:", "", *(f"- `{key}`: `{type_}`" for key, type_ in class_.TYPES.items()), ""]
         lines += _options(class_)

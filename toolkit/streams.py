@@ -15,11 +15,12 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Self, cast
+from typing import IO, TYPE_CHECKING, Self, cast
 
 import xxhash
 
-from toolkit.errors import DataError, MissingExtra
+from toolkit.errors import DataError
+from toolkit.inflating import Stored, inflated, zstd
 from toolkit.stores import Stat, Writing, store_of
 
 if TYPE_CHECKING:
@@ -51,10 +52,10 @@ def compress_small(data: bytes) -> bytes:
 
 def compress_zstd(data: bytes) -> bytes:
     """One zstd frame at level 3, with a checksum of its content."""
-    zstd = _zstd()
-    parameter = zstd.CompressionParameter
+    module = zstd()
+    parameter = module.CompressionParameter
     options = {parameter.compression_level: 3, parameter.checksum_flag: 1}
-    return cast("bytes", zstd.compress(data, options=options))
+    return cast("bytes", module.compress(data, options=options))
 
 
 def compress_not(data: bytes) -> bytes:
@@ -75,7 +76,7 @@ def decompress(data: bytes, compression: str) -> bytes:
     if compression == "none":
         return data
     if compression == "zstd":
-        return cast("bytes", _zstd().decompress(data))
+        return cast("bytes", zstd().decompress(data))
     from isal import igzip
 
     return cast("bytes", igzip.decompress(data))  # type: ignore[no-untyped-call]
@@ -84,19 +85,6 @@ def decompress(data: bytes, compression: str) -> bytes:
 def compressor_for(path: str) -> Callable[[bytes], bytes]:
     """The compressor for intermediates with this suffix."""
     return compress_fast if path.endswith(".gz") else compress_zstd if path.endswith(".zst") else compress_not
-
-
-def _zstd() -> Any:
-    try:
-        from compression import zstd  # type: ignore[import-not-found,unused-ignore]  # Python 3.14
-
-        return zstd
-    except ImportError:
-        try:
-            from backports import zstd as backport
-        except ImportError:
-            raise MissingExtra("zstd files need the package backports.zstd: pip install backports.zstd") from None
-        return backport
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -114,58 +102,29 @@ def open_stored(path: str) -> IO[bytes]:
         raise DataError(f"expected a readable file, got {error.strerror or error}", path=path) from None
 
 
-def open_decompressed(path: str, buffered: "io.BufferedReader[Any]") -> IO[bytes]:
-    """A stream of the decompressed bytes; by suffix, checked against the first bytes of the file.
+class Decompressed(io.RawIOBase):
+    """The decompressed bytes of a file; damage becomes a DataError that names the file. A context manager.
 
     Concatenated members and frames are read whole.
 
-    Raises:
-        DataError: if the suffix lies, or a compressed file is empty.
-    """
-    magic = buffered.peek(4)[:4]
-    is_gzip, is_zstd = magic[:2] == b"\x1f\x8b", magic == b"\x28\xb5\x2f\xfd"
-    if path.endswith(".gz"):
-        if not is_gzip:
-            raise DataError("expected gzip data by the suffix, got " + _what(magic), path=path)
-        from isal import igzip
-
-        return cast("IO[bytes]", igzip.IGzipFile(fileobj=buffered, mode="rb"))  # type: ignore[no-untyped-call]
-    if path.endswith((".zst", ".zstd")):
-        if not is_zstd:
-            raise DataError("expected zstd data by the suffix, got " + _what(magic), path=path)
-        return cast("IO[bytes]", _zstd().open(buffered, "rb"))
-    if is_gzip or is_zstd:
-        raise DataError(
-            f"expected plain data by the suffix, got {'gzip' if is_gzip else 'zstd'} data; rename it", path=path
-        )
-    return buffered
-
-
-def _what(magic: bytes) -> str:
-    return f"data that begins with {magic!r}" if magic else "an empty file"
-
-
-class Decompressed(io.RawIOBase):
-    """The decompressed bytes of a file; damage becomes a DataError that names the file. A context manager.
+    Args:
+        path: of the file.
+        stored: its bytes as stored, if they are not to be read from there; closed with this.
 
     Raises:
         DataError: if there is no such file, its suffix lies, or (while it is read) it is damaged or truncated.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, stored: IO[bytes] | None = None) -> None:
         super().__init__()
         self.path = path
-        self._streams: list[Any] = []  # closed in this order; also when the object could not be made
-        stored = open_stored(path)
-        self._streams.append(stored)
-        buffered = io.BufferedReader(cast("io.RawIOBase", stored), READ)
-        self._streams.insert(0, buffered)
+        self._stored = Stored(stored or open_stored(path))
+        self._size = 0
         try:
-            self._stream = open_decompressed(path, buffered)
+            self._read = inflated(path, self._stored)
         except BaseException:
             self.close()
             raise
-        self._streams.insert(0, self._stream)
 
     def readable(self) -> bool:
         return True
@@ -173,27 +132,28 @@ class Decompressed(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         """Up to so many bytes; empty at the end."""
         try:
-            return self._stream.read(size)
+            data = self._read(size)
         except Exception as error:
-            if explained := explain_damage(error):
+            if explained := self._explained(error):
                 raise DataError(explained, path=self.path) from None
             raise
+        self._size += len(data)
+        return data
+
+    def _explained(self, error: BaseException) -> str | None:
+        """What a decompressor's error means to the owner of the file; None if it is something else."""
+        where = f"at byte {self._stored.at:,} ({self._size:,} uncompressed)"
+        if isinstance(error, EOFError):
+            what = "it is truncated, or something else follows it"
+            return f"expected whole compressed data, got the end of the file {where}: {what}"
+        name = type(error).__name__
+        if name in ("Damaged", "BadGzipFile", "IsalError") or type(error).__module__.startswith(("zlib", "isal")):
+            return f"expected sound compressed data, got {error}, before or {where}"
+        return None
 
     def close(self) -> None:
-        for stream in self._streams:
-            stream.close()
-        self._streams = []
+        self._stored.close()
         super().close()
-
-
-def explain_damage(error: BaseException) -> str | None:
-    """What a decompressor's error means to the owner of the file; None if it is something else."""
-    if isinstance(error, EOFError):
-        return "expected whole compressed data, got the end of the file: it is truncated, or something else follows it"
-    name = type(error).__name__
-    if name in ("BadGzipFile", "IsalError", "ZstdError") or type(error).__module__.startswith(("zlib", "isal")):
-        return f"expected sound compressed data, got {error}"
-    return None
 
 
 def _threads(n: int) -> "ThreadPoolExecutor":
@@ -208,10 +168,11 @@ class Lines(Iterator[bytes]):
     A context manager. A damaged or truncated file raises a DataError that names the line at which it ends.
 
     Args:
-        path: a file, decompressed by its suffix.
+        path: a file, decompressed by its suffix or its first bytes.
         max_bytes: a longer line is an error.
         digest: whether to compute `content`.
         ahead: whether a thread reads the next block meanwhile.
+        stored: the file's bytes as stored, if they are not to be read from there.
 
     Attributes:
         number: lines given so far.
@@ -220,8 +181,17 @@ class Lines(Iterator[bytes]):
         ended: whether the last line had its line end.
     """
 
-    def __init__(self, path: str, max_bytes: int, *, digest: bool = False, ahead: bool = False) -> None:
+    def __init__(
+        self,
+        path: str,
+        max_bytes: int,
+        *,
+        digest: bool = False,
+        ahead: bool = False,
+        stored: IO[bytes] | None = None,
+    ) -> None:
         self.path = path
+        self._stored = stored
         self.number = 0
         self.size = 0
         self.content: str | None = None
@@ -233,7 +203,7 @@ class Lines(Iterator[bytes]):
         self._pending: Iterator[bytes] = iter(())
 
     def __enter__(self) -> Self:
-        self._stream = Decompressed(self.path)
+        self._stream = Decompressed(self.path, self._stored)
         self._blocks = self._split()
         return self
 

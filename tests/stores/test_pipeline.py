@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
+from tests.pipeline.test_crawl import CRAWL, write_crawl
 from tests.stores.faults import KINDS, Corpus, play
 from tests.stores.servers import Seaweed
 from toolkit.models import resolve
@@ -124,3 +125,18 @@ def test_a_fault_costs_at_most_a_rerun(kind: str, bucket: str, seaweed: Seaweed,
     seed = KINDS.index(kind)
     played = play(kind, seed, join(bucket, "corpus"), corpus, seaweed, length=3)
     assert played.happened or kind in ("403", "worker"), "which may find nothing to strike"
+
+
+def test_a_crawl_in_a_bucket_gives_the_same_bytes_as_on_disk(bucket: str, tmp_path: Path, run: Run) -> None:
+    write_crawl(tmp_path / "www", 3)
+    for name in list_files(str(tmp_path / "www")):
+        write_file(join(bucket, "www", name), (tmp_path / "www" / name).read_bytes())
+    found = []
+    for number, base in enumerate((str(tmp_path / "www"), join(bucket, "www"))):
+        path, dataset = tmp_path / f"{number}.yaml", str(tmp_path / f"data-{number}")
+        entry = {"format": "wet", "crawl": CRAWL, "files": "0-1", "base_url": base, "source": "cc"}
+        path.write_text(json.dumps({"dataset": dataset, "processes": 1, "ingest": [entry]}))
+        assert run("ingest", "-c", path).code == 0
+        found.append(tree(join(dataset, "documents")))
+    assert found[0] == found[1]
+    assert len(found[0]) == 2

@@ -15,14 +15,14 @@ import toolkit
 ROOT = Path(__file__).parent.parent.parent
 LAYERS = [
     "errors processes waiting",
-    "paths streams stores numbers config plugins models blocks",
+    "paths streams inflating stores numbers config plugins models blocks",
     "compiling unicode_table normal_forms stop_lists tokenizer claims failure_records isolated",
     "http_message media_types charsets",
     "intrinsics line_table words spacy_tokenizer words_kernel ngrams icu_words code_points sentences",
     "html_text phrases measures measures_kernel eurolingua",
     "documents",
     "schema batch",
-    "predictions fasttext_file",
+    "predictions fasttext_file arrivals crawls downloads",
     "fasttext_kernel fasttext_model writer tagger reader alignment rowindex records warc_records",
     "tag_plan tagging ingesting dolma expressions selectors rules editing mixing readers validating",
     "executors progress per_shard",

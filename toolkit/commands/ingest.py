@@ -1,28 +1,24 @@
 """``toolkit ingest``: input files become documents."""
 
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 
 from toolkit import ingesting
+from toolkit.arrivals import is_web
 from toolkit.commands import Context, Outcome, failures, show_plan, table
-from toolkit.executors import Task
+from toolkit.executors import P, R, Report, Result, Task
 from toolkit.failure_records import FailureRecords
 from toolkit.paths import size_of
-
-
-def tasks(works: list[ingesting.Work]) -> list[Task[ingesting.Work]]:
-    """A task for each input."""
-    return [Task(f"{work.path} -> {work.shard}", work, size_of(work.path), key=work.key) for work in works]
+from toolkit.waiting import look_at_each
 
 
 def run(context: Context) -> Outcome:
     """Ingests all inputs that have not been, or have changed."""
     dataset, options = context.dataset, context.options
     entries = ingesting.read_section(context.section("ingest"))
-    works = [
-        work
-        for work in ingesting.plan(entries, dataset, context.config.max_document_bytes, overwrite=options.overwrite)
-        if context.is_mine(work.shard)
-    ][: options.limit]
+    planned = ingesting.plan(entries, dataset, context.config.max_document_bytes, overwrite=options.overwrite)
+    works = [work for work in planned if context.is_mine(work.shard)][: options.limit]
     ingesting.check_settings(works)
     if options.dry_run:
         return show_plan(context, {"ingest": {work.path: work.shard for work in works}})
@@ -30,7 +26,9 @@ def run(context: Context) -> Outcome:
     noted = FailureRecords(dataset.bookkeeping, "ingest")
     with context.claimed(dataset.bookkeeping, dataset.documents, ingesting.holds(entries)):
         ingesting.prepare(entries, dataset, overwrite=options.overwrite)
-        results = context.run("ingest", ingesting.ingest_input, tasks(works), "inputs", failed=noted)
+        ingesting.sweep_downloads(planned, dataset)
+        tasks = [Task(f"{work.path} -> {work.shard}", work, key=work.key) for work in works]
+        results = run_inputs(context, "ingest", ingesting.ingest_input, tasks, works, noted)
     counts: Counter[str] = Counter()
     done = [result.value for result in results if result.value]
     for each in done:
@@ -58,3 +56,44 @@ def run(context: Context) -> Outcome:
         failures=failed,
         exit_code=1 if failed else 0,
     )
+
+
+def run_inputs(
+    context: Context,
+    what: str,
+    function: Callable[[P, Report], R],
+    tasks: list[Task[P]],
+    works: list[ingesting.Work],
+    noted: FailureRecords,
+    *,
+    spreads: bool = False,
+) -> list[Result[R]]:
+    """Runs a task for each input: of what is near, then of what is on the web, where only so many are read at a time.
+
+    The web is not asked for sizes, nor is a bucket for those of a crawl's thousands of files.
+
+    Args:
+        context: of the configuration.
+        what: the stage.
+        function: of the tasks.
+        tasks: without sizes.
+        works: the input of each task.
+        noted: where failures are noted.
+        spreads: whether a task can use several processes.
+    """
+    near = [(task, work) for task, work in zip(tasks, works, strict=True) if not is_web(work.path)]
+    far = [(task, work) for task, work in zip(tasks, works, strict=True) if is_web(work.path)]
+    results = []
+    if near or not far:
+        sizes = look_at_each(_size, [work for _, work in near])
+        sized = [replace(task, size=size) for (task, _), size in zip(near, sizes, strict=True)]
+        results += context.run(what, function, sized, "inputs", spreads=spreads, failed=noted)
+    if far:
+        connections = min(work.entry.settings().connections for _, work in far)
+        listed = [task for task, _ in far]
+        results += context.run(what, function, listed, "inputs", at_once=connections, failed=noted)
+    return results
+
+
+def _size(work: ingesting.Work) -> int:
+    return 0 if work.entry.settings().crawl else size_of(work.path)

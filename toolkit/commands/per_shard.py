@@ -10,13 +10,14 @@ from functools import partial
 
 from toolkit import ingesting, per_shard, records, tag_plan, tagging
 from toolkit.commands import Context, Outcome, failures, publishing, show_plan, table, works
+from toolkit.commands.ingest import run_inputs
 from toolkit.commands.works import Prepared, failed
 from toolkit.errors import ConfigError, DataError
 from toolkit.executors import Task
 from toolkit.failure_records import FailureRecords
 from toolkit.mixing import join, publish, published, sets
 from toolkit.mixing.settings import MixSettings, work_folder
-from toolkit.paths import Dataset, size_of
+from toolkit.paths import Dataset
 from toolkit.waiting import look_at_each
 
 
@@ -156,8 +157,8 @@ def _do(context: Context, listed: list[per_shard.Work]) -> tuple[list[per_shard.
     dataset = context.dataset
     context.sweep(dataset.documents, dataset.attributes, dataset.bookkeeping)
     noted = FailureRecords(dataset.bookkeeping, "ingest")
-    tasks = [Task(f"{w.input.path} -> {w.input.shard}", w, size_of(w.input.path), key=w.key) for w in listed]
-    results = context.run("run", per_shard.do, tasks, "inputs", spreads=True, failed=noted)
+    tasks = [Task(f"{work.input.path} -> {work.input.shard}", work, key=work.key) for work in listed]
+    results = run_inputs(context, "run", per_shard.do, tasks, [work.input for work in listed], noted, spreads=True)
     if not context.in_part:
         noted.keep_only([work.key for work in listed])
     return [result.value for result in results if result.value], failures(results)

@@ -1,8 +1,11 @@
 """Files on the web, for reading: politely, and going on at the byte where a connection broke."""
 
 import email.utils
+import functools
+import importlib.metadata
 import io
 import random
+import re
 import time
 from collections.abc import Iterator
 from typing import IO, Any, NoReturn
@@ -25,15 +28,26 @@ LONGEST = 60.0
 BUSY = (403, 429, 500, 502, 503, 504)
 """Answers that may be others later; 403 is how Common Crawl's servers ask for patience."""
 
+KNOWN = (404, 405, 410, 416, 501)
+"""Answers that mean something to those who asked."""
+
+PACKAGE = "corpus-toolkit"
+
 
 class Web:
     """The `toolkit.stores.Store` of ``http://`` and ``https://``."""
 
     def stat(self, path: str) -> Stat | None:
         """None where the server has no such file; the stamp is its ETag, or its date."""
-        with _asked(path, "HEAD") as answer:
+        answer = _asked(path, "HEAD")
+        if answer.status_code in (405, 501):  # a server that knows no HEAD
+            answer.close()
+            answer = _asked(path, "GET")
+        with answer:
             if answer.status_code in (404, 410):
                 return None
+            if answer.status_code != 200:
+                raise DataError(f"expected the file, got {_said(answer)}", path=path)
             return _stat(answer)
 
     def age(self, path: str) -> None:
@@ -43,10 +57,10 @@ class Web:
         return False
 
     def open(self, path: str) -> IO[bytes]:
-        return io.BufferedReader(_Reading(path), BUFFER)
+        return io.BufferedReader(Reading(path), BUFFER)
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
-        with io.BufferedReader(_Reading(path, offset), BUFFER) as stream:
+        with io.BufferedReader(Reading(path, offset), BUFFER) as stream:
             return stream.read() if length is None else stream.read(length)
 
     def files(self, root: str) -> Iterator[str]:
@@ -94,22 +108,32 @@ def _refuse(path: str) -> NoReturn:
     raise ConfigError(f"{path}: expected a place to write to, the web is for reading")
 
 
-class _Reading(io.RawIOBase):
+class Reading(io.RawIOBase):
     """The bytes of a file; the same version of it to the end, or an error.
+
+    Args:
+        path: of the file.
+        offset: of the first byte.
+        expected: the version that it must be.
+
+    Attributes:
+        found: the version that is read; its size is 0 if the server does not say it.
 
     Raises:
         DataError: if the server does not give them, or the file changes meanwhile.
         FileNotFoundError: if there is none.
     """
 
-    def __init__(self, path: str, offset: int = 0) -> None:
+    def __init__(self, path: str, offset: int = 0, expected: Stat | None = None) -> None:
         super().__init__()
+        self.found = expected
         self._path = path
         self._at = offset
-        self._size: int | None = None
-        self._stamp: str | None = None
+        self._size = expected.size or None if expected else None
         self._answer: Any = None
-        self._connect()
+        self._before = 0  # bytes that the answer has before those that are wanted
+        if not self._is_at_end():
+            self._connect()
 
     def readable(self) -> bool:
         return True
@@ -119,55 +143,75 @@ class _Reading(io.RawIOBase):
         buffer[: len(data)] = data
         return len(data)
 
+    def _is_at_end(self) -> bool:
+        return self._size is not None and self._at >= self._size
+
     def _piece(self, size: int) -> bytes:
+        """What has arrived, at most so many bytes; none at the end."""
         import urllib3.exceptions
 
         for attempt in range(ATTEMPTS):
             try:
-                if self._answer is None:
+                if self._answer is None and not self._is_at_end():
                     self._connect()
-                data: bytes = self._answer.raw.read(size)
-                if not data and self._size is not None and self._at < self._size:
+                if self._is_at_end():
+                    return b""
+                self._skip()
+                data = _arrived(self._answer, size)
+                if not data and self._size is not None:
                     raise ConnectionError(f"the connection ended at byte {self._at:,} of {self._size:,}")
                 self._at += len(data)
                 return data
             except (urllib3.exceptions.HTTPError, OSError) as error:
                 self._close_answer()
                 if attempt == ATTEMPTS - 1:
-                    message = f"expected the rest from byte {self._at:,}, got: {error}"
-                    raise DataError(message, path=self._path) from None
+                    got = f"none of it in {ATTEMPTS} attempts ({error.args[0] if error.args else error})"
+                    raise DataError(f"expected the rest from byte {self._at:,}, got {got}", path=self._path) from None
                 _wait(attempt, None)
         raise AssertionError
 
     def _connect(self) -> None:
-        headers = {"Accept-Encoding": "identity"}
-        if self._at:
-            headers["Range"] = f"bytes={self._at}-"
-        answer = _asked(self._path, "GET", headers)
-        if answer.status_code in (404, 410):
-            raise FileNotFoundError(2, "No such file", self._path)
-        if answer.status_code == 416:
-            answer.close()
-            raise DataError(f"expected a file of more than {self._at:,} bytes", path=self._path)
-        found = _stat(answer)
-        if self._stamp not in (None, found.stamp):
-            answer.close()
-            raise DataError("expected the file as it was, it was changed while it was read", path=self._path)
-        self._stamp = found.stamp
-        self._answer = answer
-        length = answer.headers.get("Content-Length")
-        if answer.status_code == 206:
-            self._size = self._at + int(length) if length else None
-        else:
-            self._size = int(length) if length else None
-            self._skip(self._at)  # a server that knows no ranges
+        """Asks for what is not read yet.
 
-    def _skip(self, count: int) -> None:
-        while count:
-            data = self._answer.raw.read(min(count, 1 << 20))
+        A server may answer with the file from its beginning, which is then skipped, but not with any other part.
+        """
+        self._answer = answer = _asked(self._path, "GET", {"Range": f"bytes={self._at}-"} if self._at else {})
+        if answer.status_code in (404, 410):
+            self._fail(FileNotFoundError(2, "No such file", self._path))
+        first, total = _content_range(answer)
+        if answer.status_code == 416:
+            if self._size is None and total == self._at:  # the connection ended just before its end was told
+                self._size = total
+                return self._close_answer()
+            said = f"{self._size:,} bytes, as the server said" if self._size else f"more than {self._at:,} bytes"
+            self._fail(DataError(f"expected a file of {said}, got none behind byte {self._at:,}", path=self._path))
+        if answer.status_code not in (200, 206):
+            self._fail(DataError(f"expected the file, got {_said(answer)}", path=self._path))
+        if answer.status_code == 206 and first != self._at:
+            got = answer.headers.get("Content-Range")
+            self._fail(DataError(f"expected the bytes from {self._at:,}, got the range {got!r}", path=self._path))
+        found = _stat(answer)
+        self._check_same(found)
+        if self.found is None or found.size:
+            self.found = found
+            self._size = found.size or None
+        self._before = self._at if answer.status_code == 200 else 0
+
+    def _check_same(self, now: Stat) -> None:
+        before = self.found
+        if before and (before.stamp != now.stamp or (before.size and now.size and before.size != now.size)):
+            self._fail(DataError("expected the file as it was, it was changed while it was read", path=self._path))
+
+    def _skip(self) -> None:
+        while self._before:
+            data = _arrived(self._answer, min(self._before, BUFFER))
             if not data:
                 raise ConnectionError("the connection ended before the byte to go on at")
-            count -= len(data)
+            self._before -= len(data)
+
+    def _fail(self, error: Exception) -> NoReturn:
+        self._close_answer()
+        raise error
 
     def _close_answer(self) -> None:
         if self._answer is not None:
@@ -179,18 +223,26 @@ class _Reading(io.RawIOBase):
         super().close()
 
 
+def _arrived(answer: Any, size: int) -> bytes:
+    """What has arrived, without waiting for all of it: what is waited for is lost when the connection breaks."""
+    raw = answer.raw
+    data: bytes = raw.read1(size) if hasattr(raw, "read1") else raw.read(min(size, 1 << 16))  # urllib3 < 2.1
+    return data
+
+
 def _asked(path: str, method: str, headers: dict[str, str] | None = None) -> Any:
     """An answer to a request, once the server is not too busy for it."""
     import requests
 
+    named = {"User-Agent": _user_agent(), "Accept-Encoding": "identity", **(headers or {})}
     for attempt in range(ATTEMPTS):
         last = attempt == ATTEMPTS - 1
         try:
             answer = requests.request(
-                method, path, headers=headers, stream=True, timeout=(CONNECT, READ), allow_redirects=True
+                method, path, headers=named, stream=True, timeout=(CONNECT, READ), allow_redirects=True
             )
-        except requests.exceptions.RequestException as error:
-            if last or isinstance(error, requests.exceptions.InvalidURL | requests.exceptions.InvalidSchema):
+        except (requests.exceptions.RequestException, ValueError) as error:
+            if last or _is_hopeless(error):
                 raise DataError(f"expected an answer, got: {error}", path=path) from None
             _wait(attempt, None)
             continue
@@ -198,27 +250,60 @@ def _asked(path: str, method: str, headers: dict[str, str] | None = None) -> Any
             answer.close()
             _wait(attempt, answer.headers.get("Retry-After"))
             continue
-        if answer.status_code in BUSY or (answer.status_code >= 400 and answer.status_code not in (404, 410, 416)):
+        if answer.status_code in BUSY or (answer.status_code >= 400 and answer.status_code not in KNOWN):
             answer.close()
-            raise DataError(f"expected the file, got the answer {answer.status_code} {answer.reason}", path=path)
+            raise DataError(f"expected the file, got {_said(answer)}", path=path)
         return answer
     raise AssertionError
+
+
+def _said(answer: Any) -> str:
+    return f"the answer {answer.status_code} {answer.reason}"
+
+
+def _is_hopeless(error: Exception) -> bool:
+    """Whether the same request would end the same way."""
+    from requests import exceptions
+
+    return (
+        isinstance(error, ValueError | exceptions.TooManyRedirects)  # URLs that are none are ValueErrors, too
+        or "CERTIFICATE_VERIFY_FAILED" in str(error)
+    )
+
+
+@functools.cache
+def _user_agent() -> str:
+    """Who asks."""
+    try:
+        return f"{PACKAGE}/{importlib.metadata.version(PACKAGE)}"
+    except importlib.metadata.PackageNotFoundError:
+        return PACKAGE
 
 
 def _wait(attempt: int, asked: str | None) -> None:
     """As long as the server asks for; else twice as long each time, about."""
     seconds = min(LONGEST, 0.5 * 2**attempt) * random.uniform(0.5, 1)  # noqa: S311
     if asked is not None:
-        if asked.strip().isdigit():
-            seconds = float(asked)
-        elif (when := email.utils.parsedate_to_datetime(asked)) is not None:
-            seconds = when.timestamp() - time.time()
+        try:
+            if asked.strip().isdigit():
+                seconds = float(asked)
+            else:
+                seconds = email.utils.parsedate_to_datetime(asked).timestamp() - time.time()
+        except (ValueError, OverflowError):  # it asks for nothing that can be understood
+            pass
     time.sleep(max(0.0, min(LONGEST, seconds)))
+
+
+def _content_range(answer: Any) -> tuple[int | None, int]:
+    """The first byte and the size of the whole file by ``Content-Range``; None and 0 if it does not say so."""
+    found = re.fullmatch(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)", answer.headers.get("Content-Range", "").strip())
+    if not found:
+        return None, 0
+    return int(found[1]) if found[1] else None, int(found[2]) if found[2].isdigit() else 0
 
 
 def _stat(answer: Any) -> Stat:
     headers = answer.headers
-    size = int(headers.get("Content-Length") or 0)
-    if answer.status_code == 206:
-        size = int(headers.get("Content-Range", "/0").rpartition("/")[2] or 0)
+    length = headers.get("Content-Length", "")
+    size = _content_range(answer)[1] if answer.status_code == 206 else int(length) if length.isdigit() else 0
     return Stat(size, f"etag {headers['ETag']}" if "ETag" in headers else f"date {headers.get('Last-Modified')}")

@@ -1,0 +1,184 @@
+"""What a compressed file holds: which compression it has, and its bytes, to the end or an error.
+
+A compression's suffix says what a file is, and its first bytes must agree. So must those of a file whose name says that
+it is plain. Where the name says nothing, the first bytes do. Whatever the compression, members (frames, streams) that
+follow each other are one file, and what is neither a member nor the padding that its format allows is an error: the
+standard library's files of bz2 and xz end silently there.
+"""
+
+import io
+import re
+from collections.abc import Callable
+from typing import IO, Any, cast
+
+from toolkit.errors import DataError, MissingExtra
+
+SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2", ".xz": "xz"}
+"""Compressions by suffix."""
+
+PLAIN = (
+    *(".jsonl", ".ndjson", ".json", ".txt", ".text", ".csv", ".tsv", ".warc", ".wet", ".wat"),
+    *(".md", ".html", ".htm", ".xml", ".yaml", ".yml"),
+)
+"""Suffixes of files that are not compressed."""
+
+_MAGIC = {
+    "gzip": re.compile(rb"\x1f\x8b"),
+    "zstd": re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"),  # a frame, or one to be skipped
+    "bz2": re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)"),  # a first block, or none
+    "xz": re.compile(rb"\xfd7zXZ\x00"),
+}
+_MAGIC_BYTES = 10
+
+_CHUNK = 1 << 17
+"""Stored bytes that are inflated at a time."""
+
+_XZ_MEMORY = 1 << 30
+"""Bytes that an xz file may ask for; its own highest level asks for 65 MiB."""
+
+
+class Damaged(Exception):
+    """Compressed data that is not sound; the message says how."""
+
+
+class Stored(io.RawIOBase):
+    """The bytes of a file as stored, counted.
+
+    Attributes:
+        at: how many have been read.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        super().__init__()
+        self._stream = stream
+        self._held = b""
+        self.at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = min(len(self._held), len(buffer))
+        buffer[:count] = self._held[:count]
+        self._held = self._held[count:]
+        if count < len(buffer):
+            count += cast("Any", self._stream).readinto(memoryview(buffer)[count:])
+        self.at += count
+        return count
+
+    def head(self, count: int) -> bytes:
+        """The first bytes, which are read again behind this; fewer if there are no more."""
+        while len(self._held) < count and (more := self._stream.read(count - len(self._held))):
+            self._held += more
+        return self._held
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def compression_of(path: str) -> str | None:
+    """What the suffix says: a compression, an empty string for plain data, None if it says nothing."""
+    for suffix, name in SUFFIXES.items():
+        if path.endswith(suffix):
+            return name
+    return "" if path.endswith(PLAIN) else None
+
+
+def inflated(path: str, stored: Stored) -> Callable[[int], bytes]:
+    """Reads the uncompressed bytes of a file: up to so many, all of them if negative, none at the end.
+
+    It raises EOFError where the data ends too early, and Damaged (or an error of isal) where it is not sound.
+
+    Raises:
+        DataError: if the first bytes are not what the suffix says.
+    """
+    magic = stored.head(_MAGIC_BYTES)
+    found = next((name for name, pattern in _MAGIC.items() if pattern.match(magic)), "")
+    said = compression_of(path)
+    if said and found != said:
+        got = f"{found} data; rename it" if found else f"data that begins with {magic[:4]!r}" if magic else None
+        raise DataError(f"expected {said} data by the suffix, got {got or 'an empty file'}", path=path)
+    if said == "" and found:
+        raise DataError(f"expected plain data by the suffix, got {found} data; rename it", path=path)
+    if not found:
+        return lambda size: stored.read(size) or b""
+    if found == "gzip":
+        from isal import igzip
+
+        file = igzip.IGzipFile(fileobj=stored, mode="rb")  # type: ignore[no-untyped-call]
+        # `read1` gives what could be read before an error; `read` loses it
+        return lambda size: file.read1(size) if size >= 0 else file.read()
+    return _Frames(stored, found).read
+
+
+def zstd() -> Any:
+    """The module: of Python, or its twin for older ones."""
+    try:
+        from compression import zstd as module  # type: ignore[import-not-found,unused-ignore]  # Python 3.14
+
+        return module
+    except ImportError:
+        try:
+            from backports import zstd as backport
+        except ImportError:
+            raise MissingExtra("zstd files need the package backports.zstd: pip install backports.zstd") from None
+        return backport
+
+
+def _decompressor(name: str) -> Any:
+    """Of one frame."""
+    if name == "zstd":
+        return zstd().ZstdDecompressor()
+    if name == "bz2":
+        import bz2
+
+        return bz2.BZ2Decompressor()
+    import lzma
+
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+
+
+class _Frames:
+    """The bytes of frames that follow each other."""
+
+    def __init__(self, stored: Stored, name: str) -> None:
+        self._stored = stored
+        self._name = name
+        self._frame = _decompressor(name)
+
+    def read(self, size: int) -> bytes:
+        if size < 0:
+            return b"".join(iter(lambda: self.read(_CHUNK), b""))
+        while size:
+            if self._frame.eof:
+                block = self._between()
+                if not block:
+                    return b""
+                self._frame = _decompressor(self._name)
+            else:
+                block = self._more() if self._frame.needs_input else b""
+                if self._frame.needs_input and not block:
+                    raise EOFError
+            try:
+                found = cast("bytes", self._frame.decompress(block, size))
+            except Exception as error:
+                raise Damaged(str(error)) from None
+            if found:
+                return found
+        return b""
+
+    def _more(self) -> bytes:
+        return self._stored.read(_CHUNK) or b""
+
+    def _between(self) -> bytes:
+        """What follows a frame; none at the end. xz files may be padded with zeros, four at a time."""
+        block = self._frame.unused_data or self._more()
+        zeros = 0
+        while self._name == "xz" and block.startswith(b"\0"):
+            rest = block.lstrip(b"\0")
+            zeros += len(block) - len(rest)
+            block = rest or self._more()
+        if zeros % 4:
+            raise Damaged("padding that is no multiple of four bytes")
+        return block
