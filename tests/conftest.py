@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from toolkit.cli import main
+from toolkit.processes import import_no_scripts
+
+import_no_scripts()  # the script `pytest` is one, too
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared" / "data"

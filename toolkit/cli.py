@@ -242,8 +242,9 @@ def _run(parsed: argparse.Namespace) -> int:
 
 def entry() -> NoReturn:
     """The console script."""
-    from toolkit.processes import one_thread_each
+    from toolkit.processes import import_no_scripts, one_thread_each
 
+    import_no_scripts()
     one_thread_each()
     sys.exit(main())
 

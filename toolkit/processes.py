@@ -4,6 +4,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Collection
 from multiprocessing import resource_tracker
@@ -66,3 +67,13 @@ def resident_memory(pids: Collection[int]) -> dict[int, int]:
             family += children.get(each, [])
         found[pid] = sum(held.get(each, 0) for each in family)
     return found
+
+
+def import_no_scripts() -> None:
+    """Takes the folder of the console script from where modules are looked for.
+
+    Python puts it there, in front of all others, and packages put scripts into it that have the names of modules:
+    jsonpath-rw, which mlcroissant needs, a ``jsonpath.py``.
+    """
+    scripts = os.path.dirname(sys.executable)
+    sys.path[:] = [path for path in sys.path if os.path.realpath(path or ".") != os.path.realpath(scripts)]
