@@ -91,8 +91,8 @@ def claimed(folder: str, what: str, holds: Mapping[str, str], run: str = "", doi
 
     write()
     thread = threading.Thread(target=renew, daemon=True)
-    thread.start()
     try:
+        thread.start()
         for other in held(folder, clean=True):
             theirs = other.claim
             if other.path == path or (since, path) < (theirs.since, other.path):
@@ -107,7 +107,8 @@ def claimed(folder: str, what: str, holds: Mapping[str, str], run: str = "", doi
         yield
     finally:
         ended.set()
-        thread.join()
+        if thread.ident is not None:
+            thread.join()
         remove(path)
 
 

@@ -1,7 +1,7 @@
 """The command line: parses, calls a command, prints its outcome.
 
 Exit status: 0 done; 1 done with failed shards or findings; 2 bad usage or configuration, nothing was written;
-130 interrupted.
+130 interrupted; 143 terminated by SIGTERM, as tidily.
 """
 
 import argparse
@@ -9,6 +9,8 @@ import importlib
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
+
+from toolkit.interrupts import STATUS, Terminated, ignore_sigterm, raise_on_sigterm
 
 COMMANDS = {
     "run": "ingest, tag and mix, as far as the configuration has these sections",
@@ -53,7 +55,8 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="toolkit",
         description="Prepare text corpora for language models: documents, attributes beside them, rules for both.",
-        epilog="Exit status: 0 done; 1 failed shards or findings; 2 bad usage or configuration; 130 interrupted.",
+        epilog="Exit status: 0 done; 1 failed shards or findings; 2 bad usage or configuration; "
+        "130 interrupted; 143 terminated.",
     )
     top.add_argument("--version", action="store_true", help="print the version")
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
@@ -192,9 +195,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
-    except KeyboardInterrupt:
-        print("interrupted; the same command goes on where it stopped", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as error:
+        return _interrupted(error)
     except BrokenPipeError:
         sys.stderr.close()
         return 1
@@ -240,13 +242,26 @@ def _run(parsed: argparse.Namespace) -> int:
     return int(outcome.exit_code)
 
 
+def _interrupted(error: KeyboardInterrupt) -> int:
+    by_signal = isinstance(error, Terminated)
+    what = "terminated" if by_signal else "interrupted"
+    print(f"{what}; the same command goes on where it stopped", file=sys.stderr)
+    return STATUS if by_signal else 130
+
+
 def entry() -> NoReturn:
     """The console script."""
     from toolkit.processes import import_no_scripts, one_thread_each
 
     import_no_scripts()
     one_thread_each()
-    sys.exit(main())
+    try:
+        raise_on_sigterm(Terminated)
+        status = main()
+    except KeyboardInterrupt as error:  # before a command has begun
+        status = _interrupted(error)
+    ignore_sigterm()
+    sys.exit(status)
 
 
 if __name__ == "__main__":

@@ -24,9 +24,13 @@ def one_thread_each() -> None:
 
 
 def begin_masked(process: BaseProcess) -> None:
-    """Starts a process that gets no SIGINT: that is for the calling process, and what is blocked now stays so in it."""
-    resource_tracker.ensure_running()  # the first start does so too, and would unblock SIGINT before the process begins
-    masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Starts a process that gets no SIGINT: that is for the calling process, and what is blocked now stays so in it.
+
+    SIGTERM waits, too, until the process is known here, or nobody would end it; in the process until it calls
+    `die_with_parent`.
+    """
+    resource_tracker.ensure_running()  # the first start does so too, and would unblock both before the process begins
+    masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         process.start()
     finally:
@@ -34,7 +38,8 @@ def begin_masked(process: BaseProcess) -> None:
 
 
 def die_with_parent() -> None:
-    """In a process that works for another: ends it when that one does, however that ends."""
+    """In a process that works for another: ends it when that one does, however that ends, or by SIGTERM."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     threading.Thread(target=_wait_for_parent, daemon=True).start()
 
 

@@ -126,24 +126,73 @@ def test_a_run_killed_at_twenty_random_moments_ends_with_the_same_bytes(
     kill_and_rerun(tmp_path, run, expected, times=20, seed=seed)
 
 
-@pytest.mark.parametrize("share", [0.6])
-def test_an_interrupt_ends_a_run_quickly_and_leaves_no_temporary_file(
-    tmp_path: Path, run: Run, expected: tuple[dict[str, str], float], share: float
+CODES = {signal.SIGINT: (130, "interrupted"), signal.SIGTERM: (143, "terminated")}
+
+
+def wait_for(root: Path, process: subprocess.Popen[bytes], begun: str) -> None:
+    while not list(root.glob(begun)):
+        assert process.poll() is None, (root / "log").read_text()
+        time.sleep(0.002)
+
+
+def stop(root: Path, process: subprocess.Popen[bytes], number: signal.Signals, *, group: bool) -> int:
+    """Tells a run to stop, and looks at what it leaves; its exit status."""
+    begin = time.monotonic()
+    (os.killpg if group else os.kill)(process.pid, number)
+    process.wait(30)
+    assert time.monotonic() - begin < 8
+    assert_gone(process.pid)
+    log = (root / "log").read_text()
+    assert "Traceback" not in log
+    assert not list(root.rglob("*.tmp"))
+    assert not list(root.rglob("claims/*"))
+    if process.returncode:  # else it was done just then
+        code, said = CODES[number]
+        assert process.returncode == code, log
+        assert f"{said}; the same command goes on" in log
+    return process.returncode
+
+
+@pytest.mark.parametrize(
+    ("number", "group", "begun"),
+    [
+        (signal.SIGINT, True, "data/attributes/lines-0/**/*.gz"),
+        (signal.SIGTERM, True, "data/attributes/lines-0/**/*.gz"),
+        (signal.SIGTERM, False, "out/.toolkit/claims/*.json"),
+    ],
+)
+def test_a_run_that_is_told_to_stop_does_so_quickly_and_leaves_nothing(
+    tmp_path: Path,
+    run: Run,
+    expected: tuple[dict[str, str], float],
+    number: signal.Signals,
+    group: bool,
+    begun: str,
 ) -> None:
     project = prepare(tmp_path, run)
     process = start(project)
-    with pytest.raises(subprocess.TimeoutExpired):
-        process.wait(share * expected[1])
-    begin = time.monotonic()
-    end(process, signal.SIGINT)
-    assert time.monotonic() - begin < 8
-    log = (tmp_path / "log").read_text()
-    assert process.returncode == 130, log
-    assert "interrupted" in log
-    assert not list(tmp_path.rglob("*.tmp"))
-    assert_gone(process.pid)
+    wait_for(tmp_path, process, begun)
+    assert stop(tmp_path, process, number, group=group)
     assert start(project).wait(60) == 0
     assert_whole(project, expected[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_a_run_that_is_terminated_at_random_moments_leaves_nothing(
+    tmp_path: Path, run: Run, expected: tuple[dict[str, str], float], seed: int
+) -> None:
+    chance = random.Random(seed)
+    stopped = 0
+    for i in range(6):
+        project = prepare(tmp_path / str(i), run)
+        process = start(project)
+        wait_for(project.root, process, "data")  # before, it does not listen
+        time.sleep(chance.uniform(0.0, 0.6) * expected[1])
+        stopped += bool(stop(project.root, process, signal.SIGTERM, group=chance.random() < 0.5))
+        assert start(project).wait(60) == 0
+        assert_whole(project, expected[0])
+    assert stopped >= 2
 
 
 def test_workers_end_when_only_the_calling_process_is_killed(

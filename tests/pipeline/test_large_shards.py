@@ -1138,16 +1138,15 @@ def test_a_process_that_is_killed_once_costs_its_block_one_retry_and_changes_not
 
 
 SCRIPT = """
-import sys
 from toolkit import blocks
-from toolkit.cli import main
+from toolkit.cli import entry
 from toolkit.commands import workers
 
 workers.LARGE = 1
 blocks.BLOCK_ROWS = 4  # also in workers, which begin by reading this file
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    entry()
 """
 
 
@@ -1248,9 +1247,10 @@ def kill_all_that_come(run: Running) -> None:
 
 
 INTERRUPTED = "interrupted; the same command goes on"
+TERMINATED = "terminated; the same command goes on"
 ENDS: dict[str, tuple[Callable[[Running], None], int, str]] = {
     "killed": (lambda run: run.process.kill(), -signal.SIGKILL, ""),
-    "terminated": (lambda run: run.process.terminate(), -signal.SIGTERM, ""),
+    "terminated": (lambda run: run.process.terminate(), 143, TERMINATED),
     "interrupted": (lambda run: run.process.send_signal(signal.SIGINT), 130, INTERRUPTED),
     "ctrl-c": (lambda run: os.killpg(run.process.pid, signal.SIGINT), 130, INTERRUPTED),
     "one of them": (lambda run: os.kill(max(run.helpers), signal.SIGKILL), 0, ""),

@@ -14,7 +14,7 @@ import toolkit
 
 ROOT = Path(__file__).parent.parent.parent
 LAYERS = [
-    "errors processes waiting",
+    "errors processes interrupts waiting",
     "paths streams inflating stores numbers config plugins models blocks",
     "compiling unicode_table normal_forms stop_lists tokenizer claims failure_records isolated",
     "http_message media_types charsets",
@@ -94,6 +94,7 @@ def test_executors_know_nothing_of_the_toolkit_but_its_errors_and_processes() ->
     known = {name for path in executors if path.stem != "settings" for name in ours(path)}
     assert {name for name in known if not name.startswith("toolkit.executors")} == {
         "toolkit.errors",
+        "toolkit.interrupts",
         "toolkit.processes",
     }
 

@@ -1,5 +1,6 @@
 """Bytes in and out: members that any gzip reads, lines of damaged and sound files, outputs that are whole or absent."""
 
+import contextlib
 import gzip
 import hashlib
 import os
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from toolkit import streams
 from toolkit.errors import DataError
 from toolkit.paths import stat
+from toolkit.stores import local
 from toolkit.streams import (
     COMPRESSORS,
     Compressing,
@@ -589,6 +591,37 @@ def test_an_output_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeyp
     trace("replace")
     write_file(str(tmp_path / "a.bin"), b"data")
     assert calls == ["fsync", "replace", "fsync"], "the data, its name, the folder"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_a_signal_that_comes_when_a_file_has_just_been_made_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    made: list[Path] = []
+
+    def interrupted(path: str, mode: str) -> None:
+        made.append(Path(path))
+        made[0].touch()
+        raise error
+
+    monkeypatch.setattr(local, "open", interrupted, raising=False)
+    with contextlib.suppress(error), streams.Output(str(tmp_path / "a")):
+        pytest.fail("the file could not be made")
+    assert made
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_another_attempt_deletes_at_once_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = os.replace
+
+    def replaced_and_gone(source: str, target: str) -> None:
+        replace(source, target)
+        Path(target).unlink()
+
+    monkeypatch.setattr(os, "replace", replaced_and_gone)
+    assert streams.write_file(str(tmp_path / "a"), b"12345").size == 5
 
 
 def test_two_attempts_at_one_file_do_not_meet(tmp_path: Path) -> None:

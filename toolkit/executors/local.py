@@ -5,7 +5,6 @@ import multiprocessing
 import os
 import pickle
 import signal
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +13,7 @@ from typing import Any, Self
 
 from toolkit.errors import ConfigError
 from toolkit.executors import Begun, Executor, Failure, P, R, Report, Result, Task, attempt, unheard
+from toolkit.interrupts import Ended, raise_on_sigterm
 from toolkit.processes import begin_masked, die_with_parent, one_thread_each, resident_memory
 
 REPORT_SECONDS = 0.2
@@ -208,7 +208,6 @@ def _stop(workers: list[_Worker]) -> None:
     """Ends all workers: the idle by a word, the busy by SIGTERM, so that they delete their temporary files.
 
     A signal that meets the end of an interpreter makes it complain, so the idle get one only if the word did not help.
-    Asked more than once, because Python drops an exception that a signal raises inside a finalizer.
     """
     for worker in workers:
         if worker.task is None:
@@ -238,7 +237,7 @@ def _join(workers: list[_Worker]) -> None:
 def _work(connection: Connection) -> None:
     """A worker's life: one task after the other, until told to stop or the calling process is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the calling process decides
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, so that temporary files are deleted
+    raise_on_sigterm(Ended)  # unwinds, so that temporary files are deleted
     one_thread_each()
     die_with_parent()
     reporter = _Reporter(connection)

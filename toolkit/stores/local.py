@@ -163,18 +163,21 @@ class _Writing:
     def __init__(self, path: str) -> None:
         self._path = path
         self._folder = os.path.dirname(path)
-        os.makedirs(self._folder or ".", exist_ok=True)
         self._temporary = temporary_name(path)
+        os.makedirs(self._folder or ".", exist_ok=True)
         self._file = open(self._temporary, "wb")  # noqa: SIM115  # closed in commit and abort
+
+    def __del__(self) -> None:
+        """A signal may come when the file is there, and the ``with`` block has not begun that would abort."""
+        self._discard()
 
     def write(self, data: bytes) -> None:
         self._file.write(data)
 
     def commit(self) -> Stat:
-        self._synced()
+        found = self._synced()  # of this file: another attempt may replace it, or delete it, at once
         os.replace(self._temporary, self._path)
         _sync_folder(self._folder)
-        found = os.stat(self._path)
         return Stat(found.st_size, f"mtime_ns {found.st_mtime_ns}")
 
     def link(self) -> bool:
@@ -189,13 +192,18 @@ class _Writing:
 
     def abort(self) -> None:
         self._file.close()
+        self._discard()
+
+    def _discard(self) -> None:
         if os.path.exists(self._temporary):
             os.unlink(self._temporary)
 
-    def _synced(self) -> None:
+    def _synced(self) -> os.stat_result:
         self._file.flush()
         os.fsync(self._file.fileno())
+        found = os.fstat(self._file.fileno())
         self._file.close()
+        return found
 
 
 def _sync_folder(folder: str) -> None:

@@ -1,0 +1,199 @@
+"""The script of docs/slurm.md on a real cluster."""
+
+import json
+import random
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT, Run
+from tests.pipeline.conftest import Project, strays, tree
+from tests.slurm.cluster import GRACE, Cluster, missing, until
+
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+
+PAGE = (ROOT / "docs" / "slurm.md").read_text(encoding="utf-8")
+SCRIPT, SUBMISSION = (
+    re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[0] for language in ("bash", "sh")
+)
+TEXT = ["The library opens at nine.\nIt is closed on Sundays.", "La biblioteca abre a las nueve.", "Die Tür ist offen."]
+INPUTS = 9
+"""Of which each of four shares has one at least."""
+
+TAGGER = '''
+import time
+from pathlib import Path
+from toolkit import Document, Example, Tagger
+
+class Held(Tagger):
+    """Code points; waits as long as there is a file ``hold``, and says so."""
+    EXAMPLES = (Example("", 0),)
+    folder: str
+
+    def tag(self, document: Document) -> int:
+        hold = Path(self.folder, "hold")
+        while hold.exists():
+            Path(self.folder, f"waiting-{document.id}").touch()
+            time.sleep(0.05)
+        return len(document.text)
+'''
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    if why := missing():
+        pytest.skip(why)
+    with Cluster(tmp_path_factory.mktemp("slurm") / "cluster") as found:
+        yield found
+
+
+@pytest.fixture
+def project(tmp_path: Path, run: Run) -> Project:
+    """Inputs, the whole path over them, and the script."""
+    inputs, folder = tmp_path / "in", tmp_path / "folder"
+    inputs.mkdir()
+    folder.mkdir()
+    (tmp_path / "held.py").write_text(TAGGER)
+    (tmp_path / "slurm.sh").write_text(SCRIPT)
+    chance = random.Random(3)
+    for i in range(INPUTS):
+        rows = [{"id": f"{i}-{j}", "text": "\n".join(chance.choices(TEXT, k=3))} for j in range(20)]
+        (inputs / f"{i}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config: dict[str, Any] = {
+        "dataset": str(tmp_path / "data"),
+        "ingest": [{"format": "jsonl", "from": f"{inputs}/*.jsonl", "source": "s"}],
+        "tag": {
+            "held-0": {"tagger": f"{tmp_path}/held.py:Held", "folder": str(folder)},
+            "lines-0": "line_language",
+            "language-0": {"tagger": "language", "lines": "lines-0"},
+        },
+        "mix": {
+            "attributes": ["held-0", "lines-0", "language-0"],
+            "rules": [
+                {"drop": "held % 7 == 0", "name": "sevenths"},
+                {"drop": "language.label is None", "name": "unidentified"},
+            ],
+            "output": {"format": "oscar", "path": str(tmp_path / "out"), "part_size": "4 kB"},
+        },
+    }
+    project = Project(tmp_path, run, config)
+    (tmp_path / "crawl.yaml").write_text(project.yaml.read_text())
+    return project
+
+
+def submit(cluster: Cluster, project: Project, submission: str = SUBMISSION) -> list[str]:
+    """Types what the page says; the numbers of the array and of the last job, and another's if there is one."""
+    env = {
+        "PATH": f"{Path(sys.executable).parent}:{cluster.env['PATH']}",
+        "PYTHONPATH": str(ROOT),
+    }
+    return cluster.run("bash", "-uc", f"{submission}\necho $array $last ${{other-}}", cwd=project.root, env=env).split()
+
+
+def tasks(array: str, count: int = 4) -> list[str]:
+    return [f"{array}_{i}" for i in range(count)]
+
+
+def submit_held(cluster: Cluster, project: Project) -> tuple[list[str], str]:
+    """As `submit`, and all shards are being worked on until the file ``hold`` is deleted."""
+    folder = project.root / "folder"
+    (folder / "hold").touch()
+    array, last = submit(cluster, project)
+    names = tasks(array)
+
+    def all_wait() -> bool:
+        assert "error" not in logs(project), logs(project)
+        return len(list(folder.glob("waiting-*"))) == INPUTS
+
+    until(all_wait, "all shards", 60)
+    assert [cluster.state(name) for name in (*names, last)] == ["RUNNING"] * 4 + ["PENDING"]
+    return names, last
+
+
+def logs(project: Project) -> str:
+    return "\n".join(f"{path.name}:\n{path.read_text()}" for path in sorted(project.root.glob("slurm-*.out")))
+
+
+def finish(cluster: Cluster, project: Project, last: str, state: str = "COMPLETED") -> None:
+    ended = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
+    until(lambda: cluster.state(last) in ended, f"the last job; {logs(project)}", 60)
+    assert cluster.state(last) == state, logs(project)
+
+
+def assert_as_local(project: Project) -> None:
+    """All files are those of a run on this machine, in this process."""
+    shared = tree(project.data), tree(project.out)
+    assert len(shared[1]) > 5
+    for path in (project.data, project.out):
+        assert strays(path) == []
+        assert not list(path.rglob("claims/*"))
+    for path in (project.data, project.out):
+        path.rename(f"{path}-shared")
+    project.ok("run", "executor={type: in_process}")
+    assert (tree(project.data), tree(project.out)) == shared
+
+
+def test_an_array_whose_tasks_are_preempted_gives_what_one_run_gives(cluster: Cluster, project: Project) -> None:
+    names, last = submit_held(cluster, project)
+    more_urgent = cluster.run(
+        "sbatch", "--parsable", "-p", "urgent", "-c", "16", "-o", "/dev/null", "--wrap", "sleep 2"
+    )
+    until(lambda: any(cluster.job(name)["Restarts"] == "1" for name in names), "a preemption")
+    others = [name for name in names if cluster.job(name)["Restarts"] == "0"]
+    assert len(others) == 3
+    cluster.run("scancel", "--signal=USR1", "--batch", others[2])  # whose number is that of the array
+    cluster.run("scancel", "--signal=TERM", "--full", others[1])
+    until(lambda: [cluster.job(name)["Restarts"] for name in names].count("1") == 3, "jobs that are queued again")
+    (project.root / "folder" / "hold").unlink()
+    finish(cluster, project, last)
+    assert cluster.state(more_urgent) == "COMPLETED"
+    assert [cluster.state(name) for name in names] == ["COMPLETED"] * 4, logs(project)
+    assert cluster.job(others[0])["Restarts"] == "0"
+    assert logs(project).count("terminated; the same command goes on") == 3
+    assert_as_local(project)
+
+
+def test_a_grace_time_is_not_used_up(cluster: Cluster, project: Project) -> None:
+    cluster.env["SBATCH_PARTITION"] = "patient"
+    names, last = submit_held(cluster, project)
+    del cluster.env["SBATCH_PARTITION"]
+    cluster.run("sbatch", "-p", "urgent", "-c", "16", "-o", "/dev/null", "--wrap", "true")
+    until(lambda: any(cluster.job(name)["Restarts"] == "1" for name in names), "a preemption", GRACE / 2)
+    assert logs(project).count("terminated; the same command goes on") == 1
+    cluster.run("scancel", last, *names)
+
+
+def test_a_job_that_is_cancelled_is_not_queued_again(cluster: Cluster, project: Project) -> None:
+    names, last = submit_held(cluster, project)
+    cluster.run("scancel", last, *names)
+    until(lambda: [cluster.state(name) for name in (*names, last)] == ["CANCELLED"] * 5, "the end")
+    until(lambda: logs(project).count("terminated; the same command goes on") == 4, "the end of all")
+    assert not list(project.root.rglob("*.tmp"))
+    assert not list(project.root.rglob("claims/*"))
+    assert [cluster.job(name)["Restarts"] for name in names] == ["0"] * 4
+
+
+def test_a_share_that_fails_stops_no_other_and_the_last_job_says_which(cluster: Cluster, project: Project) -> None:
+    bad = project.root / "in" / "5.jsonl"
+    text = bad.read_text()
+    bad.write_text("no JSON\n")
+    submission = SUBMISSION.replace("0-3", "0-1")
+    other = submission.splitlines()[-1].replace("last=", "other=").replace("afterany", "afterok")
+    array, last, never = submit(cluster, project, submission + other)
+    finish(cluster, project, last, "FAILED")
+    assert sorted(cluster.state(name) for name in tasks(array, 2)) == ["COMPLETED", "FAILED"]
+    log = (project.root / f"slurm-{last}.out").read_text()
+    assert "1 failed" in log
+    assert f"{bad}:1: expected" in log
+    assert not tree(project.out)
+    until(lambda: cluster.job(never)["Reason"] == "DependencyNeverSatisfied", "the last job to be given up", 60)
+    assert cluster.state(never) == "PENDING"
+    cluster.run("scancel", never)
+    bad.write_text(text)
+    _, last = submit(cluster, project, submission)
+    finish(cluster, project, last)
+    assert_as_local(project)

@@ -1,0 +1,51 @@
+"""SIGTERM, once, and not lost."""
+
+import subprocess
+import sys
+
+import pytest
+
+BEGIN = """
+import os, signal, time
+from toolkit.interrupts import Terminated, raise_on_sigterm
+
+raise_on_sigterm(Terminated)
+
+class Ends:
+    def __del__(self):
+        signal.raise_signal(signal.SIGTERM)
+        time.sleep(0)
+
+"""
+
+CASES = {
+    "a second one does not interrupt what the first one has begun": """
+try:
+    signal.raise_signal(signal.SIGTERM)
+except Terminated:
+    signal.raise_signal(signal.SIGTERM)
+    print("tidied")
+""",
+    "one whose exception a finalizer drops comes again": """
+try:
+    Ends()
+    print("goes on")
+    time.sleep(20)
+except Terminated:
+    print("tidied")
+""",
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_signal_is_heard_once(case: str) -> None:
+    run = subprocess.run([sys.executable, "-c", BEGIN + CASES[case]], capture_output=True, text=True, timeout=15)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.splitlines()[-1] == "tidied"
+
+
+def test_what_else_is_dropped_is_reported() -> None:
+    code = BEGIN + "class Bad:\n    def __del__(self):\n        raise ValueError('lost')\nBad()\nprint('goes on')"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=15)
+    assert "ValueError: lost" in run.stderr
+    assert run.stdout == "goes on\n"

@@ -1,0 +1,58 @@
+"""SIGTERM as an interruption: schedulers send it some time before they kill."""
+
+import os
+import signal
+import sys
+import threading
+from types import FrameType
+
+STATUS = 128 + signal.SIGTERM
+"""What a process that SIGTERM has ended exits with."""
+
+AGAIN = 0.1
+"""Seconds after which a signal is sent again whose exception was lost."""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM has come; what ends a run on Ctrl-C ends it now, too."""
+
+
+class Ended(SystemExit):
+    """SIGTERM has come to a process that works for another."""
+
+    def __init__(self) -> None:
+        super().__init__(STATUS)
+
+
+def raise_on_sigterm(error: type[Terminated | Ended]) -> None:
+    """Lets SIGTERM raise an error in the main thread, once: a second one would interrupt the cleaning up.
+
+    Python drops an exception that a signal raises inside a finalizer, or inside a function that native code has called.
+    Then the signal is sent again.
+    """
+    raised = False
+    report = sys.unraisablehook
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        nonlocal raised
+        if not raised:
+            raised = True
+            raise error()
+
+    def dropped(unraisable: "sys.UnraisableHookArgs") -> None:
+        nonlocal raised
+        if not isinstance(unraisable.exc_value, error):
+            report(unraisable)
+            return
+        raised = False
+        timer = threading.Timer(AGAIN, os.kill, (os.getpid(), signal.SIGTERM))
+        timer.daemon = True
+        timer.start()
+
+    sys.unraisablehook = dropped
+    signal.signal(signal.SIGTERM, terminate)
+
+
+def ignore_sigterm() -> None:
+    """For a process that is about to end by itself, with a status that is to stay."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
