@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import gzip
 import hashlib
+import importlib.util
 import json
 import os
 import random
@@ -26,6 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from tests.executors.cluster import Cluster
 from tests.stores.servers import ACCESS, SECRET, Faults, Seaweed, proxy
 from toolkit import stores
 from toolkit.models import resolve
@@ -38,6 +40,9 @@ CONNECTION = ("reset", "cut", "500", "503", "403")
 
 KINDS = (*CONNECTION, "server", "worker", "driver", "all processes")
 """The others: the server is killed and started again; a process is killed."""
+
+RAY = "ray node"
+"""On a Ray cluster with two nodes, one of them is killed; by hand, where the package ray is installed."""
 
 WATCHED = 0.3
 """Seconds between two looks at what is visible."""
@@ -189,7 +194,9 @@ class Round:
     seconds: float
 
 
-def play(kind: str, seed: int, root: str, corpus: Corpus, server: Seaweed, *, length: float) -> Round:
+def play(
+    kind: str, seed: int, root: str, corpus: Corpus, server: Seaweed, *, length: float, cluster: Cluster | None = None
+) -> Round:
     """One round; the environment of this process speaks with the server.
 
     Args:
@@ -199,6 +206,7 @@ def play(kind: str, seed: int, root: str, corpus: Corpus, server: Seaweed, *, le
         corpus: what is run.
         server: may be killed.
         length: about how many seconds a run takes.
+        cluster: of Ray, whose second node is killed and replaced; tasks run on it.
 
     Raises:
         AssertionError: if anything is not as it should be.
@@ -211,14 +219,17 @@ def play(kind: str, seed: int, root: str, corpus: Corpus, server: Seaweed, *, le
     codes, happened = [], 0
     with Watch(root, corpus) as watch:
         with proxy(lambda: server.port, faults) as url:
-            command = [*COMMAND, "run", "-c", path, "--quiet"]
+            command = [*COMMAND, "run", "-c", path, "--quiet", *(["executor={type: ray}"] if cluster else [])]
+            env = environment(url) | (cluster.env if cluster else {})
             run = subprocess.Popen(
-                command, env=environment(url), start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+                command, env=env, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
             )
             if kind not in CONNECTION:
                 time.sleep(chance.uniform(0.2, length))
-                happened = _strike(kind, chance, run, server)
+                happened = _strike(kind, chance, run, server, cluster)
             output, _ = run.communicate()
+            if cluster:
+                cluster.add_node()
             codes.append(run.returncode)
             happened += sum(faults.seen.values()) - faults.seen["none"]
         if codes[-1]:
@@ -233,8 +244,13 @@ def play(kind: str, seed: int, root: str, corpus: Corpus, server: Seaweed, *, le
     return Round(kind, happened, codes, time.monotonic() - begin)
 
 
-def _strike(kind: str, chance: random.Random, run: "subprocess.Popen[bytes]", server: Seaweed) -> int:
+def _strike(
+    kind: str, chance: random.Random, run: "subprocess.Popen[bytes]", server: Seaweed, cluster: Cluster | None
+) -> int:
     """One of the faults that happen at a moment; whether there was anything to strike."""
+    if cluster:
+        cluster.kill_node(cluster.nodes - 1)
+        return int(run.poll() is None)
     if kind == "server":
         server.kill()
         time.sleep(chance.uniform(0, 1))
@@ -271,14 +287,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--kind", action="append", choices=KINDS)
+    parser.add_argument("--kind", action="append", choices=[*KINDS, RAY])
     parser.add_argument("--small", action="store_true", help="no file is uploaded in several parts")
     given = parser.parse_args()
     corpus = Corpus.made(large=not given.small)
     print(f"{len(corpus.expected)} files, {sum(corpus.sizes.values()) / 1e6:.1f} MB", flush=True)
-    kinds = given.kind or KINDS
+    kinds = given.kind or [*KINDS, *([RAY] if importlib.util.find_spec("ray") else [])]
     rounds: list[Round] = []
-    with served() as server:
+    with served() as server, contextlib.ExitStack() as stack:
+        cluster = stack.enter_context(Cluster(own_network=False)) if RAY in kinds else None
         client: Any = store_of("s3://x")
         length = 0.0
         for i in range(given.count):
@@ -291,8 +308,10 @@ def main() -> None:
                 length = time.monotonic() - begin
                 print(f"a run without faults: {length:.1f} s", flush=True)
             root = f"s3://{bucket}/corpus"
-            rounds.append(play(kinds[i % len(kinds)], given.seed + i, root, corpus, server, length=length))
-            last = rounds[-1]
+            kind = kinds[i % len(kinds)]
+            on = cluster if kind == RAY else None
+            last = play(kind, given.seed + i, root, corpus, server, length=length, cluster=on)
+            rounds.append(last)
             print(f"{i}: {last.kind}: {last.happened} faults, {last.codes}, {last.seconds:.1f} s", flush=True)
             store_of(root).remove_tree(f"s3://{bucket}")
     print("\nkind            rounds  faults  without a rerun")
