@@ -170,8 +170,9 @@ def test_credentials_of_a_node_are_not_mixed_with_those_of_the_driver(monkeypatc
     task = pickle.dumps((environment, Task("AWS_SESSION_TOKEN", "AWS_SESSION_TOKEN")))
     given = Caller(version(), os.getcwd(), {})
     assert pickle.loads(work(given, task)).result.value == "of the node"
+    monkeypatch.setenv("AWS_PROFILE", "of the node")  # so that what `work` makes of it is undone
     assert pickle.loads(work(given._replace(environment={"AWS_PROFILE": "x"}), task)).result.value is None
-    monkeypatch.delenv("AWS_PROFILE")
+    assert os.environ["AWS_PROFILE"] == "x"
 
 
 @pytest.mark.ray
