@@ -25,7 +25,7 @@ COMMANDS = {
     "clean": "delete what killed runs have left behind; when no run is working there",
 }
 
-SHARED = ("run", "ingest", "tag", "mix")
+SHARED = ("run", "ingest", "tag", "mix", "validate")
 """Commands whose work several runs can share."""
 
 LOOKS = ("validate", "head", "features", "clean")

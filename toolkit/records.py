@@ -183,6 +183,12 @@ class _Ingested(msgspec.Struct):
     deleted: bool = False
 
 
+def deleted_shards(dataset: Dataset) -> list[str]:
+    """Shards whose documents were deleted when they had been mixed, sorted."""
+    found = look_at_each(lambda path: load(path, _Ingested), ingest_files(dataset, ".json"))
+    return sorted(shard for record in found if record and record.deleted for shard in record.shards)
+
+
 def missing_shards(dataset: Dataset, shards: Iterable[str]) -> list[str]:
     """Shards that were ingested and whose documents are gone; a message for each.
 

@@ -232,7 +232,7 @@ def check_ingested(dataset: Dataset) -> list[str]:
     findings = []
     for noted in records.ingest_files(dataset, ".json"):
         record = records.load(noted, InputRecord)
-        for shard, output in record.shards.items() if record else ():
+        for shard, output in record.shards.items() if record and not record.deleted else ():
             path = dataset.shard_path(shard)
             found, state = stat(path), rowindex.current(dataset, shard)
             if found is None:

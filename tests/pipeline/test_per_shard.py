@@ -81,6 +81,7 @@ def test_the_output_is_the_same_and_the_documents_are_gone(project: Project) -> 
     assert tree(project.data) == {}
     assert strays(project.data) == strays(project.out) == []
     assert "7 inputs: 7 done (0 before), 0 failed" in first.out
+    assert "0 findings" in project.ok("validate").out
     before = tree(project.root, bookkeeping=True)
     assert "already" in project.ok("run", "--per-shard").out
     assert json.loads(project.ok("run", "--per-shard", "--shard", "1/3", "--json").out)["already"]

@@ -1,5 +1,6 @@
 """``--shard I/N``: array jobs that do a share each, in any order and at once, give what one run gives."""
 
+import gzip
 import json
 import random
 import subprocess
@@ -142,3 +143,14 @@ def test_weights_need_all_shards(project: Project) -> None:
     ran = project("mix", "--shard", "0/2")
     assert ran.code == 2
     assert "weights" in ran.err
+
+
+def test_shares_of_a_validation_find_what_the_whole_finds(project: Project) -> None:
+    project.ok("run")
+    rows = gzip.decompress((project.documents / "s" / "03.jsonl.gz").read_bytes())
+    (project.documents / "s" / "03.jsonl.gz").write_bytes(gzip.compress(rows + b"{}\n"))
+    expected = [finding for finding in project("validate", "--json").json["findings"] if "03.jsonl.gz:6" in finding]
+    assert expected
+    found = [project("validate", "--json", "--shard", f"{i}/3") for i in range(3)]
+    assert sorted(ran.code for ran in found) == [0, 0, 1]
+    assert [f for ran in found for f in ran.json["findings"] if "03.jsonl.gz:6" in f] == expected
