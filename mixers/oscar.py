@@ -14,7 +14,7 @@ oscar-io 0.4 (``v3/types/document.rs``) and the documentation's "Layout"; labels
 """
 
 from collections.abc import Collection, Iterable
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 import msgspec
 
@@ -84,6 +84,20 @@ class Oscar(Writer):
     """
 
     FIELDS = True
+
+    ID = ("warc_headers", "warc-record-id")
+
+    ABOUT = {
+        "content": "the document: its lines, joined by a line feed",
+        "warc_headers": "headers of the WARC record, names in lower case, values untouched",
+        "identification": "language of the document; `multi` if it has several",
+        "annotation": "what rules found to be wrong with the document; null if nothing",
+        "quality_warnings": "what rules found to be wrong with the document; null if nothing",
+        "harmful_pp": "perplexity under a model of harmful text; null if it was not computed",
+        "tlsh": "locality-sensitive hash of the document; null if it was not computed",
+        "categories": "of the document's URL in lists of such; null if there are none",
+        "sentence_identifications": "language of each line of the content; null where it is not certain",
+    }
 
     schema: Annotated[
         Literal["22.01", "23.01"], msgspec.Meta(description="the release (in quotes) whose fields are written")
@@ -193,6 +207,15 @@ class Oscar(Writer):
             if value is not None:
                 headers[name] = value if isinstance(value, str) else _ENCODER.encode(value).decode()
         return headers
+
+    def line(self) -> Any:
+        return _Line[_Metadata2201] if self.schema == "22.01" else _Line[_Metadata2301]
+
+    @classmethod
+    def of_line(cls, line: bytes) -> Self | None:
+        if cls().check(line) is not None:
+            return None
+        return cls(schema="23.01") if _is_2301(line) else cls()
 
     def check(self, line: bytes, fields: Collection[str] = ()) -> str | None:
         line = _without(line, fields) if fields else line

@@ -64,6 +64,13 @@ class _Row(msgspec.Struct):
     attributes: msgspec.Raw
 
 
+class _Columns(_Row):
+    """With JSON as text, as it is in files."""
+
+    metadata: str | None  # type: ignore[assignment]  # that of a file, not of what it is made from
+    attributes: str | None  # type: ignore[assignment]
+
+
 _ENCODER = msgspec.json.Encoder()
 _ROW = msgspec.json.Decoder(_Row)
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -118,6 +125,9 @@ class Parquet(Writer):
 
     def takes_all(self) -> bool:
         return self.attributes
+
+    def line(self) -> Any:
+        return _Columns
 
     def stem(self, label: str) -> str:
         return super().stem(label) if self.by else label

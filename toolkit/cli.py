@@ -20,6 +20,7 @@ COMMANDS = {
     "validate": "check documents, attribute sets and outputs",
     "head": "show documents joined with their attributes",
     "taggers": "list the taggers that there are, or describe and measure some",
+    "croissant": "describe a dataset or an output for others: croissant.json",
     "features": "print how Hugging Face datasets reads an OSCAR output",
     "status": "show what is done, running, failed and missing, and why",
     "clean": "delete what killed runs have left behind; when no run is working there",
@@ -28,7 +29,7 @@ COMMANDS = {
 SHARED = ("run", "ingest", "tag", "mix", "validate")
 """Commands whose work several runs can share."""
 
-LOOKS = ("validate", "head", "features", "clean")
+LOOKS = ("validate", "head", "croissant", "features", "clean")
 """Commands that take paths, or a configuration."""
 
 EXAMPLES = {
@@ -39,6 +40,10 @@ EXAMPLES = {
     "validate": ["toolkit validate data/quickstart/oscar --first 100"],
     "head": ["toolkit head data/quickstart/documents/cc/sample-00000.jsonl.gz -n 1"],
     "taggers": ["toolkit taggers", "toolkit taggers line_shape"],
+    "croissant": [
+        "toolkit croissant -c my/corpus.yaml about.version=1.1.0",
+        "toolkit croissant -c my/corpus.yaml --of dataset --dry-run",
+    ],
     "features": ["toolkit features data/quickstart/oscar"],
     "status": ["toolkit status -c configs/quickstart.yaml"],
     "clean": ["toolkit clean data/quickstart"],
@@ -95,7 +100,7 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument(
                 "--shard", type=_share, metavar="I/N", help="only the share I of N, counted from 0: for array jobs"
             )
-        if name not in ("taggers", "status", "clean"):
+        if name not in ("taggers", "status", "clean", "croissant"):
             command.add_argument("--limit", type=_positive, metavar="N", help="only the first N shards (or inputs)")
         command.add_argument("--json", action="store_true", help="results as JSON on standard output")
         command.add_argument("--quiet", action="store_true", help="no progress on standard error")
@@ -153,9 +158,13 @@ def _add_taggers(command: argparse.ArgumentParser) -> None:
 
 
 def _add_look(command: argparse.ArgumentParser, name: str) -> None:
-    what = {"validate": "datasets, outputs or files", "head": "a shard", "features": "an output", "clean": "folders"}[
-        name
-    ]
+    what = {
+        "validate": "datasets, outputs or files",
+        "head": "a shard",
+        "croissant": "an output or a dataset",
+        "features": "an output",
+        "clean": "folders",
+    }[name]
     command.add_argument("-c", "--config", metavar="FILE", help="configuration (YAML), if no path is given")
     command.add_argument("arguments", nargs="*", metavar="PATH | KEY=VALUE", help=f"{what}, or settings with -c")
     if name == "head":
@@ -163,6 +172,16 @@ def _add_look(command: argparse.ArgumentParser, name: str) -> None:
         command.add_argument("--id", metavar="ID", help="the document with this id")
     elif name == "clean":
         command.add_argument("--dry-run", action="store_true", help="only list them")
+    elif name == "croissant":
+        command.add_argument(
+            "--of", choices=("dataset", "output"), help="what to describe; by default the output, if there is a mix"
+        )
+        command.add_argument("--spec", choices=("1.0", "1.1"), help="version of the specification (1.0)")
+        command.add_argument("--first", type=_positive, metavar="N", help="look at the first N rows of each file only")
+        command.add_argument("--dry-run", action="store_true", help="print it, write nothing")
+        command.add_argument(
+            "--check", action="store_true", help="write nothing; exit status 1 if it is out of date, or not versioned"
+        )
     else:
         command.add_argument("--first", type=_positive, metavar="N", help="only the first N rows of each file")
 

@@ -403,6 +403,7 @@ class Config(ConfigStruct):
     ingest: Annotated[list[Any], Description(description="what to make documents from")] = []
     tag: Annotated[dict[str, Any], Description(description="attribute sets and their taggers")] = {}
     mix: Annotated[dict[str, Any], Description(description="attributes, rules, output")] = {}
+    about: Annotated[dict[str, Any], Description(description="what the dataset is, for those who take it over")] = {}
 
 
 def load_source(path: str, overrides: list[str]) -> Source:

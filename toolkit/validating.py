@@ -28,6 +28,12 @@ SHOWN = 20
 INDEX_ROWS = 1 << 12
 """Rows of attributes that are compared at a time."""
 
+DESCRIPTIONS = ("croissant.json",)
+"""Files that describe an output, and are none of its parts."""
+
+SPLIT = re.compile(r"splits/.+\.split\.gz")
+"""Likewise, files that say which split the documents of a part are in."""
+
 PARTITION = 1 << 24
 """Row hashes held at a time when duplicates are looked for."""
 
@@ -326,6 +332,10 @@ def is_output(folder: str) -> bool:
     return any(_CHECKSUM_FILE.search(path) for path in list_files(folder))
 
 
+def is_checksum_file(path: str) -> bool:
+    return _CHECKSUM_FILE.search(path) is not None
+
+
 def data_files(folder: str) -> list[str]:
     """The parts in an output folder."""
     manifest = publish.load_manifest(folder)
@@ -415,7 +425,7 @@ def _check_manifest(folder: str) -> Iterator[str]:
     manifest = publish.load_manifest(folder)
     if manifest is None:
         return
-    known = {part.path for part in manifest.parts} | set(manifest.files)
+    known = {part.path for part in manifest.parts} | set(manifest.files) | set(DESCRIPTIONS)
     for part in manifest.parts:
         path = join(folder, part.path)
         found = stat(path)
@@ -434,5 +444,5 @@ def _check_manifest(folder: str) -> Iterator[str]:
                 if stream.read() != text.encode():
                     yield f"{path}: expected the checksums of the manifest, got others"
     for name in list_files(folder):
-        if name not in known:
+        if name not in known and not SPLIT.fullmatch(name):
             yield f"{join(folder, name)}: expected only files that the manifest lists, got another"

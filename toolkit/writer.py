@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import IO, Any, ClassVar
+from typing import IO, Any, ClassVar, Self
 
 import msgspec
 
@@ -75,6 +75,12 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
     CONCATENATES: ClassVar[bool] = True
     """Whether an output is what `encode` gives, one behind the other; if not, `assemble` makes the file of it."""
 
+    ABOUT: ClassVar[Mapping[str, str]] = {}
+    """What the fields of `line` are, by name, for descriptions."""
+
+    ID: ClassVar[tuple[str, ...]] = ("id",)
+    """Keys that lead to the id in a line, for splits."""
+
     def check_installed(self) -> None:
         """Raises MissingExtra if a package that it needs is not there; called before anything runs."""
 
@@ -135,6 +141,15 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
     def checksums(self, label: str) -> str:
         """Path of a label's checksum file below the output folder."""
         return f"{self.stem(label)}_sha256.txt"
+
+    def line(self) -> Any:
+        """The msgspec type of a line (or row) of output, for descriptions; None if lines are documents, or no JSON."""
+        return None
+
+    @classmethod
+    def of_line(cls, line: bytes) -> Self | None:
+        """The writer that such a line is of, for outputs that come without a manifest; None if it is none of its."""
+        return None
 
     def check(self, line: bytes, fields: Collection[str] = ()) -> str | None:
         """What is wrong with a line of output, ``expected …, got …``; None if nothing.

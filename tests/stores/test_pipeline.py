@@ -140,3 +140,18 @@ def test_a_crawl_in_a_bucket_gives_the_same_bytes_as_on_disk(bucket: str, tmp_pa
         found.append(tree(join(dataset, "documents")))
     assert found[0] == found[1]
     assert len(found[0]) == 2
+
+
+def test_croissant_on_s3_is_that_on_disk(tmp_path: Path, bucket: str, sample: list[Path], run: Run) -> None:
+    given = {"name": "s", "description": "d", "creator": {"name": "E"}, "date_published": "2026-01-31"}
+    page = "https://example.org/"
+    about = {**given, "license": page, "url": page, "version": "1.0.0", "splits": {"train": 0.5, "test": 0.5}}
+    made = []
+    for root in (str(tmp_path / "local"), join(bucket, "corpus")):
+        path = lay_out(root, sample, processes=1, about=about)
+        for command in (["run"], ["croissant"], ["croissant", "--of", "dataset"], ["validate"]):
+            ran = run(*command, "-c", path)
+            assert ran.code == 0, ran.out + ran.err
+        made.append({name: digest for name, digest in tree(root).items() if name != "c.yaml"})
+    assert made[0] == made[1]
+    assert {"oscar/croissant.json", "data/croissant.json"} <= made[0].keys()

@@ -24,7 +24,7 @@ LAYERS = [
     "schema batch",
     "predictions fasttext_file arrivals crawls downloads",
     "fasttext_kernel fasttext_model writer tagger reader alignment rowindex records warc_records",
-    "tag_plan tagging ingesting dolma expressions selectors rules editing mixing readers validating",
+    "tag_plan tagging ingesting dolma expressions selectors rules editing mixing readers validating describing",
     "executors progress per_shard",
     "commands",
     "cli",
@@ -129,6 +129,8 @@ HEAVY = [
     "isal",
     "multiprocessing",
     "pyarrow",
+    "mlcroissant",
+    "pandas",
 ]
 
 

@@ -56,6 +56,9 @@ class Options:
         sample: text or documents on which taggers are tried.
         lines: whether each line of a text is a document.
         files: with taggers to be listed, too.
+        of: whether the dataset or the output is to be described.
+        spec: version of a specification.
+        check: only say whether it is up to date.
     """
 
     command: str = ""
@@ -78,6 +81,9 @@ class Options:
     sample: str | None = None
     lines: bool = False
     files: Sequence[str] = ()
+    of: str | None = None
+    spec: str | None = None
+    check: bool = False
 
 
 @dataclass

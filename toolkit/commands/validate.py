@@ -4,11 +4,14 @@ import os
 
 from toolkit import ingesting, records, rowindex, tag_plan, validating
 from toolkit.commands import Context, Outcome
-from toolkit.errors import ConfigError, ToolkitError
+from toolkit.describing import checking, croissant, reference, structure
+from toolkit.describing.checking import Checked
+from toolkit.errors import ConfigError, DataError, ToolkitError
 from toolkit.executors import Task
 from toolkit.mixing import publish
 from toolkit.mixing import settings as mix_settings
 from toolkit.paths import Dataset, exists, is_folder, join
+from toolkit.stores import scheme_of
 from toolkit.validating import Work
 
 
@@ -17,9 +20,15 @@ def run(context: Context) -> Outcome:
     targets = context.options.targets
     findings: list[str] = []
     checked: list[str] = []
+    warnings: list[str] = []
+    described: list[str] = []
     if targets:
-        for target in targets:
-            findings += _check_target(context, target.rstrip("/"), checked)
+        for target in (target.rstrip("/") for target in targets):
+            if checking.is_croissant(target):
+                described.append(target)
+            else:
+                findings += _check_target(context, target, checked)
+                described += _beside(target)
     else:
         settings = None
         datasets = [context.dataset] if context.has_dataset or not context.has("mix") else []
@@ -28,14 +37,50 @@ def run(context: Context) -> Outcome:
             datasets += [stream.dataset for stream in settings.streams]
         for dataset in dict.fromkeys(datasets):
             findings += _check_dataset(context, dataset, checked)
+            described += _beside(os.path.dirname(dataset.documents))
         if context.has("tag"):
             findings += _check_settings(context)
         if settings and is_folder(settings.output.path):
             findings += _check_output(context, settings.output.path, checked)
             findings += [] if context.options.shard else _check_current(settings)
-    text = "\n".join(findings)
-    text += ("\n\n" if findings else "") + f"checked {', '.join(checked)}: {len(findings)} findings"
-    return Outcome(text=text, data={"checked": checked, "findings": findings}, exit_code=1 if findings else 0)
+            described += _beside(settings.output.path)
+    for path in dict.fromkeys(described):
+        found = _check_croissant(context, path)
+        checked.append(path)
+        findings += found.findings
+        warnings += found.warnings
+    lines = [*findings, *(f"warning: {warning}" for warning in warnings)]
+    text = "\n".join(lines) + ("\n\n" if lines else "") + f"checked {', '.join(checked)}: {len(findings)} findings"
+    data = {"checked": checked, "findings": findings, "warnings": warnings}
+    return Outcome(text=text, data=data, exit_code=1 if findings else 0)
+
+
+def _beside(folder: str) -> list[str]:
+    """The Croissant file of a folder, if it has one."""
+    path = join(folder, croissant.NAME)
+    return [path] if exists(path) else []
+
+
+def _check_croissant(context: Context, path: str) -> Checked:
+    """A Croissant file against the specification, against what it lists, and as mlcroissant reads it, if it is here."""
+    first = context.options.first
+    try:
+        document = checking.read(path)
+        found = Checked(structure.check_structure(path, document))
+        works, faults = checking.plan(path, document, first, _limit(context))
+    except DataError as error:
+        return Checked([str(error)])
+    found.findings += faults
+    for result in context.run("croissant", checking.check_file, [Task(work.path, work) for work in works], "files"):
+        if result.value:
+            found.findings += result.value.findings
+            found.warnings += result.value.warnings
+        found.findings += [result.failure.message] if result.failure else []
+    if not found.findings and reference.is_installed() and not scheme_of(path):
+        read = reference.check(path, document, first)
+        found.findings += read.findings
+        found.warnings += read.warnings
+    return found
 
 
 def _check_target(context: Context, target: str, checked: list[str]) -> list[str]:

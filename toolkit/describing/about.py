@@ -1,0 +1,137 @@
+"""What only people know of a dataset: the section ``about:``."""
+
+import re
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from toolkit import config
+from toolkit.config import ConfigStruct, Description, Source
+
+Texts = str | list[str]
+
+
+class Agent(ConfigStruct):
+    """A person or an organization."""
+
+    name: Annotated[str, Description(description="of the person or organization")]
+    type: Annotated[Literal["Organization", "Person"], Description(description="which of the two")] = "Organization"
+    url: Annotated[str | None, Description(description="its page")] = None
+    email: Annotated[str | None, Description(description="its address")] = None
+
+
+class Rai(ConfigStruct):
+    """Terms of the Croissant RAI vocabulary 1.0, spelled as there; what records tell is not asked for."""
+
+    dataCollection: Texts | None = None  # noqa: N815  # the vocabulary's spelling
+    dataCollectionType: Texts | None = None  # noqa: N815
+    dataCollectionMissingData: Texts | None = None  # noqa: N815
+    dataCollectionRawData: Texts | None = None  # noqa: N815
+    dataCollectionTimeframe: Texts | None = None  # noqa: N815
+    dataImputationProtocol: Texts | None = None  # noqa: N815
+    dataPreprocessingProtocol: Texts | None = None  # noqa: N815
+    dataManipulationProtocol: Texts | None = None  # noqa: N815
+    dataAnnotationProtocol: Texts | None = None  # noqa: N815
+    dataAnnotationPlatform: Texts | None = None  # noqa: N815
+    dataAnnotationAnalysis: Texts | None = None  # noqa: N815
+    annotationsPerItem: Texts | None = None  # noqa: N815
+    annotatorDemographics: Texts | None = None  # noqa: N815
+    machineAnnotationTools: Texts | None = None  # noqa: N815
+    dataReleaseMaintenancePlan: Texts | None = None  # noqa: N815
+    personalSensitiveInformation: Texts | None = None  # noqa: N815
+    dataSocialImpact: Texts | None = None  # noqa: N815
+    dataBiases: Texts | None = None  # noqa: N815
+    dataLimitations: Texts | None = None  # noqa: N815
+    dataUseCases: Texts | None = None  # noqa: N815
+    hasSyntheticData: bool | None = None  # noqa: N815
+
+    def given(self) -> dict[str, Any]:
+        """The terms that have a value."""
+        return {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
+
+
+class About(ConfigStruct):
+    """The section ``about:``; what a description needs and it does not give is an error, nothing is made up."""
+
+    name: Annotated[str | None, Description(description="of the dataset")] = None
+    description: Annotated[str | None, Description(description="what it is, in some sentences")] = None
+    license: Annotated[Texts | None, Description(description="URL, best one of https://spdx.org/licenses/")] = None
+    url: Annotated[str | None, Description(description="page of the dataset")] = None
+    creator: Annotated[
+        list[Agent] | Agent | None, Description(description="{type: Organization or Person, name, url, email}, or some")
+    ] = None
+    date_published: Annotated[str | None, Description(description="2026-01-31")] = None
+    citation: Annotated[str | None, Description(description="how to cite it, best BibTeX")] = None
+    version: Annotated[str | None, Description(description="MAJOR.MINOR.PATCH")] = None
+    publisher: Annotated[list[Agent] | Agent | None, Description(description="as `creator`")] = None
+    keywords: Annotated[list[str], Description(description="words to find it by")] = []
+    same_as: Annotated[Texts | None, Description(description="URLs of other pages of the same dataset")] = None
+    sd_license: Annotated[Texts | None, Description(description="URL: licence of the description itself")] = None
+    date_created: Annotated[str | None, Description(description="2026-01-31")] = None
+    date_modified: Annotated[str | None, Description(description="2026-01-31")] = None
+    in_language: Annotated[
+        Texts | None, Description(description="BCP 47 codes; default: the labels of an output that is cut by language")
+    ] = None
+    live: Annotated[
+        bool, Description(description="the data still grow: files are listed without size and checksum")
+    ] = False
+    splits: Annotated[dict[str, float], Description(description="{train: 0.98, test: 0.02}: by hash of the id")] = {}
+    examples: Annotated[
+        int, msgspec.Meta(ge=0), Description(description="records shown for each record set, texts cut; 0: none")
+    ] = 3
+    croissant: Annotated[
+        Literal["1.0", "1.1"], Description(description="version (in quotes) of the specification; `--spec` overrides")
+    ] = "1.0"
+    rai: Annotated[Rai, Description(description="terms of the Croissant RAI vocabulary: limits, biases, uses …")] = (
+        Rai()
+    )
+
+    def language(self) -> list[str]:
+        return listed(self.in_language)
+
+
+REQUIRED = ("name", "description", "license", "url", "creator", "date_published")
+"""Keys without which there is no Croissant file, by the specification."""
+
+_URLS = ("url", "license", "same_as", "sd_license")
+_DATES = ("date_published", "date_created", "date_modified")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?")
+VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
+
+
+def listed(value: Any) -> list[Any]:
+    """A value that may be one or several, as a list."""
+    return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
+
+
+def read_about(section: Source) -> About:
+    """The settings of an ``about:`` section, with all that a description must have.
+
+    Raises:
+        ConfigError: naming the key that is missing, or is not what it should be.
+    """
+    source = section if section.value is not None else Source({}, section.name, section.lines)
+    if isinstance(source.value, dict) and isinstance(source.value.get("version"), int | float):
+        raise source.error(("version",), f"expected MAJOR.MINOR.PATCH (1.0.0), got {source.value['version']!r}")
+    about = config.convert(source, About, "about")
+    missing = [key for key in REQUIRED if not getattr(about, key)]
+    if missing:
+        given = f"; also missing: {', '.join(f'about.{key}' for key in missing[1:])}" if missing[1:] else ""
+        raise source.error((), f"expected about.{missing[0]}, which Croissant requires, got none{given}")
+    for key in _URLS:
+        for value in listed(getattr(about, key)):
+            if not re.fullmatch(r"https?://\S+", value):
+                hint = f"https://spdx.org/licenses/{'CC-BY-4.0' if ' ' in value else value}.html"
+                example = hint if "license" in key else "https://example.org/corpus"
+                raise source.error((key,), f"expected a URL such as {example}, got {value!r}")
+    for key in _DATES:
+        value = getattr(about, key)
+        if value is not None and not _DATE.fullmatch(value):
+            raise source.error((key,), f"expected a date such as 2026-01-31, got {value!r}")
+    if about.version is not None and not VERSION.fullmatch(about.version):
+        raise source.error(("version",), f"expected MAJOR.MINOR.PATCH (1.0.0), got {about.version!r}")
+    if about.splits and not (
+        all(share > 0 for share in about.splits.values()) and abs(sum(about.splits.values()) - 1) < 1e-9
+    ):
+        raise source.error(("splits",), f"expected shares above 0 that sum up to 1, got {about.splits!r}")
+    return about

@@ -1,0 +1,297 @@
+"""Croissant from facts: the JSON-LD document of a dataset or an output."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from toolkit.describing import jsonld, responsible
+from toolkit.describing.about import About, Agent, listed
+from toolkit.describing.facts import Facts, Field, PathField, RecordType
+from toolkit.describing.fields import bare, is_label
+from toolkit.schema import ANY, Type
+
+NAME = "croissant.json"
+
+EXAMPLE_CHARS = 200
+"""Of a text in an example that are shown."""
+
+EXAMPLE_ITEMS = 5
+"""Of a list in an example that are shown."""
+
+_DATA_TYPES = {
+    "bool": "sc:Boolean",
+    "int": "sc:Integer",
+    "float": "sc:Float",
+    "str": "sc:Text",
+    "datetime": "sc:DateTime",
+    "digits": "sc:Integer",
+    "url": "sc:URL",
+}
+
+_LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]{2,8})*|x-[a-z0-9]{1,8}", re.IGNORECASE)
+
+
+def document(facts: Facts, about: About, version: str) -> dict[str, Any]:
+    """The document, in the order in which it is written."""
+    rai = responsible.rai_terms(facts, about)
+    conforms = [f"{jsonld.BASE}{version}", *([jsonld.RAI] if rai else [])]
+    labels = [each.label for each in facts.labels] if facts.label_name == "language" else []
+    languages = about.language() or [label for label in labels if label != "multi" and _LANGUAGE.fullmatch(label)]
+    found = jsonld.Dataset(
+        context=jsonld.context(version),
+        name=about.name or "",
+        description=about.description or "",
+        conforms_to=jsonld.one_or_list(conforms),
+        license=jsonld.one_or_list(listed(about.license)),
+        url=about.url or "",
+        creator=jsonld.one_or_list(_agents(about.creator)),
+        publisher=jsonld.one_or_list(_agents(about.publisher)),
+        date_published=about.date_published or "",
+        date_created=about.date_created,
+        date_modified=about.date_modified,
+        version=about.version,
+        cite_as=about.citation,
+        keywords=about.keywords or None,
+        same_as=jsonld.one_or_list(listed(about.same_as)),
+        sd_license=jsonld.one_or_list(listed(about.sd_license)),
+        in_language=languages or None,
+        is_live_dataset=about.live,
+        distribution=_distribution(facts, live=about.live),
+        record_set=_record_sets(facts, about, version),
+    )
+    whole = msgspec.to_builtins(found)
+    last = {key: whole.pop(key) for key in ("distribution", "recordSet")}
+    return {"@context": whole.pop("@context"), **whole, **rai, **responsible.provenance(facts), **last}
+
+
+def _agents(given: list[Agent] | Agent | None) -> list[jsonld.Agent]:
+    return [jsonld.Agent(type=f"sc:{a.type}", name=a.name, url=a.url, email=a.email) for a in listed(given)]
+
+
+_RESERVED = re.compile(r'[\s\x00-\x1f/%?#<>"{}|\\^`]')
+_RELATIVE = re.compile(r"^\.(?=\.?$)")
+
+
+def _quoted(found: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in found[0].encode())
+
+
+def identifier(*parts: str) -> str:
+    """An ``@id``: parts joined by ``/``; what may not stand in one is written as in URLs."""
+    return "/".join(_RELATIVE.sub(_quoted, _RESERVED.sub(_quoted, part)) for part in parts)
+
+
+def _distribution(facts: Facts, *, live: bool) -> list[jsonld.FileObject | jsonld.FileSet]:
+    files: list[jsonld.FileObject | jsonld.FileSet] = [
+        jsonld.FileObject(
+            id=identifier(*file.path.split("/")),
+            name=file.path.rpartition("/")[2],
+            content_url=file.path,
+            content_size=None if live else f"{file.size} B",
+            encoding_format=file.media_type,
+            sha256=None if live else file.sha256,
+        )
+        for file in facts.files
+    ]
+    return files + [
+        jsonld.FileSet(
+            id=identifier(group.name),
+            name=group.name,
+            description=group.description,
+            encoding_format=group.media_type,
+            includes=jsonld.one_or_list(group.includes),
+        )
+        for group in facts.groups
+    ]
+
+
+# --- record sets ------------------------------------------------------------------------------------------------------
+
+
+def _record_sets(facts: Facts, about: About, version: str) -> list[jsonld.RecordSet]:
+    found = []
+    if facts.labels and any(place.pattern for record in facts.records for place in record.places):
+        found.append(_enumeration(facts))
+    if facts.splits:
+        found.append(_splits(facts))
+    return found + [_record_set(record, about.examples, version) for record in facts.records]
+
+
+def _enumeration(facts: Facts) -> jsonld.RecordSet:
+    name = f"{facts.label_name}s"
+    counted = all(each.documents is not None for each in facts.labels)
+    code, documents = identifier(name, "code"), identifier(name, "documents")
+    rows = [{code: each.label} | ({documents: each.documents} if counted else {}) for each in facts.labels]
+    fields = [jsonld.Field(id=code, name="code", description="as in the paths of files", data_type="sc:Text")]
+    if counted:
+        fields.append(
+            jsonld.Field(
+                id=documents, name="documents", description=f"of the {facts.label_name}", data_type="sc:Integer"
+            )
+        )
+    return jsonld.RecordSet(
+        id=identifier(name),
+        name=name,
+        description=f"The {name} of the documents.",
+        data_type="sc:Enumeration",
+        key=jsonld.Reference(id=code),
+        data=rows,
+        field=fields,
+    )
+
+
+def _splits(facts: Facts) -> jsonld.RecordSet:
+    name, share, documents = (identifier("splits", each) for each in ("name", "share", "documents"))
+    return jsonld.RecordSet(
+        id="splits",
+        name="splits",
+        description="The splits of the documents, by hash of the id.",
+        data_type="cr:Split",
+        key=jsonld.Reference(id=name),
+        data=[{name: each.name, share: each.share, documents: each.documents} for each in facts.splits],
+        field=[
+            jsonld.Field(id=name, name="name", data_type="sc:Text"),
+            jsonld.Field(id=share, name="share", description="as asked for", data_type="sc:Float"),
+            jsonld.Field(id=documents, name="documents", description="of the split", data_type="sc:Integer"),
+        ],
+    )
+
+
+def _record_set(record: RecordType, examples: int, version: str) -> jsonld.RecordSet:
+    made = [_path_field(record, place) for place in record.places]
+    made += [_field(record, field, version) for field in record.fields]
+    description = record.description
+    if record.undescribed:
+        listed_ = "; ".join(f"{each.name} ({each.why})" for each in record.undescribed)
+        description += f" Not described, to be read from the files: {listed_}."
+    shown = [_example(record, *row) for row in record.examples[:examples]]
+    return jsonld.RecordSet(
+        id=identifier(record.name),
+        name=record.name,
+        description=description,
+        key=jsonld.one_or_list([jsonld.Reference(id=identifier(record.name, name)) for name in record.key]),
+        examples=shown or None,
+        field=made,
+    )
+
+
+def _path_field(record: RecordType, place: PathField) -> jsonld.Field:
+    source = jsonld.Source(
+        file_set=jsonld.Reference(id=identifier(record.group)),
+        extract=jsonld.Extract(file_property="fullpath" if place.pattern else "lineNumbers"),
+        transform=jsonld.Transform(regex=place.pattern) if place.pattern else None,
+    )
+    return jsonld.Field(
+        id=identifier(record.name, place.name),
+        name=place.name,
+        description=place.description,
+        data_type="sc:Text" if place.pattern else "sc:Integer",
+        source=source,
+    )
+
+
+def json_path(keys: tuple[str | int, ...]) -> str:
+    """The path of keys (and indexes), as mlcroissant's parser takes any of them."""
+
+    def quoted(key: str) -> str:
+        escaped = key.replace("\\", "\\\\").replace("'", "\\'")
+        return f"['{escaped}']"
+
+    return "$" + "".join(f"[{key}]" if isinstance(key, int) else quoted(key) for key in keys)
+
+
+def _source(record: RecordType, field: Field, *paths: tuple[str | int, ...]) -> jsonld.Source:
+    transforms = [jsonld.Transform(json_path=json_path(path)) for path in paths if path]
+    return jsonld.Source(
+        file_set=jsonld.Reference(id=identifier(record.group)),
+        extract=jsonld.Extract(column=field.column),
+        transform=jsonld.one_or_list(transforms),
+    )
+
+
+def _many(version: str, shape: str = "-1") -> dict[str, Any]:
+    return {"is_array": True, "array_shape": shape} if version == "1.1" else {"repeated": True}
+
+
+def _data_type(name: str, type_: Type) -> str | list[str]:
+    found = _DATA_TYPES[bare(type_).kind]
+    return [found, "cr:Label"] if is_label(name, type_) else found
+
+
+def _field(record: RecordType, field: Field, version: str) -> jsonld.Field:
+    id_, inner = identifier(record.name, field.name), bare(field.type)
+    given: dict[str, Any] = {"id": id_, "name": field.name, "description": field.description or None}
+    if inner.kind == "object":
+        subs = [
+            _leaf(f"{id_}/{identifier(key)}", key, type_, _source(record, field, (*field.keys, key)), version)
+            for key, type_ in inner.fields
+        ]
+        return jsonld.Field(**given, sub_field=subs)
+    if inner.kind == "span":
+        names = enumerate((("start", "int"), ("end", "int"), ("score", "float")))
+        subs = [
+            _leaf(f"{id_}/{name}", name, Type(kind), _source(record, field, (*field.keys, i)), version)
+            for i, (name, kind) in names
+        ]
+        return jsonld.Field(**given, sub_field=subs)
+    item = bare(inner.item or ANY)
+    if inner.kind == "list" and item.kind == "span":
+        given["description"] = field.description or "spans: start, end (code points of the text) and score"
+        if version == "1.1":
+            source = _source(record, field, field.keys)
+            return jsonld.Field(**given, data_type="cr:Float64", source=source, **_many(version, "-1,3"))
+        names = enumerate((("start", "int"), ("end", "int"), ("score", "float")))
+        subs = [
+            _leaf(f"{id_}/{name}", name, Type(kind), _source(record, field, field.keys, (i,)), version)
+            for i, (name, kind) in names
+        ]
+        return jsonld.Field(**given, sub_field=subs, **_many(version))
+    if inner.kind == "list" and item.kind == "object":
+        subs = [
+            _leaf(f"{id_}/{identifier(key)}", key, type_, _source(record, field, field.keys, (key,)), version)
+            for key, type_ in item.fields
+        ]
+        return jsonld.Field(**given, sub_field=subs, **_many(version))
+    leaf = _leaf(id_, field.name, field.type, _source(record, field, field.keys), version)
+    return msgspec.structs.replace(leaf, description=field.description or None)
+
+
+def _leaf(id_: str, name: str, type_: Type, source: jsonld.Source, version: str) -> jsonld.Field:
+    """A field of a value, or of a list of values."""
+    inner = bare(type_)
+    many = inner.kind == "list"
+    kind = inner.item or ANY if many else inner
+    more = _many(version) if many else {}
+    return jsonld.Field(id=id_, name=name, data_type=_data_type(name, kind), source=source, **more)
+
+
+# --- examples ---------------------------------------------------------------------------------------------------------
+
+
+def _example(record: RecordType, path: str, number: int, row: Mapping[str, Any]) -> dict[str, Any]:
+    """A record as readers give it, with its texts and lists cut."""
+    shown: dict[str, Any] = {}
+    for place in record.places:
+        found = re.match(place.pattern, path) if place.pattern else None
+        shown[identifier(record.name, place.name)] = found[1] if found else number
+    for field in record.fields:
+        value: Any = row.get(field.column)
+        for key in field.keys:
+            value = value.get(key) if isinstance(value, dict) else None
+        shown[identifier(record.name, field.name)] = _shown(identifier(record.name, field.name), field.type, value)
+    return shown
+
+
+def _shown(id_: str, type_: Type, value: Any) -> Any:
+    inner = bare(type_)
+    if isinstance(value, str):
+        return value if len(value) <= EXAMPLE_CHARS else value[:EXAMPLE_CHARS] + " …"
+    if inner.kind == "list" and isinstance(value, list):
+        return [_shown(id_, inner.item or ANY, each) for each in value[:EXAMPLE_ITEMS]]
+    if inner.kind == "object" and isinstance(value, dict):
+        return {f"{id_}/{identifier(key)}": _shown("", t, value.get(key)) for key, t in inner.fields}
+    if inner.kind == "span" and isinstance(value, list):
+        return dict(zip((f"{id_}/{name}" for name in ("start", "end", "score")), value, strict=False))
+    return value

@@ -1,0 +1,196 @@
+"""Facts about a dataset or an output, whatever they are printed as: files, record types, how it was made."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolkit.mixing.effects import RuleEffect, Totals
+from toolkit.schema import Type
+
+
+@dataclass(frozen=True)
+class File:
+    """A file below the root.
+
+    Attributes:
+        path: relative.
+        size, sha256: of the stored bytes.
+        media_type: of its content, whether compressed or not.
+    """
+
+    path: str
+    size: int
+    sha256: str
+    media_type: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """Files of one kind.
+
+    Attributes:
+        includes: globs over relative paths that match these files and no others, also where ``*`` spans folders.
+        paths: of the files.
+    """
+
+    name: str
+    description: str
+    media_type: str
+    includes: list[str]
+    paths: list[str]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a record type: a value in a column of its rows.
+
+    Attributes:
+        name: in the record type; parts of what was lifted out of an object are joined by ``.``.
+        column: top-level key of the rows.
+        keys: that lead from there to the value.
+        type: of `toolkit.schema`, and ``datetime``, ``digits``, ``url`` for texts that are all of that form. An object
+            has only scalars, and lists of such.
+    """
+
+    name: str
+    column: str
+    keys: tuple[str, ...]
+    type: Type
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class PathField:
+    """A field that is read from where the row lies: from the file's path by a pattern of one group, or its number.
+
+    Attributes:
+        pattern: None for the row's number in the file, from 0.
+    """
+
+    name: str
+    description: str
+    pattern: str | None = None
+
+
+@dataclass(frozen=True)
+class Undescribed:
+    """What is in the rows and cannot be described."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True)
+class RecordType:
+    """A kind of row.
+
+    Attributes:
+        group: of the files that hold them.
+        key: names of the fields that identify one.
+        examples: rows, decoded, with their file's path and their number.
+    """
+
+    name: str
+    description: str
+    group: str
+    key: list[str]
+    places: list[PathField]
+    fields: list[Field]
+    undescribed: list[Undescribed] = field(default_factory=list)
+    examples: list[tuple[str, int, dict[str, Any]]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Label:
+    """A label by which an output is cut, with its documents, if they have been counted."""
+
+    label: str
+    documents: int | None
+
+
+@dataclass(frozen=True)
+class Split:
+    """A split with its share as asked for, and its documents."""
+
+    name: str
+    share: float
+    documents: int
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """Inputs that were read with the same settings.
+
+    Attributes:
+        names: of the input files, without their folders.
+        crawls: of Common Crawl, by the names of the inputs' paths.
+        settings: of the entry, with its format.
+        counts: by reason.
+    """
+
+    names: list[str]
+    crawls: list[str]
+    settings: dict[str, Any]
+    documents: int
+    counts: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """A key of an attribute set.
+
+    Attributes:
+        made_by: tagger, version, options as recorded; None for a set that another program made.
+    """
+
+    set: str
+    key: str
+    made_by: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """What a mix did.
+
+    Attributes:
+        rules: what each did, in order, with its settings.
+    """
+
+    toolkit: str
+    format: str
+    options: dict[str, Any]
+    totals: Totals
+    rules: list[tuple[RuleEffect, dict[str, Any]]]
+    counts: dict[str, int]
+    omitted: list[str]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that is known of a dataset or an output.
+
+    Attributes:
+        root: folder that all paths are below.
+        label_name: what labels are: ``language``, or ``label``.
+        headers: names of WARC headers that documents have.
+        dates: first and last date of crawling, if all documents have been looked at.
+        id_keys: that lead to the id of a row of the first group.
+        prefix: of the paths of that group.
+        splits: by hash of the id, if they were asked for.
+        notes: what whoever asked for the description should know.
+    """
+
+    root: str
+    groups: list[Group]
+    files: list[File]
+    records: list[RecordType]
+    labels: list[Label] = field(default_factory=list)
+    label_name: str = "language"
+    ingested: list[Ingested] = field(default_factory=list)
+    tagged: list[Tagged] = field(default_factory=list)
+    mixture: Mixture | None = None
+    headers: list[str] = field(default_factory=list)
+    dates: tuple[str, str] | None = None
+    id_keys: tuple[str, ...] = ("id",)
+    prefix: str = ""
+    splits: list[Split] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)

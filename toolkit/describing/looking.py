@@ -1,0 +1,215 @@
+"""A look at one data file: its checksum, the keys and types of its rows, what readers by pandas would change in it."""
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from toolkit.config import ConfigStruct
+from toolkit.describing.fields import KEYS, merged
+from toolkit.errors import DataError
+from toolkit.paths import stat
+from toolkit.schema import ANY, BOOL, FLOAT, INT, NEVER, NULL, SPAN, STR, Type, nullable
+from toolkit.streams import READ, Lines, open_stored
+
+Report = Callable[[int, int], None]
+
+_WELL_KNOWN = {
+    "added": "datetime",
+    "created": "datetime",
+    "warc-date": "datetime",
+    "content-length": "digits",
+    "warc-target-uri": "url",
+    "url": "url",
+}
+"""Keys of texts that may be all of one form, and the form."""
+
+_FORMS = {
+    "datetime": re.compile(r"\d{4}-(0[1-9]|1[0-2])-([0-2]\d|3[01])T[0-2]\d:[0-5]\d:[0-5]\d(\.\d{1,6})?Z"),
+    "digits": re.compile(r"0|[1-9]\d{0,14}"),
+    "url": re.compile(r"https?://\S+"),
+}
+
+NUMERIC = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*|[+-]?(nan|inf|infinity)", re.IGNORECASE)
+"""Texts that pandas takes for numbers."""
+
+_NUMERIC_STARTS = [bytes([c]) for c in b"0123456789+-. nNiI\\"]
+
+DATES = re.compile(r".+(_at|_time)|modified|date|timestamp.*", re.IGNORECASE)
+"""Names of columns that pandas makes dates of."""
+
+
+class Work(ConfigStruct):
+    """A file to look at.
+
+    Attributes:
+        path: of the file.
+        digest: whether its checksum is wanted.
+        rows: whether its rows are; they are JSON objects.
+        first: at most so many rows.
+        examples: rows to keep.
+        max_bytes: of a row.
+    """
+
+    path: str
+    max_bytes: int
+    digest: bool = False
+    rows: bool = False
+    first: int | None = None
+    examples: int = 0
+
+
+@dataclass
+class Looked:
+    """What was found.
+
+    Attributes:
+        size: stored bytes.
+        sha256: of these, if it was wanted.
+        types: of the top-level keys that some row has; null where a row has not.
+        number: of rows that were looked at.
+        numeric: top-level keys whose texts are all numbers.
+        dates: first and last ``added`` or ``warc-date``.
+    """
+
+    size: int
+    sha256: str = ""
+    types: dict[str, Type] = field(default_factory=dict)
+    number: int = 0
+    whole: bool = True
+    numeric: list[str] = field(default_factory=list)
+    dates: tuple[str, str] | None = None
+    examples: list[dict[str, Any]] = field(default_factory=list)
+
+
+def look(work: Work, report: Report) -> Looked:
+    """Looks at a file.
+
+    Raises:
+        DataError: if it is not there, or a row is no object.
+    """
+    found = stat(work.path)
+    if found is None:
+        raise DataError("expected a data file, got nothing there", path=work.path)
+    looked = Looked(found.size, sha256_of(work.path) if work.digest else "")
+    if work.rows:
+        _Look(work, looked).run(report)
+    return looked
+
+
+def sha256_of(path: str) -> str:
+    digest = hashlib.sha256()
+    with open_stored(path) as stream:
+        while block := stream.read(READ):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+class _Look:
+    def __init__(self, work: Work, looked: Looked) -> None:
+        self._work = work
+        self._looked = looked
+        self._decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+    def run(self, report: Report) -> None:
+        work, looked = self._work, self._looked
+        texts: dict[str, bool] = {}  # whether all were numbers
+        with Lines(work.path, work.max_bytes) as lines:
+            for line in lines:
+                if work.first is not None and looked.number >= work.first:
+                    looked.whole = False
+                    break
+                if not line.strip():
+                    continue
+                row = self._row(line, lines.number)
+                looked.number += 1
+                for key, raw in row.items():
+                    if texts.get(key, True) and bytes(memoryview(raw)[:1]) == b'"':
+                        texts[key] = _is_numeric(raw)
+                self._add(row)
+                report(1, len(line))
+                if len(looked.examples) < work.examples:
+                    looked.examples.append(msgspec.json.decode(line))
+        looked.numeric = sorted(key for key, numeric in texts.items() if numeric)
+
+    def _row(self, line: bytes, number: int) -> dict[str, msgspec.Raw]:
+        try:
+            return self._decoder.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise DataError(f"expected a JSON object, got: {error}", path=self._work.path, line=number) from None
+
+    def _add(self, row: dict[str, msgspec.Raw]) -> None:
+        types = self._looked.types
+        first = self._looked.number == 1
+        for key, raw in row.items():
+            type_ = self._type_of(key, raw)
+            types[key] = merged(types[key], type_) if key in types else type_ if first else nullable(type_)
+        for key in types.keys() - row.keys():
+            types[key] = nullable(types[key])
+
+    def _type_of(self, key: str, raw: msgspec.Raw) -> Type:
+        if key not in _WELL_KNOWN and bytes(memoryview(raw)[:1]) == b'"':
+            return STR
+        try:
+            return self._infer(msgspec.json.decode(raw), key, spans=key == "attributes")
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return ANY
+
+    def _infer(self, value: Any, key: str, *, spans: bool) -> Type:
+        match value:
+            case None:
+                return NULL
+            case bool():
+                return BOOL
+            case int():
+                return INT
+            case float():
+                return FLOAT
+            case str():
+                return self._text(value, key)
+            case [int(), int(), int() | float()] if spans and not any(isinstance(x, bool) for x in value):
+                return SPAN
+            case list():
+                item = NEVER
+                for element in value:
+                    item = merged(item, self._infer(element, "", spans=spans))
+                return Type("list", item)
+            case dict() if len(value) <= KEYS:
+                inner = ((str(name), self._infer(each, str(name), spans=spans)) for name, each in value.items())
+                return Type("object", fields=tuple(inner))
+            case dict():
+                return Type("map", ANY)
+        return ANY
+
+    def _text(self, value: str, key: str) -> Type:
+        form = _WELL_KNOWN.get(key)
+        if form is None or not _FORMS[form].fullmatch(value):
+            return STR
+        if key in ("added", "warc-date"):
+            first, last = self._looked.dates or (value, value)
+            self._looked.dates = (min(first, value), max(last, value))
+        return Type(form)
+
+
+def _is_numeric(raw: msgspec.Raw) -> bool:
+    start = bytes(memoryview(raw)[:40])
+    if start[1:2] not in _NUMERIC_STARTS:
+        return False
+    try:
+        return bool(NUMERIC.fullmatch(msgspec.json.decode(raw, type=str)))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+
+
+def merge_types(found: Sequence[Looked]) -> tuple[dict[str, Type], set[str]]:
+    """The types of all files together, and the keys that some file has not in any row."""
+    types: dict[str, Type] = {}
+    files = [looked for looked in found if looked.number]
+    for looked in files:
+        for key, type_ in looked.types.items():
+            types[key] = merged(types[key], type_) if key in types else type_
+    absent = {key for key in types if any(key not in looked.types for looked in files)}
+    return types, absent

@@ -1,0 +1,156 @@
+"""How the data came about, in words: terms of the RAI vocabulary, and provenance, from the records of the runs.
+
+Source: Croissant RAI Vocabulary 1.0 (docs.mlcommons.org/croissant); PROV-O.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from toolkit.describing.about import About
+from toolkit.describing.facts import Facts, Ingested, Tagged
+from toolkit.mixing.effects import RuleEffect
+
+_NAMES = 5
+"""Inputs that are named."""
+
+
+def rai_terms(facts: Facts, about: About) -> dict[str, Any]:
+    """The terms with their values; what the YAML gives stands in place of what records tell."""
+    found: dict[str, Any] = {}
+    if facts.ingested:
+        found["dataCollection"] = " ".join(_collection(each) for each in facts.ingested)
+    if facts.dates:
+        found["dataCollectionTimeframe"] = list(dict.fromkeys(facts.dates))
+    if facts.headers:
+        found["dataCollectionRawData"] = "WARC records; kept of their headers: " + ", ".join(facts.headers) + "."
+    if steps := _steps(facts):
+        found["dataPreprocessingProtocol"] = steps
+    if facts.mixture and (edits := [_rule(*rule) for rule in facts.mixture.rules if rule[0].kind in _EDITS]):
+        found["dataManipulationProtocol"] = " ".join(edits)
+    made = [each for each in facts.tagged if each.made_by is None or "tagger" in each.made_by]
+    if tools := list(dict.fromkeys(_tool(each) for each in made)):
+        found["dataAnnotationProtocol"] = "All attributes and annotations were made by software."
+        found["machineAnnotationTools"] = tools
+    found |= about.rai.given()
+    return {f"rai:{name}": value for name, value in found.items()}
+
+
+_EDITS = ("replace", "cut", "cut lines")
+
+
+def _collection(each: Ingested) -> str:
+    settings = dict(each.settings)
+    format_, source = settings.pop("format"), settings.pop("source", None)
+    inputs = f"{len(each.names):,} inputs" if len(each.names) > 1 else "1 input"
+    crawls = f" of {', '.join(each.crawls)}" if each.crawls else ""
+    names = ", ".join(each.names[:_NAMES]) + (", …" if len(each.names) > _NAMES else "")
+    about = f" as source {source}" if source else ""
+    return f"{each.documents:,} documents{about} from {inputs}{crawls} in the format {format_} ({names})."
+
+
+def _ingest(each: Ingested) -> str:
+    settings = dict(each.settings)
+    format_ = settings.pop("format")
+    about = f" ({counts})" if (counts := _counts(each.counts)) else ""
+    return f"ingest {format_}{_options(settings)}: {each.documents:,} documents{about}."
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}: {count:,}" for name, count in counts.items() if name != "documents")
+
+
+def _options(options: Mapping[str, Any]) -> str:
+    given = [f"{name}: {_value(value)}" for name, value in options.items() if value not in (None, {}, [], "")]
+    return f" ({', '.join(given)})" if given else ""
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name}: {_value(each)}" for name, each in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _tagger(made_by: Mapping[str, Any]) -> str:
+    if "tagger" not in made_by:
+        return f"carried by the input, format {made_by.get('format')}"
+    return f"{made_by['tagger']}, version {made_by.get('version')}{_options(made_by.get('options') or {})}"
+
+
+def _tool(each: Tagged) -> str:
+    if each.made_by is None:
+        return f"another program, for the attributes {each.set}"
+    return _tagger(each.made_by)
+
+
+def _steps(facts: Facts) -> list[str]:
+    steps = [_ingest(each) for each in facts.ingested]
+    for each in facts.tagged:
+        if each.made_by is None:
+            steps.append(f"attributes {each.set}: made by another program.")
+        else:
+            steps.append(f"attributes {each.set}, {each.key}: {_tagger(each.made_by)}.")
+    mixed = facts.mixture
+    if mixed is None:
+        return steps
+    steps += [_rule(effect, settings) for effect, settings in mixed.rules]
+    counts = f"; {found}" if (found := _counts(mixed.counts)) else ""
+    steps.append(
+        f"mix: {mixed.totals.kept:,} of {mixed.totals.rows:,} documents kept, {mixed.totals.kept_chars:,} of "
+        f"{mixed.totals.chars:,} characters; written as {mixed.format}{_options(mixed.options)}{counts}."
+    )
+    if mixed.omitted:
+        steps.append(f"mix: left out because they failed: {', '.join(mixed.omitted)}.")
+    return steps
+
+
+_DID = {
+    "drop": "dropped",
+    "keep": "dropped",
+    "blocklist": "dropped",
+    "sample": "dropped",
+    "annotate": "annotated",
+    "set": "gave a field to",
+    "route": "routed",
+}
+
+
+def _rule(effect: RuleEffect, settings: Mapping[str, Any]) -> str:
+    stream = f" of {effect.stream}" if effect.stream else ""
+    shown = {name: value for name, value in settings.items() if name not in ("name", "kind", "expression", "group")}
+    what = f" {settings['expression']}" if settings.get("expression") else ""
+    done = f"{_DID.get(effect.kind, 'changed')} {effect.documents:,} of {effect.reached:,} documents"
+    return f"rule {effect.name}{stream}: {effect.kind}{what}{_options(shown)}; {done}, {effect.chars:,} characters."
+
+
+# --- provenance -------------------------------------------------------------------------------------------------------
+
+
+def provenance(facts: Facts) -> dict[str, Any]:
+    """What the data were derived from, and by which steps; without times, which records do not have."""
+    crawls = sorted({crawl for each in facts.ingested for crawl in each.crawls})
+    entities = [
+        {
+            "@type": "prov:Entity",
+            "@id": f"https://data.commoncrawl.org/crawl-data/{crawl}/",
+            "prov:label": crawl,
+        }
+        for crawl in crawls
+    ]
+    names = ["ingest"] if facts.ingested else []
+    names += list(dict.fromkeys(f"tag {each.set}" for each in facts.tagged if "tagger" in (each.made_by or {})))
+    names += ["mix"] if facts.mixture else []
+    version = f" {facts.mixture.toolkit}" if facts.mixture else ""
+    agent = {"@type": "prov:SoftwareAgent", "@id": "agent/corpus-toolkit", "prov:label": f"corpus-toolkit{version}"}
+    activities = [
+        {
+            "@type": "prov:Activity",
+            "@id": "activity/" + name.replace(" ", "/"),
+            "prov:label": name,
+            "prov:wasAssociatedWith": agent if not i else {"@id": agent["@id"]},
+        }
+        for i, name in enumerate(names)
+    ]
+    found: dict[str, Any] = {"prov:wasDerivedFrom": entities} if entities else {}
+    return found | ({"prov:wasGeneratedBy": activities} if activities else {})
