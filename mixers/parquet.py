@@ -193,6 +193,29 @@ class Parquet(Writer):
             if held:
                 write()
 
+    def read_file(self, path: str) -> Iterator[tuple[Document, str | None]]:
+        self.check_installed()
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        columns = ["id", "source", "text", "label", "metadata"]
+        row = 0
+        try:
+            with pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
+                if missing := [name for name in columns if name not in file.schema_arrow.names]:
+                    raise DataError(f"expected the column {missing[0]}, got {file.schema_arrow.names}", path=path)
+                for group in range(file.metadata.num_row_groups):
+                    about = file.metadata.row_group(group)
+                    some = max(1, READ * about.num_rows // max(1, about.total_byte_size))
+                    for batch in file.iter_batches(some, row_groups=[group], columns=columns, use_threads=False):
+                        for values in batch.to_pylist():
+                            row += 1
+                            metadata = msgspec.Raw((values["metadata"] or "null").encode())
+                            id, source, text = (str(values[name]) for name in ("id", "source", "text"))
+                            yield Document(text, id=id, source=source, metadata=metadata), values["label"]
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(f"expected a sound Parquet file, got damage: {error}", path=path, line=row + 1) from None
+
     def check_file(
         self, path: str, documents: int | None = None, first: int | None = None
     ) -> Iterator[tuple[int | None, str]]:

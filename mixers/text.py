@@ -75,5 +75,11 @@ class Text(Writer):
         mixed.counts["blank lines"] += blank
         return [(label, ("\n".join(piece) + "\n\n").encode()) for label, piece in pieces]
 
+    def parts_documents(self) -> bool:
+        return self.unit != "document"
+
+    def text_of(self, piece: bytes) -> bytes:
+        return piece[:-2]
+
     def stem(self, label: str) -> str:
         return super().stem(label) if self.layout == "folders" else label

@@ -18,6 +18,7 @@ COMMANDS = {
     "tag": "compute attributes of documents",
     "mix": "join documents and attributes under rules, and write an output format",
     "validate": "check documents, attribute sets and outputs",
+    "stats": "count documents, lines, characters, bytes and words; show how attributes are distributed",
     "head": "show documents joined with their attributes",
     "taggers": "list the taggers that there are, or describe and measure some",
     "croissant": "describe a dataset or an output for others: croissant.json",
@@ -29,7 +30,7 @@ COMMANDS = {
 SHARED = ("run", "ingest", "tag", "mix", "validate")
 """Commands whose work several runs can share."""
 
-LOOKS = ("validate", "head", "croissant", "features", "clean")
+LOOKS = ("validate", "stats", "head", "croissant", "features", "clean")
 """Commands that take paths, or a configuration."""
 
 EXAMPLES = {
@@ -38,6 +39,11 @@ EXAMPLES = {
         "toolkit tag --try README.md line_shape noise line_shape.short_chars=80",
     ],
     "validate": ["toolkit validate data/quickstart/oscar --first 100"],
+    "stats": [
+        "toolkit stats data/quickstart/oscar",
+        "toolkit stats -c configs/quickstart.yaml --by host --top 20",
+        "toolkit stats -c configs/quickstart.yaml --histogram language.prob --output prob.svg",
+    ],
     "head": ["toolkit head data/quickstart/documents/cc/sample-00000.jsonl.gz -n 1"],
     "taggers": ["toolkit taggers", "toolkit taggers line_shape"],
     "croissant": [
@@ -160,6 +166,7 @@ def _add_taggers(command: argparse.ArgumentParser) -> None:
 def _add_look(command: argparse.ArgumentParser, name: str) -> None:
     what = {
         "validate": "datasets, outputs or files",
+        "stats": "datasets, outputs or files",
         "head": "a shard",
         "croissant": "an output or a dataset",
         "features": "an output",
@@ -184,6 +191,41 @@ def _add_look(command: argparse.ArgumentParser, name: str) -> None:
         )
     else:
         command.add_argument("--first", type=_positive, metavar="N", help="only the first N rows of each file")
+    if name == "stats":
+        _add_stats(command)
+
+
+def _add_stats(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--by",
+        action="append",
+        default=[],
+        metavar="WHAT",
+        help="label, source, crawl, host, or an expression as rules have it; a table for each (label)",
+    )
+    command.add_argument("--label", metavar="EXPRESSION", help="of the label, if not that of the mix or the output")
+    command.add_argument(
+        "--unicode-words",
+        action="store_true",
+        help="count words by Unicode's boundaries, too",
+    )
+    command.add_argument(
+        "--attribute",
+        dest="attributes",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="the distribution of an attribute, or of its values (language.prob), by label; `all` for every one",
+    )
+    command.add_argument(
+        "--histogram", metavar="NAME", help="draw the distribution of a value, with the thresholds of the mix's rules"
+    )
+    command.add_argument("--mix", action="store_true", help="what the mix read and kept, from its manifest")
+    command.add_argument("--top", type=_positive, default=1000, metavar="N", help="groups shown, the largest (1000)")
+    command.add_argument("--format", choices=("markdown", "csv", "json"), default="markdown", help="of tables")
+    command.add_argument(
+        "--output", metavar="FILE", help="write .md, .csv or .json; with --histogram .png, .svg or .pdf"
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -196,6 +196,51 @@ class Document:
         self._attributes[path] = _Later(make, index)
 
 
+class LateRow(msgspec.Struct):
+    """As `DocumentRow`, with its text left as it stands in the file, not looked at."""
+
+    id: str
+    text: msgspec.Raw
+    source: str
+    added: str | None = None
+    created: str | None = None
+    metadata: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class LateDocument(Document):
+    """A document whose text is decoded when somebody asks for it.
+
+    Attributes:
+        raw_text: the text as it stands in the file; it may be none.
+        counted: its code points, once they have been counted.
+    """
+
+    counted: int | None = None
+
+    def __init__(
+        self,
+        raw_text: msgspec.Raw,
+        *,
+        id: str = "",
+        source: str = "",
+        metadata: Mapping[str, Any] | msgspec.Raw | None = None,
+        row: bytes = b"",
+    ) -> None:
+        super().__init__("", id=id, source=source, metadata=metadata, row=row)
+        self.raw_text = raw_text
+        del self.text
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "text":
+            raise AttributeError(name)
+        self.text = msgspec.json.decode(self.raw_text, type=str)
+        return self.text
+
+    @property
+    def chars(self) -> int:
+        return len(self.text) if self.counted is None else self.counted
+
+
 class AttributesRow(msgspec.Struct):
     """One line of an attribute file, its values left as JSON text."""
 
@@ -288,3 +333,4 @@ def to_document(row: DocumentRow, rows: Rows[DocumentRow], line: bytes = b"") ->
 
 
 DOCUMENT_DECODER = msgspec.json.Decoder(DocumentRow)
+LATE_DECODER = msgspec.json.Decoder(LateRow)

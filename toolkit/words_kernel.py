@@ -139,6 +139,11 @@ def unicode_words(
             if number & SPACE:
                 break
             kind = number & BREAKS
+            if kind == before and kind in (ALETTER, NUMERIC):  # of `_joins`, what is met most
+                joined_by = False
+                bits |= number
+                at = behind
+                continue
             if _is_ignored(kind):
                 joined_by = kind == ZWJ
                 at = behind

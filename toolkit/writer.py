@@ -103,6 +103,14 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         """Whether it takes them also from documents whose text rules have edited, as they were before."""
         return False
 
+    def parts_documents(self) -> bool:
+        """Whether pieces of one document go to different labels; statistics are then of the pieces (`text_of`)."""
+        return False
+
+    def text_of(self, piece: bytes) -> bytes:
+        """The text in UTF-8 of what `encode` gave for a piece of a document."""
+        raise NotImplementedError(type(self).__name__)
+
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
         r"""The document's bytes, each with the label of the output that they go to.
 
@@ -159,6 +167,14 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
             fields: of the metadata that `set` rules, or `provenance`, have added.
         """
         return None
+
+    def read_file(self, path: str) -> Iterator[tuple[Document, str | None]]:
+        """The documents of a file of a format that does not concatenate, with their labels.
+
+        Raises:
+            DataError: if it is damaged.
+        """
+        raise NotImplementedError(type(self).__name__)
 
     def check_file(
         self, path: str, documents: int | None = None, first: int | None = None

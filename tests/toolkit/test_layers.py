@@ -19,12 +19,12 @@ LAYERS = [
     "compiling unicode_table normal_forms stop_lists tokenizer claims failure_records isolated",
     "http_message media_types charsets",
     "intrinsics line_table words spacy_tokenizer words_kernel ngrams icu_words code_points sentences",
-    "html_text phrases measures measures_kernel eurolingua",
+    "html_text phrases measures measures_kernel eurolingua counting counting_kernel",
     "documents",
     "schema batch",
     "predictions fasttext_file arrivals crawls downloads",
     "fasttext_kernel fasttext_model writer tagger reader alignment rowindex records warc_records",
-    "tag_plan tagging ingesting dolma expressions selectors rules editing mixing readers validating describing",
+    "tag_plan tagging stats ingesting dolma expressions selectors rules editing mixing readers validating describing",
     "executors progress per_shard",
     "commands",
     "cli",
@@ -131,6 +131,8 @@ HEAVY = [
     "pyarrow",
     "mlcroissant",
     "pandas",
+    "matplotlib",
+    "ddsketch",
 ]
 
 

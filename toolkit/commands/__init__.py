@@ -59,6 +59,15 @@ class Options:
         of: whether the dataset or the output is to be described.
         spec: version of a specification.
         check: only say whether it is up to date.
+        by: what statistics are grouped by.
+        label: expression of the label that they have.
+        attributes: whose distributions they have.
+        histogram: attribute to draw.
+        unicode_words: count these, too.
+        mix: what a mix has noted, before and after.
+        format: of tables.
+        top: so many groups.
+        output: file for what is else printed.
     """
 
     command: str = ""
@@ -84,6 +93,15 @@ class Options:
     of: str | None = None
     spec: str | None = None
     check: bool = False
+    by: Sequence[str] = ()
+    label: str | None = None
+    attributes: Sequence[str] = ()
+    histogram: str | None = None
+    unicode_words: bool = False
+    mix: bool = False
+    format: str = "markdown"
+    top: int = 1000
+    output: str | None = None
 
 
 @dataclass

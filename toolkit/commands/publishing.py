@@ -11,7 +11,7 @@ from toolkit.commands.works import Prepared, failed
 from toolkit.errors import ConfigError
 from toolkit.executors import Task
 from toolkit.failure_records import FailureRecords
-from toolkit.mixing import assemble, plan, publish, stage, unmatched
+from toolkit.mixing import assemble, plan, publish, stage, statistics, unmatched
 from toolkit.mixing import settings as mix_settings
 from toolkit.mixing.publish import BlocklistCount, LabelTotals, Manifest
 from toolkit.mixing.settings import work_folder
@@ -94,6 +94,9 @@ def _manifest(
     counts: Counter[str] = Counter()
     for each in stages.values():
         counts.update(each.counts)
+    found: statistics.Statistics = {}
+    for each in stages.values():
+        statistics.add(found, each.statistics)
     labels: dict[str, LabelTotals] = {}
     for part in parts:
         totals = labels.setdefault(part.label, LabelTotals())
@@ -108,8 +111,8 @@ def _manifest(
         settings=settings.recorded(),
         sets={
             f"{name}/{joined.set}" if name else joined.set: msgspec.to_builtins(joined.keys)
-            for name, found in prepared.sets.items()
-            for joined in found
+            for name, sets in prepared.sets.items()
+            for joined in sets
         },
         inputs=[
             publish.InputEntry(
@@ -126,6 +129,7 @@ def _manifest(
         rules=reports.effects_of(settings, [(work.stream, stages[work.key].rules) for work in mixed]),
         blocklists=blocklists,
         counts=dict(sorted(counts.items())),
+        statistics=dict(sorted(found.items())),
         rejected=labels.pop(mix_settings.REJECTED, None),
         labels=labels,
         parts=parts,

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from toolkit.commands import table
 from toolkit.mixing.compare import Comparison
 from toolkit.mixing.effects import RuleCount, RuleEffect, Totals
-from toolkit.mixing.preview import NO_LABEL, LabelCount
+from toolkit.mixing.preview import LabelCount
 from toolkit.mixing.publish import BlocklistCount, LabelTotals, Manifest
 from toolkit.mixing.settings import MixSettings, Stream
+from toolkit.mixing.statistics import NO_LABEL
 
 LABELS_SHOWN = 20
 ENTRIES_SHOWN = 10

@@ -105,7 +105,7 @@ def _add_stream(context: Context, prepared: Prepared, stream: Stream) -> None:
     prepared.known += len(shards)
     prepared.notes += context.whole(stream.dataset, shards)
     shards = context.limited(shards)
-    seen, unreadable = _look_at_foreign(context, stream, shards)
+    seen, unreadable = look_at_foreign(context, stream, shards)
     joined = prepared.sets[stream.name] = sets.resolve_sets(stream, {}, seen)
     bindings, set_bindings = bound(prepared.settings, stream, joined)
     for shard in shards:
@@ -246,7 +246,7 @@ def look(work: Look, report: Any) -> records.Seen:
     return records.look_at(work.dataset, work.set, work.shard)
 
 
-def _look_at_foreign(
+def look_at_foreign(
     context: Context, stream: Stream, shards: list[str]
 ) -> tuple[dict[str, list[records.Seen]], dict[str, str]]:
     """What the files of other programs hold, by set; and for each shard that cannot be read, why."""

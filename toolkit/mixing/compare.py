@@ -10,7 +10,8 @@ from toolkit.config import ConfigStruct
 from toolkit.errors import DataError
 from toolkit.mixing.explain import short
 from toolkit.mixing.join import Work, at_document, inputs_of
-from toolkit.mixing.preview import NO_LABEL, blocks
+from toolkit.mixing.preview import blocks
+from toolkit.mixing.statistics import NO_LABEL
 from toolkit.rules import RuleSet
 
 Report = Callable[[int, int], None]

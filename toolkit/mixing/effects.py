@@ -7,6 +7,8 @@ from typing import Self
 import msgspec
 
 from toolkit.editing import Edit
+from toolkit.mixing import statistics
+from toolkit.mixing.statistics import Statistics
 from toolkit.rules import Decision, Rule
 
 
@@ -60,17 +62,19 @@ class Counted(msgspec.Struct):
         rules: effect of each rule, in order; `reached` is left to `finish`.
         left_out: what the writer left out, by name.
         matched: for each blocklist, by index of its rule, the entries that documents matched.
+        statistics: by label, what was read and what stays.
     """
 
     totals: Totals
     rules: list[RuleCount]
     left_out: Counter[str]
     matched: dict[int, set[int]]
+    statistics: Statistics
 
     @classmethod
     def none(cls, rules: int) -> Self:
         """Of no documents."""
-        return cls(Totals(), [RuleCount() for _ in range(rules)], Counter(), {})
+        return cls(Totals(), [RuleCount() for _ in range(rules)], Counter(), {}, {})
 
     def add(self, other: Self) -> None:
         """Adds what was counted of others."""
@@ -80,6 +84,7 @@ class Counted(msgspec.Struct):
         self.left_out.update(other.left_out)
         for i, entries in other.matched.items():
             self.matched.setdefault(i, set()).update(entries)
+        statistics.add(self.statistics, other.statistics)
 
 
 def _add(mine: msgspec.Struct, theirs: msgspec.Struct) -> None:

@@ -1,11 +1,11 @@
 """Joining: the documents of a shard, row by row with their attributes; and whether these may be joined at all."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from itertools import repeat
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -13,7 +13,18 @@ from toolkit import records, rowindex, schema
 from toolkit.alignment import MAX_ROW, AttributeRows, missing_file
 from toolkit.blocks import Block, in_blocks, next_block
 from toolkit.config import ConfigStruct
-from toolkit.documents import DOCUMENT_DECODER, Document, DocumentRow, Rows, check_metadata, to_document
+from toolkit.counting import measure, measure_json
+from toolkit.documents import (
+    DOCUMENT_DECODER,
+    LATE_DECODER,
+    Document,
+    DocumentRow,
+    LateDocument,
+    LateRow,
+    Rows,
+    check_metadata,
+    to_document,
+)
 from toolkit.errors import DataError
 from toolkit.mixing.binding import Binding
 from toolkit.mixing.sets import JoinedSet, compile_rules
@@ -23,22 +34,17 @@ from toolkit.rules import WHOLE, RuleSet
 from toolkit.streams import Lines
 
 
-class Work(ConfigStruct):
-    """One shard to mix.
+class JoinedShard(ConfigStruct, kw_only=True):
+    """A shard with the sets that are joined to it.
 
     Attributes:
         stream: that it belongs to.
         sets: that are joined.
-        bindings: of the writer's attributes, by option.
-        set_bindings: of the attributes that `set` rules use, where rules edit the text.
         processes: that work on it.
     """
 
-    settings: MixSettings
     stream: Stream
     sets: list[JoinedSet]
-    bindings: dict[str, Binding]
-    set_bindings: list[Binding]
     shard: str
     max_document_bytes: int
     processes: int = 1
@@ -62,6 +68,19 @@ class Work(ConfigStruct):
         """For people: the path, behind the stream's name."""
         return f"{self.stream.name}: {self.path}" if self.stream.name else self.path
 
+
+class Work(JoinedShard, kw_only=True):
+    """One shard to mix.
+
+    Attributes:
+        bindings: of the writer's attributes, by option.
+        set_bindings: of the attributes that `set` rules use, where rules edit the text.
+    """
+
+    settings: MixSettings
+    bindings: dict[str, Binding]
+    set_bindings: list[Binding]
+
     def compile_rules(self) -> RuleSet:
         """The stream's rules, for this shard."""
         foreign = any(rule.syntax for rule in self.stream.rules)
@@ -73,7 +92,7 @@ class Work(ConfigStruct):
         return state is not None and state.inline
 
 
-def inputs_of(work: Work) -> tuple[rowindex.ShardState, dict[str, str]]:
+def inputs_of(work: JoinedShard) -> tuple[rowindex.ShardState, dict[str, str]]:
     """The state of a shard's documents, and the content digest of its attributes in each joined set.
 
     Raises:
@@ -106,9 +125,9 @@ def inputs_of(work: Work) -> tuple[rowindex.ShardState, dict[str, str]]:
     return state, digests
 
 
-def _find_fault(work: Work, joined: JoinedSet) -> None:
+def _find_fault(work: JoinedShard, joined: JoinedSet) -> None:
     """Joins one set with the documents, so that the error names the row at which they part."""
-    one = msgspec.structs.replace(work, sets=[joined], bindings={}, set_bindings=[])
+    one = msgspec.structs.replace(work, sets=[joined])
     with ExitStack() as stack:
         for _ in joint_rows(one, stack, {key.name for key in joined.keys}):
             pass
@@ -142,7 +161,7 @@ class RowDecoder:
         fields = fields or {}
         used = [key for key in joined.keys if key.name in keys]
         defaults: dict[str, Any] = {key.key: [] if key.declared.kind == "list" else None for key in used if key.default}
-        types = {key.key: schema.to_python(_narrowed(key.declared, fields.get(key.name))) for key in used}
+        types = {key.key: schema.to_python(narrowed(key.declared, fields.get(key.name))) for key in used}
         values: Any = schema.struct_of(types, defaults)
         self.absent: Any = values() if not joined.ours and len(defaults) == len(used) else None
         if self.absent is not None:
@@ -160,14 +179,19 @@ class RowDecoder:
         return self.absent if row.attributes == [] else row.attributes
 
 
-def _narrowed(type_: schema.Type, fields: set[str] | None) -> schema.Type:
+def narrowed(type_: schema.Type, fields: set[str] | None) -> schema.Type:
     """The type with these fields only; the others need not be decoded."""
     if fields is None or WHOLE in fields:
         return type_
     if type_.kind == "nullable" and type_.item:
-        return schema.nullable(_narrowed(type_.item, fields))
+        return schema.nullable(narrowed(type_.item, fields))
     return schema.Type(type_.kind, type_.item, tuple(each for each in type_.fields if each[0] in fields))
 
+
+Measured = list[int]
+"""The numbers of `toolkit.counting.COLUMNS` of a text."""
+
+_AnyRow = DocumentRow | LateRow
 
 Joint = tuple[Document, int, list[bytes], list[Any]]
 
@@ -180,7 +204,7 @@ class JointBlock(NamedTuple):
     others: list[Block]
 
 
-def joint_blocks(work: Work, stack: ExitStack) -> Iterator[JointBlock]:
+def joint_blocks(work: JoinedShard, stack: ExitStack) -> Iterator[JointBlock]:
     """The rows of a shard and of its sets, not looked at.
 
     Args:
@@ -211,12 +235,19 @@ class Joiner:
         keys: of the mix, whose values are decoded.
         fields: of these values, where no more is needed.
         joined: whether `Document.joined` has the attributes.
+        late: whether texts are decoded when they are asked for, by a caller that looks whether they are texts.
     """
 
     def __init__(
-        self, work: Work, keys: set[str], fields: Mapping[str, set[str]] | None = None, *, joined: bool = False
+        self,
+        work: JoinedShard,
+        keys: set[str],
+        fields: Mapping[str, set[str]] | None = None,
+        *,
+        joined: bool = False,
+        late: bool = False,
     ) -> None:
-        self._work, self._joined = work, joined
+        self._work, self._joined, self._late = work, joined, late
         self._decoders = [RowDecoder(each, keys, fields) for each in work.sets]
         self._paths = [work.dataset.attribute_path(each.set, work.shard) for each in work.sets]
 
@@ -228,13 +259,32 @@ class Joiner:
         """
         return self._at_once(block) or self._one_by_one(block)
 
+    def measured(self, block: JointBlock, *, unicode: bool) -> Iterator[tuple[Joint, Measured]]:
+        """As `rows`, each with what its text measures; of a joiner of late texts, which are looked at here.
+
+        Args:
+            block: of rows.
+            unicode: whether Unicode's words are counted.
+        """
+        found = self._at_once(block)
+        if found is not None:
+            rows = list(found)
+            sizes, bad = measure_json([cast("LateDocument", row[0]).raw_text for row in rows], unicode=unicode)
+            if not bad:
+                listed = sizes.tolist()
+                for row, each in zip(rows, listed, strict=True):
+                    cast("LateDocument", row[0]).counted = each[1]
+                return zip(rows, listed, strict=True)
+        return ((row, measure([row[0].text], unicode=unicode)[0].tolist()) for row in self._one_by_one(block))
+
     def _at_once(self, block: JointBlock) -> Iterator[Joint] | None:
         """All rows decoded before the first is given; None if something is wrong with one of them."""
         documents, others = block.documents, block.others
         if documents.fault or any(len(other.lines) != len(documents.lines) for other in others):
             return None
         try:
-            rows = list(map(DOCUMENT_DECODER.decode, documents.lines))
+            decode: Callable[[bytes], _AnyRow] = LATE_DECODER.decode if self._late else DOCUMENT_DECODER.decode
+            rows = list(map(decode, documents.lines))
             found = [
                 list(map(decoder.decoder.decode, other.lines))
                 for decoder, other in zip(self._decoders, others, strict=True)
@@ -255,14 +305,18 @@ class Joiner:
         columns = [decoder.columns(each) for decoder, each in zip(self._decoders, found, strict=True)]
         return self._given(block, rows, columns)
 
-    def _given(self, block: JointBlock, rows: list[DocumentRow], columns: list[list[Any]]) -> Iterator[Joint]:
+    def _given(self, block: JointBlock, rows: list[_AnyRow], columns: list[list[Any]]) -> Iterator[Joint]:
         lines = zip(*(other.lines for other in block.others), strict=True) if block.others else repeat(())
         values = zip(*columns, strict=True) if columns else repeat(())
         raws = block.documents.lines
         for number, (row, raw, others, found) in enumerate(
             zip(rows, raws, lines, values, strict=False), block.number + 1
         ):
-            document = Document(row.text, id=row.id, source=row.source, metadata=row.metadata, row=raw)
+            document: Document
+            if isinstance(row, DocumentRow):
+                document = Document(row.text, id=row.id, source=row.source, metadata=row.metadata, row=raw)
+            else:
+                document = LateDocument(row.text, id=row.id, source=row.source, metadata=row.metadata, row=raw)
             yield self._joint(document, number, list(others), list(found))
 
     def _joint(self, document: Document, number: int, lines: list[bytes], values: list[Any]) -> Joint:
@@ -291,20 +345,21 @@ class Joiner:
 
 
 def joint_rows(
-    work: Work,
+    work: JoinedShard,
     stack: ExitStack,
     keys: set[str],
     fields: Mapping[str, set[str]] | None = None,
     *,
     joined: bool = False,
+    late: bool = False,
 ) -> Iterator[Joint]:
     """The documents of a shard, joined: see `joint_blocks` and `Joiner`."""
-    joiner = Joiner(work, keys, fields, joined=joined)
+    joiner = Joiner(work, keys, fields, joined=joined, late=late)
     for block in joint_blocks(work, stack):
         yield from joiner.rows(block)
 
 
-def at_document(error: DataError, work: Work, number: int, id: str) -> DataError:
+def at_document(error: DataError, work: JoinedShard, number: int, id: str) -> DataError:
     """The error, with the document that it is about, if it says none."""
     return error if error.path else DataError(error.message, path=work.path, line=number, id=id)
 

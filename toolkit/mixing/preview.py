@@ -17,13 +17,11 @@ from toolkit.errors import DataError
 from toolkit.mixing.effects import RuleCount, Totals, finish
 from toolkit.mixing.join import RowDecoder, Work, at_document, inputs_of, joint_rows
 from toolkit.mixing.sets import JoinedSet
+from toolkit.mixing.statistics import NO_LABEL
 from toolkit.rules import Outcome, RuleSet
 from toolkit.streams import Lines
 
 Report = Callable[[int, int], None]
-
-NO_LABEL = ""
-"""Stands for the label of documents that have none, or none that is known before they are encoded."""
 
 
 class LabelCount(Totals):

@@ -14,6 +14,7 @@ from toolkit.errors import ConfigError
 from toolkit.mixing.assemble import PartRecord, staged_path
 from toolkit.mixing.effects import RuleEffect, Totals
 from toolkit.mixing.settings import MixSettings, work_folder
+from toolkit.mixing.statistics import Statistics
 from toolkit.paths import exists, join, list_files, move, remove, remove_empty_folders, remove_tree, stat
 from toolkit.streams import write_file
 
@@ -59,6 +60,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         rules: effect of each, in order.
         blocklists: of the rules that have one.
         counts: what the writer left out, by name.
+        statistics: by label as rules have it, what was read and what stays; of a format that parts documents by the
+            labels of the pieces.
         labels: totals by label.
         rejected: totals of the dropped documents, if they are kept.
         parts: files, sorted.
@@ -76,6 +79,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     rules: list[RuleEffect]
     blocklists: list[BlocklistCount] = []
     counts: dict[str, int]
+    statistics: Statistics = {}
     labels: dict[str, LabelTotals]
     rejected: LabelTotals | None = None
     parts: list[PartRecord]

@@ -190,7 +190,7 @@ def compile_rules(
 def _compile(settings: MixSettings, stream: Stream, sets: list[JoinedSet], *, translates: bool) -> rules.RuleSet:
     arguments = (*(f"r{i}" for i in range(len(sets))), "document")
     names = names_for_rules(sets)
-    folder = _label(settings.writer().label(), names)
+    folder = null_safe(settings.writer().label(), names)
     found = rules.RuleSet(stream.all_rules, names, arguments, settings.label or folder, folder, translates=translates)
     if settings.output.provenance and "provenance" in {field.partition(".")[0] for field in found.fields}:
         raise ConfigError(f"{settings.place}: expected `provenance` once, got the option and a `set` rule")
@@ -202,8 +202,8 @@ def _compile(settings: MixSettings, stream: Stream, sets: list[JoinedSet], *, tr
     return found
 
 
-def _label(path: str | None, names: Mapping[str, Name]) -> str | None:
-    """The expression of the format's label: null where a part of its path is."""
+def null_safe(path: str | None, names: Mapping[str, Name]) -> str | None:
+    """The expression of a dotted path that is null where a part of it is; None if there is no such path."""
     if path is None:
         return None
     try:

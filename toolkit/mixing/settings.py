@@ -115,6 +115,7 @@ class MixSettings(ConfigStruct):
         options: of the format.
         label: expression of a document's label, instead of that of the format.
         rejected: folder for the documents that are dropped, None if they are not kept.
+        unicode_words: whether the statistics have Unicode's words, too.
         place: of the output in the file, for messages.
     """
 
@@ -124,6 +125,7 @@ class MixSettings(ConfigStruct):
     label: str | None = None
     on_failed_shard: Literal["stop", "omit"] = "stop"
     rejected: str | None = None
+    unicode_words: bool = False
     place: str = ""
 
     def writer(self) -> Writer:
@@ -168,7 +170,7 @@ class MixSettings(ConfigStruct):
             "keep_empty": self.output.keep_empty,
             "member_size": self.member_size,
             "rejected": self.rejected is not None,
-        }
+        } | ({"unicode_words": True} if self.unicode_words else {})
 
     def recorded(self) -> dict[str, Any]:
         """The settings as the manifest holds them."""
@@ -195,7 +197,7 @@ class MixSettings(ConfigStruct):
 
 
 _JOIN_KEYS = ("attributes", "rules", "parameters", "languages")
-_KEYS = (*_JOIN_KEYS, "streams", "label", "output", "on_failed_shard", "rejected")
+_KEYS = (*_JOIN_KEYS, "streams", "label", "output", "on_failed_shard", "rejected", "unicode_words")
 _STREAM_KEYS = ("name", "dataset", *_JOIN_KEYS, "sample", "weight", "same_keys", "overlaps")
 
 
@@ -228,6 +230,8 @@ def read_section(section: Source, base: str, dataset: Callable[[], Dataset]) -> 
     for key, what in (("rejected", "a path"), ("label", "an expression")):
         if not isinstance(value.get(key), str | None) or value.get(key) == "":
             raise section.error((key,), f"expected {what}, got {value[key]!r}")
+    if not isinstance(unicode_words := value.get("unicode_words", False), bool):
+        raise section.error(("unicode_words",), f"expected true or false, got {unicode_words!r}")
     output, options = _output(section.at("output"))
     return MixSettings(
         streams=_streams(section, base, dataset),
@@ -236,6 +240,7 @@ def read_section(section: Source, base: str, dataset: Callable[[], Dataset]) -> 
         label=value.get("label"),
         on_failed_shard=omit,
         rejected=value.get("rejected"),
+        unicode_words=unicode_words,
         place=section.at("output").where(()),
     )
 

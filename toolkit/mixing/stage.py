@@ -19,7 +19,9 @@ from toolkit.mixing.effects import Counted, RuleCount, Totals, count, count_edit
 from toolkit.mixing.join import (
     RAW_ATTRIBUTES,
     Joiner,
+    Joint,
     JointBlock,
+    Measured,
     Work,
     at_document,
     inputs_of,
@@ -27,6 +29,7 @@ from toolkit.mixing.join import (
     merged,
 )
 from toolkit.mixing.settings import REJECTED, MixSettings, work_folder
+from toolkit.mixing.statistics import NO_LABEL, Statistics, Tally
 from toolkit.paths import SHARD_SUFFIXES, join, remove, stat, strip_suffix
 from toolkit.streams import COMPRESSORS, Compressing, Output
 from toolkit.writer import Mixed, check_folder
@@ -63,6 +66,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
         rules: effect of each rule, in order.
         matched: for each blocklist, by index of its rule, the entries that documents matched.
         counts: what the writer left out, by name.
+        statistics: by label, what was read and what stays.
         members: by label, in the order of the documents.
         size, stamp: of the intermediate.
     """
@@ -75,6 +79,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
     rules: list[RuleCount]
     matched: dict[str, list[int]] = {}
     counts: dict[str, int]
+    statistics: Statistics
     members: dict[str, list[Member]]
     size: int
     stamp: str
@@ -148,6 +153,7 @@ def mix_shard(work: Work, report: Report) -> Done:
         rules=counted.rules,
         matched={str(i): sorted(entries) for i, entries in counted.matched.items()},
         counts={name: n for name, n in sorted(counted.left_out.items()) if n},
+        statistics={label: counted.statistics[label] for label in sorted(counted.statistics)},
         members={label: members.index[label] for label in sorted(members.index)},
         size=found.size,
         stamp=found.stamp,
@@ -174,12 +180,15 @@ class _Encoder:
     def __init__(self, work: Work) -> None:
         self.work = work
         self.rules = work.compile_rules()
-        self.joiner = Joiner(work, self.rules.used, self.rules.used_fields, joined=self.rules.joins)
+        used = self.rules.used | self.rules.label_names
+        self.joiner = Joiner(work, used, self.rules.used_fields, joined=self.rules.joins, late=True)
         self.writer = work.settings.writer()
         self.takes_all = self.writer.takes_all()
+        self.parts = self.writer.parts_documents()
         self.shard = strip_suffix(work.shard, SHARD_SUFFIXES)
         self.provenance = _Provenance(work) if work.settings.output.provenance else None
         self.counted = Counted.none(len(self.rules.rules))
+        self.tally = Tally(unicode=work.settings.unicode_words)
         self.wanted = self.writer.wants()
         self.decoders = {option: self._value_decoder(option, b) for option, b in work.bindings.items()}
         self.set_types = [
@@ -200,40 +209,42 @@ class _Encoder:
     def __call__(self, block: JointBlock) -> _Encoded:
         """The documents of a block, in their order."""
         self.counted = Counted.none(len(self.rules.rules))
+        self.tally = Tally(unicode=self.work.settings.unicode_words)
         self.rules.start_over()
         pieces: list[tuple[str, bytes]] = []
         size = 0
-        for document, number, lines, values in self.joiner.rows(block):
-            pieces += self._encode(document, number, lines, values)
-            size += len(document.row)
+        for joint, measured in self.joiner.measured(block, unicode=self.work.settings.unicode_words):
+            pieces += self._encode(joint, measured)
+            size += len(joint[0].row)
         self.counted.matched = {i: set(entries) for i, entries in self.rules.matched.items()}
+        self.counted.statistics = self.tally.counted()
         return _Encoded(pieces, self.counted, size)
 
-    def _encode(
-        self, document: Document, number: int, lines: list[bytes], values: list[Any]
-    ) -> list[tuple[str, bytes]]:
+    def _encode(self, joint: Joint, measured: Measured) -> list[tuple[str, bytes]]:
+        document, number, _, values = joint
         self.counted.totals.rows += 1
-        self.counted.totals.chars += len(document.text)
+        self.counted.totals.chars += document.chars
         try:
-            pieces, why = self._pieces(document, number, lines, values)
+            pieces, why = self._pieces(joint, measured)
             if why is not None and self.work.settings.rejected is not None:
                 pieces = [(REJECTED, self._rejected(document, why, values))]
         except DataError as error:
             raise at_document(error, self.work, number, document.id) from None
         return pieces
 
-    def _pieces(
-        self, document: Document, number: int, lines: list[bytes], values: list[Any]
-    ) -> tuple[list[tuple[str, bytes]], int | str | None]:
+    def _pieces(self, joint: Joint, measured: Measured) -> tuple[list[tuple[str, bytes]], int | str | None]:
         """What the writer makes of a document, and why it makes nothing: the rule that drops it, or a name."""
+        document, number, lines, values = joint
+        label = self._label(values, document)
+        self.tally.read(label, measured)
         decision = self.rules.decide(*values, document)
-        count(self.counted.rules, decision, len(document.text))
+        count(self.counted.rules, decision, document.chars)
         if decision.dropped is not None:
             return [], decision.dropped
         applied = self.rules.applied(*values, document) if self.rules.applies else []
         for i in applied:
             self.counted.rules[i].documents += 1
-            self.counted.rules[i].chars += len(document.text)
+            self.counted.rules[i].chars += document.chars
         original, wanted, after_values = document, self._values(lines), values
         if self.rules.edits:
             edited, edits = self.rules.edit(document, *values, document, overlaps=self.work.stream.overlaps)
@@ -256,11 +267,31 @@ class _Encoder:
             self.shard,
         )
         pieces = [_checked(*piece) for piece in self.writer.encode(document, mixed)]
+        self._keep(label, pieces, measured if document is original else document.text)
         if applied:
             pieces = [(self._routed(applied, label, values, original), data) for label, data in pieces]
         self.counted.totals.kept += 1
-        self.counted.totals.kept_chars += len(document.text)
+        self.counted.totals.kept_chars += document.chars
         return (pieces, None) if pieces else self._nothing("documents without output")
+
+    def _label(self, values: list[Any], document: Document) -> str:
+        """For the statistics; a document whose label cannot be told, which a rule may drop, is among those without."""
+        if self.rules.label is None:
+            return NO_LABEL
+        try:
+            return self.rules.label(*values, document) or NO_LABEL
+        except DataError:
+            return NO_LABEL
+
+    def _keep(self, label: str, pieces: list[tuple[str, bytes]], text: Measured | str) -> None:
+        """Counts a document that stays: as measured, or by its other text; or its pieces, where they have labels."""
+        if self.parts:
+            for of_piece, data in pieces:
+                self.tally.keep_text(of_piece, self.writer.text_of(data))
+        elif isinstance(text, str):
+            self.tally.keep_text(label, text)
+        else:
+            self.tally.keep(label, text)
 
     def _routed(self, applied: list[int], label: str, values: list[Any], document: Document) -> str:
         return check_folder(self.rules.route(applied, label, *values, document))

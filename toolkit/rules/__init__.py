@@ -19,9 +19,10 @@ Rules are evaluated in order, on the document's original values. Edits are appli
 
 from toolkit.rules.reading import Scope, check_names, check_used, merged, read_rules, read_scope
 from toolkit.rules.rule import Rule, is_per_line, sample_hash, settings
-from toolkit.rules.ruleset import WHOLE, Decision, Outcome, RuleSet
+from toolkit.rules.ruleset import LABEL, WHOLE, Decision, Outcome, RuleSet
 
 __all__ = [
+    "LABEL",
     "WHOLE",
     "Decision",
     "Outcome",

@@ -140,7 +140,7 @@ def _keys_of(entry: bytes, entries: Entries, path: str = "", number: int = 0) ->
         return (f"d{text}",)
     keys = [f"i{text}"] if entries in ("any", "ids") else []
     if entries == "hosts" or (entries == "any" and _HOST.fullmatch(text)):
-        keys.append(f"h{_host(text)}")
+        keys.append(f"h{host_of(text)}")
     if entries == "urls" or (entries == "any" and _SCHEME.match(text)):
         keys.append(f"u{_normal(text)}")
     return keys
@@ -148,13 +148,13 @@ def _keys_of(entry: bytes, entries: Entries, path: str = "", number: int = 0) ->
 
 def _keys_of_url(url: str) -> Iterator[str]:
     yield f"u{_normal(url)}"
-    host = _host(url)
+    host = host_of(url)
     while host:
         yield f"h{host}"
         host = host.partition(".")[2]
 
 
-def _host(text: str) -> str:
+def host_of(text: str) -> str:
     """The host of a URL, or a host by itself: in lower case, other scripts as the domain name system has them."""
     try:
         host = (urlsplit(text if _SCHEME.match(text) else f"//{text}").hostname or "").rstrip(".")
@@ -170,7 +170,7 @@ def _normal(url: str) -> str:
     except ValueError:
         return url
     query = f"?{parts.query}" if parts.query else ""
-    return f"{_host(url)}{port}{parts.path.rstrip('/')}{query}"
+    return f"{host_of(url)}{port}{parts.path.rstrip('/')}{query}"
 
 
 def url_of(fields: Mapping[str, Any], path: str) -> str | None:

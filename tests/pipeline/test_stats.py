@@ -1,0 +1,386 @@
+"""``toolkit stats`` and what a mix notes: the numbers of a slow reference, however they are counted."""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.conftest import Run
+from tests.pipeline.conftest import Project, attributes, document, read_rows, tree, write_rows
+from toolkit.documents import split_lines
+
+Counts = dict[str, int]
+TEXTS = [
+    "one two\nthree", "", "a\u00a0b\u0085c\u2028d\re f", "\0 nul", "ünï  cødé\n\n", "名前 です\u3000ね", "\n",
+    "x" * 500, "tab\tand\x1cseparator", "🙂 \u1680 \u205f",
+]  # fmt: skip
+LABELS = ["en", "fr", None]
+HOSTS = ["A.example", "b.example", "b.example:8080"]
+CRAWLS = ["CC-MAIN-2021-49", "CC-MAIN-2022-05"]
+
+
+def slowly(texts: Iterable[str]) -> Counts:
+    """The reference."""
+    found = dict.fromkeys(("documents", "lines", "chars", "bytes", "words"), 0)
+    for text in texts:
+        numbers = (1, len(split_lines(text)), len(text), len(text.encode()), len(text.split()))
+        for name, number in zip(found, numbers, strict=True):
+            found[name] += number
+    return found
+
+
+def grouped(rows: Iterable[tuple[Any, str]]) -> dict[Any, Counts]:
+    texts: dict[Any, list[str]] = {}
+    for key, text in rows:
+        texts.setdefault(key, []).append(text)
+    return {key: slowly(found) for key, found in texts.items()}
+
+
+def groups(table: dict[str, Any]) -> dict[Any, Counts]:
+    return {row.pop("group"): row for row in map(dict, table["groups"])}
+
+
+@pytest.fixture
+def labelled(project: Project) -> Project:
+    """Three shards with a set of another program that says language and score, and a mix that edits and drops."""
+    for s in range(3):
+        shard = f"{CRAWLS[s % 2]}/s{s}.jsonl.gz"
+        rows, values = [], []
+        for i in range(40):
+            text = TEXTS[(i + s) % len(TEXTS)] + f" {i}"
+            metadata = {"url": f"http://{HOSTS[i % 3]}/{i}"} if i % 4 else None
+            rows.append(document(f"{s}-{i}", text, f"src{i % 2}", metadata=metadata))
+            label = {"language": {"label": LABELS[(i + s) % 3], "prob": i / 40}, "spans": [[0, min(2, len(text)), 1.0]]}
+            values.append(attributes(f"{s}-{i}", label, f"src{i % 2}"))
+        write_rows(project.documents / shard, rows)
+        write_rows(project.attributes / "said" / shard, values)
+    project.config["mix"] = {
+        "attributes": ["said"],
+        "rules": [{"drop": "language.prob < 0.25", "name": "unsure"}],
+        "label": "language.label",
+        "output": {"format": "dolma", "path": str(project.out)},
+    }
+    return project
+
+
+def joined(project: Project) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    return [
+        (row, values["attributes"])
+        for path in sorted(project.documents.rglob("*.gz"))
+        for row, values in zip(
+            read_rows(path), read_rows(project.attributes / "said" / path.relative_to(project.documents)), strict=True
+        )
+    ]
+
+
+GROUPS: dict[str, Callable[[dict[str, Any], dict[str, Any]], Any]] = {
+    "label": lambda row, values: values["language"]["label"],
+    "source": lambda row, values: row["source"],
+    "host": lambda row, values: urlsplit(row["metadata"]["url"]).hostname if row["metadata"] else None,
+    "language.prob * 40 // 10": lambda row, values: values["language"]["prob"] * 40 // 10,
+    "document.chars > 20": lambda row, values: len(row["text"]) > 20,
+    "len(spans) if label is not None else None": lambda row, values: 1 if values["language"]["label"] else None,
+}
+
+
+def test_groups_are_those_of_a_slow_reference(labelled: Project) -> None:
+    asked = [argument for by in GROUPS for argument in ("--by", by)]
+    found = labelled.ok("stats", "--json", *asked).json
+    rows = joined(labelled)
+    for table, (by, key) in zip(found["tables"], GROUPS.items(), strict=True):
+        assert table["by"] == by
+        assert groups(table) == grouped((key(*each), each[0]["text"]) for each in rows)
+        assert table["total"] == slowly(row["text"] for row, _ in rows)
+        assert table["others"] == {"groups": 0, **slowly([])}
+
+
+def test_the_crawl_is_in_the_path(labelled: Project) -> None:
+    (table,) = labelled.ok("stats", "--by", "crawl", "--json").json["tables"]
+    assert {name: counts["documents"] for name, counts in groups(table).items()} == {CRAWLS[0]: 80, CRAWLS[1]: 40}
+
+
+def test_only_the_largest_groups_are_shown_and_none_is_lost(labelled: Project) -> None:
+    (table,) = labelled.ok("stats", "--by", "document.id", "--top", 5, "--json").json["tables"]
+    assert (len(table["groups"]), table["others"]["groups"]) == (5, 115)
+    whole = slowly(row["text"] for row, _ in joined(labelled))
+    assert table["total"] == whole
+    assert {n: sum(g[n] for g in table["groups"]) + table["others"][n] for n in whole} == whole
+    shown = labelled.ok("stats", "--by", "document.id", "--top", 5).out
+    assert "| 115 more" in shown
+
+
+def test_unicode_words_are_counted_on_request(labelled: Project) -> None:
+    (table,) = labelled.ok("stats", "--json", "--unicode-words").json["tables"]
+    assert table["total"]["unicode_words"] > table["total"]["words"] / 2
+
+
+# --- once ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_bytes_with_any_number_of_processes_and_only_what_changed_is_read(labelled: Project) -> None:
+    labelled.config["executor"] = {"type": "local"}
+    asked = ("--json", "--by", "host", "--by", "label", "--attribute", "all")
+    one = labelled.ok("stats", "processes=1", *asked)
+    kept = tree(labelled.data / ".toolkit" / "stats", bookkeeping=True)
+    for path in (labelled.data / ".toolkit" / "stats").rglob("*.json"):
+        path.unlink()
+    two = labelled.ok("stats", "processes=2", *asked)
+    assert (one.out, kept) == (two.out, tree(labelled.data / ".toolkit" / "stats", bookkeeping=True))
+    assert one.json["inputs"] == {"files": 3, "read": 3}
+    again = labelled.ok("stats", *asked).json
+    assert again.pop("inputs") == {"files": 3, "read": 0}
+    assert again == {key: value for key, value in one.json.items() if key != "inputs"}
+    changed = sorted(labelled.documents.rglob("*.gz"))[0]
+    os.utime(changed, (0, 0))
+    assert labelled.ok("stats", *asked).json["inputs"]["read"] == 0  # the content is the same
+    attribute_file = labelled.attributes / "said" / changed.relative_to(labelled.documents)
+    write_rows(changed, read_rows(changed)[:-1])
+    write_rows(attribute_file, read_rows(attribute_file)[:-1])
+    found = labelled.ok("stats", *asked).json
+    assert found["inputs"]["read"] == 1
+    assert found["tables"][0]["total"] == slowly(row["text"] for row, _ in joined(labelled))
+
+
+def test_a_changed_attribute_is_counted_anew(labelled: Project) -> None:
+    labelled.ok("stats", "--json")
+    path = sorted((labelled.attributes / "said").rglob("*.gz"))[0]
+    rows = read_rows(path)
+    for row in rows:
+        row["attributes"]["language"]["label"] = "de"
+    write_rows(path, rows)
+    (table,) = labelled.ok("stats", "--json").json["tables"]
+    assert groups(table) == grouped((v["language"]["label"], row["text"]) for row, v in joined(labelled))
+
+
+# --- mixes --------------------------------------------------------------------------------------------------------
+
+
+def noted(project: Project) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((project.out / ".toolkit" / "manifest.json").read_bytes())
+    return found
+
+
+def numbers(counts: dict[str, Any]) -> Counts:
+    assert counts["unicode_words"] is None
+    return {name: number for name, number in counts.items() if name != "unicode_words"}
+
+
+def test_a_mix_notes_what_it_read_and_what_it_kept(labelled: Project) -> None:
+    labelled.config["mix"]["rules"].append({"replace": "spans", "by": "…\u2028"})
+    labelled.config["executor"] = {"type": "local"}
+    labelled.ok("mix", "processes=1")
+    manifest = noted(labelled)
+    rows = joined(labelled)
+    before = grouped((v["language"]["label"] or "", row["text"]) for row, v in rows)
+    texts = {row["id"]: row["text"] for row in labelled.output()}
+    assert any("…" in text for text in texts.values())
+    after = grouped((v["language"]["label"] or "", texts[row["id"]]) for row, v in rows if row["id"] in texts)
+    found = manifest["statistics"]
+    assert {label: numbers(each["before"]) for label, each in found.items()} == before
+    assert {label: numbers(each["after"]) for label, each in found.items() if each["after"]["documents"]} == after
+    assert sum(each["before"]["chars"] for each in found.values()) == manifest["totals"]["chars"]
+    assert sum(each["after"]["chars"] for each in found.values()) == manifest["totals"]["kept_chars"]
+    labelled.config["mix"]["output"]["path"] = str(labelled.root / "two")
+    labelled.ok("mix", "processes=2")
+    assert json.loads((labelled.root / "two" / ".toolkit" / "manifest.json").read_bytes()) == manifest
+
+
+def test_before_and_after_side_by_side(labelled: Project) -> None:
+    assert "run `toolkit mix`" in labelled("stats", "--mix").err
+    labelled.ok("mix")
+    rows = [line.split("|") for line in labelled.ok("stats", "--mix").out.splitlines()]
+    head = [cell.strip() for cell in rows[0][1:-1]]
+    assert head[:3] == ["label", "documents, original", "documents, kept"]
+    assert [cell.strip() for cell in rows[-1][1:4]] == ["all", "120", "90"]
+    listed = list(csv.DictReader(io.StringIO(labelled.ok("stats", "--mix", "--format", "csv").out)))
+    assert listed[-1]["words_before"] == str(slowly(row["text"] for row, _ in joined(labelled))["words"])
+    found = labelled.ok("stats", str(labelled.out), "--mix", "--json").json
+    assert {each["label"]: each["after"] for each in found["labels"]}["fr"]["documents"] > 0
+
+
+def test_unicode_words_of_a_mix_are_an_option(labelled: Project) -> None:
+    labelled.config["mix"]["unicode_words"] = True
+    labelled.ok("mix")
+    words = [each["before"]["unicode_words"] for each in noted(labelled)["statistics"].values()]
+    (table,) = labelled.ok("stats", "--unicode-words", "--json").json["tables"]
+    assert sum(words) == table["total"]["unicode_words"] > 0
+
+
+@pytest.mark.parametrize("unit", ["line", "block"])
+def test_pieces_count_by_their_own_label(project: Project, unit: str) -> None:
+    text = "eins zwei\nune ligne\n\nnoch eine\nno label"
+    labels = [{"label": label} if label else None for label in ("de", "fr", "de", "de", None)]
+    write_rows(project.documents / "a.jsonl.gz", [document("1", text)])
+    write_rows(project.attributes / "lines" / "a.jsonl.gz", [attributes("1", {"line_language": labels})])
+    output = {"format": "text", "unit": unit, "path": str(project.out)}
+    project.config["mix"] = {"attributes": ["lines"], "output": output}
+    project.ok("mix")
+    found = noted(project)["statistics"]
+    pieces = {"line": [["eins zwei\nnoch eine"], ["une ligne"]], "block": [["eins zwei", "noch eine"], ["une ligne"]]}
+    assert numbers(found[""]["before"]) == slowly([text])
+    assert [numbers(found[label]["after"]) for label in ("de", "fr")] == [slowly(each) for each in pieces[unit]]
+    (table,) = project.run("stats", project.out, "--json").json["tables"]
+    assert groups(table) == {label: numbers(found[label]["after"]) for label in ("de", "fr")}
+
+
+# --- outputs ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def mixable(project: Project) -> Project:
+    texts = ["one two\nthree", "uno dos\n\ntres", "vier fünf", "x\u0085y"]
+    shard, rows, values = "a.jsonl.gz", [], []
+    for i, text in enumerate(texts):
+        label = {"label": "en" if i % 2 else "es", "prob": 0.5 + i / 10}
+        rows.append(document(str(i), text, metadata={"warc_headers": {"warc-target-uri": f"http://{i}.example/"}}))
+        values.append(attributes(str(i), {"language": label, "line_language": [label for _ in text.split("\n")]}))
+    write_rows(project.documents / shard, rows)
+    write_rows(project.attributes / "said" / shard, values)
+    return project
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        {"format": "oscar"},
+        {"format": "oscar", "schema": "23.01", "compression": "zstd"},
+        {"format": "dolma", "by": "language"},
+        {"format": "text", "layout": "folders"},
+        {"format": "parquet", "by": "language"},
+    ],
+    ids=lambda output: f"{output['format']} {output.get('schema', '')}",
+)
+def test_outputs_of_all_formats_are_counted(mixable: Project, output: dict[str, Any]) -> None:
+    if output["format"] == "parquet":
+        pytest.importorskip("pyarrow")
+    mixable.config["mix"] = {"attributes": ["said"], "output": {**output, "path": str(mixable.out)}}
+    mixable.ok("mix")
+    (table,) = mixable.run("stats", mixable.out, "--json").json["tables"]
+    rows = [(v["language"]["label"], row["text"]) for row, v in joined(mixable)]
+    if output["format"] == "text":  # which leaves blank lines out
+        rows = [(label, text.replace("\n\n", "\n")) for label, text in rows]
+    assert groups(table) == grouped(rows)
+    mixable.ok("validate")  # what is counted is kept where nobody takes it for data
+    if output["format"] in ("oscar", "dolma", "parquet"):
+        (table,) = mixable.run("stats", mixable.out, "--by", "host", "--json").json["tables"]
+        assert {name: counts["documents"] for name, counts in groups(table).items()} == {
+            f"{i}.example": 1 for i in range(4)
+        }
+
+
+def test_fields_of_oscar_can_be_grouped_by_and_have_distributions(mixable: Project) -> None:
+    mixable.config["mix"] = {"attributes": ["said"], "output": {"format": "oscar", "path": str(mixable.out)}}
+    mixable.ok("mix")
+    ran = mixable.run("stats", mixable.out, "--by", "identification.prob > 0.6", "--attribute", "all", "--json").json
+    assert {name: row["documents"] for name, row in groups(ran["tables"][0]).items()} == {True: 2, False: 2}
+    found = {each["attribute"]: each["all"] for each in ran["attributes"]}
+    assert found["sentence_identifications[].label"]["values"] == 7
+    assert found["annotation[]"]["null_share"] == 1
+
+
+def test_lines_of_oscar_are_joined_by_line_feeds(project: Project) -> None:
+    line = {
+        "content": "a\n\n",
+        "warc_headers": {},
+        "metadata": {"identification": {"label": "en", "prob": 1}, "annotation": None},
+    }
+    path = write_rows(project.root / "en.jsonl", [line])
+    (table,) = project.run("stats", path, "--json").json["tables"]
+    assert (table["groups"][0]["group"], table["total"]["lines"], table["total"]["bytes"]) == ("en", 3, 3)
+
+
+# --- what is wrong ------------------------------------------------------------------------------------------------
+
+
+def test_a_bad_row_is_named_and_no_numbers_are_shown(project: Project) -> None:
+    for bad, message in (
+        (b'{"id": "2", "source": "s", "text": 5}', "expected a text in UTF-8"),
+        (b'{"id": "2", "source": "s", "text": "\xff"}', "expected a text in UTF-8"),
+        (b'{"id": "2", "source": "s"}', "expected field text"),
+        (b'{"id": "2", "source": "s", "text": "", "metadata": 1}', "expected object | null - at $.metadata"),
+    ):
+        write_rows(project.documents / "a.jsonl.gz", [document("1", "x"), bad])
+        ran = project("stats")
+        assert ran.code == 1
+        assert f"a.jsonl.gz:2: {message}" in ran.err
+        assert "| all" not in ran.out
+
+
+def test_after_a_failure_only_what_failed_is_read_again(labelled: Project) -> None:
+    bad = sorted(labelled.documents.rglob("*.gz"))[1]
+    sound = bad.read_bytes()
+    bad.write_bytes(sound[:-20])
+    ran = labelled("stats", "--by", "source", "--json")
+    assert ran.code == 1
+    assert f"{bad}:" in ran.err
+    bad.write_bytes(sound)
+    found = labelled.ok("stats", "--by", "source", "--json").json
+    assert found["inputs"] == {"files": 3, "read": 1}
+    assert found["tables"][0]["total"]["documents"] == 120
+
+
+def test_expressions_are_checked_before_anything_is_read(labelled: Project) -> None:
+    for arguments, message in (
+        (("--by", "langage.label"), "did you mean 'language'"),
+        (("--by", "language"), None),
+        (("--by", "(language)"), "got a value of type"),
+        (("--by", "1 / 0 > 'a'"), "expected"),
+        (("--attribute", "langage"), "did you mean 'language'"),
+        (("--histogram", "language"), "expected one value"),
+        (("--output", "x.txt"), "expected a file that ends in .md, .csv, .json"),
+        (("--histogram", "language.prob", "--by", "label"), "without --by"),
+        (("--mix", "--by", "label"), "by itself"),
+    ):
+        ran = labelled("stats", *arguments)
+        assert (ran.code == 0) == (message is None), ran.err
+        assert (message or "") in ran.err
+        assert "Traceback" not in ran.err
+
+
+def test_a_value_that_an_expression_cannot_use_names_its_document(labelled: Project) -> None:
+    ran = labelled("stats", "--by", "1 / (language.prob * 0)")
+    assert ran.code == 1
+    assert "s0.jsonl.gz:1: " in ran.err
+    assert "division" in ran.err
+
+
+def test_a_histogram_has_the_thresholds_of_the_mix(labelled: Project) -> None:
+    ran = labelled.ok("stats", "--histogram", "language.prob")
+    assert "language.prob < 0.25: unsure" in ran.out
+    found = labelled.ok("stats", "--histogram", "language.prob", "--json").json
+    assert sum(each["count"] for each in found["bins"]) == 120
+
+
+@pytest.mark.parametrize("suffix", ["md", "csv", "json"])
+def test_a_table_goes_to_a_file(labelled: Project, suffix: str) -> None:
+    path = labelled.root / f"t.{suffix}"
+    assert labelled.ok("stats", "--output", path).out.strip() == str(path)
+    assert "120" in path.read_text()
+
+
+# --- real data ----------------------------------------------------------------------------------------------------
+
+
+def test_a_release_is_counted_as_by_a_slow_reference(run: Run, shared: Path, tmp_path: Path) -> None:
+    released = shared / "oscar-22.01" / "real-22.01-sample.jsonl"
+    path = tmp_path / "sample.jsonl"
+    path.write_bytes(released.read_bytes())
+    (table,) = run("stats", path, "--json").json["tables"]
+    rows = [json.loads(line) for line in released.read_bytes().splitlines()]
+    assert groups(table) == grouped((row["metadata"]["identification"]["label"], row["content"]) for row in rows)
+
+
+@pytest.mark.slow
+def test_real_pages_are_counted_as_by_a_slow_reference(project: Project, shared: Path) -> None:
+    project.config["ingest"] = [{"format": "wet", "from": [f"{shared}/wet/*.wet*"], "source": "cc"}]
+    project.ok("ingest")
+    (table,) = project.ok("stats", "--by", "source", "--json").json["tables"]
+    texts = [row["text"] for path in project.documents.rglob("*.gz") for row in read_rows(path)]
+    assert len(texts) > 500
+    assert table["total"] == slowly(texts)

@@ -1,0 +1,233 @@
+"""From paths, or a configuration, to the files that ``toolkit stats`` counts."""
+
+import os
+import re
+import sys
+from dataclasses import dataclass, field
+
+import msgspec
+
+from toolkit import validating
+from toolkit.commands import Context, works
+from toolkit.errors import ConfigError, did_you_mean
+from toolkit.mixing import publish, sets
+from toolkit.mixing import settings as mix_settings
+from toolkit.mixing.join import JoinedShard
+from toolkit.mixing.sets import JoinedSet, names_for_rules, null_safe
+from toolkit.mixing.settings import Joined, Stream
+from toolkit.paths import Dataset, check_writable, exists, is_folder, join
+from toolkit.rules import Rule
+from toolkit.stats import files, shard
+from toolkit.stats.distributions import leaves
+from toolkit.stats.keys import LABELS
+from toolkit.stats.shard import Settings, Work
+
+_PATHS = ("language.label", "oscar.identification.label")
+"""Where documents have a label, if no mix says so."""
+
+_STEM = re.compile(r"(?:_part_\d+)?\.(?:jsonl?|txt|parquet)(?:\.\w+)?$")
+
+
+@dataclass
+class Counting:
+    """What is to be counted.
+
+    Attributes:
+        works: files.
+        rules: of the configuration's mix.
+        unit: what files are.
+        notes: what is to be said of inputs that are not in it.
+    """
+
+    works: list[Work] = field(default_factory=list)
+    rules: list[Rule] = field(default_factory=list)
+    unit: str = "files"
+    notes: str = ""
+
+
+def prepare(context: Context, settings: Settings, temporary: str) -> Counting:
+    """The files that the paths name, or those of the configuration.
+
+    Args:
+        context: of the command.
+        settings: what is counted.
+        temporary: folder for results that cannot be kept where they belong.
+
+    Raises:
+        ConfigError: if there is nothing to count, or it cannot be counted so.
+    """
+    counting = Counting()
+    place = _Place(temporary, quiet=context.options.quiet)
+    for target in context.options.targets:
+        _add_target(context, settings, counting, target.rstrip("/"), place)
+    if not context.options.targets:
+        _add_configured(context, settings, counting, place)
+    if not counting.works:
+        raise ConfigError("expected documents to count, got none")
+    _check_attributes(settings, counting.works)
+    return counting
+
+
+class _Place:
+    """Where results are kept: with our records of a dataset or an output; if that cannot be, for this run only."""
+
+    def __init__(self, temporary: str, *, quiet: bool) -> None:
+        self._temporary = temporary
+        self._quiet = quiet
+        self._number = 0
+
+    def of(self, folder: str, digest: str) -> str:
+        kept = join(folder, "stats", digest)
+        try:
+            check_writable(kept, "stats")
+        except ConfigError as error:
+            if not self._quiet:
+                print(f"warning: what is counted is not kept: {error}", file=sys.stderr)
+            self._number += 1
+            kept = join(self._temporary, f"kept-{self._number}")
+        return kept
+
+
+def _add_target(context: Context, settings: Settings, counting: Counting, target: str, place: _Place) -> None:
+    if is_folder(join(target, "documents")) and not publish.load_manifest(target):
+        dataset = Dataset(join(target, "documents"), join(target, "attributes"))
+        _add_stream(context, settings, counting, _stream_of(dataset), None, place)
+    elif is_folder(target):
+        _add_files(context, settings, counting, target, place)
+    elif exists(target):
+        folder, name = os.path.split(target)
+        kept = place.of(join(folder or ".", ".toolkit"), settings.digest())
+        _add_file(context, settings, counting, target, name, None, kept)
+    else:
+        raise ConfigError(f"{target}: expected a dataset, an output or a file, got nothing there")
+
+
+def _add_configured(context: Context, settings: Settings, counting: Counting, place: _Place) -> None:
+    if not context.has("mix"):
+        _add_stream(context, settings, counting, _stream_of(context.dataset), None, place)
+        return
+    found = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
+    for stream in found.streams:
+        counting.rules += stream.rules
+        own = settings if settings.label or not found.label else msgspec.structs.replace(settings, label=found.label)
+        _add_stream(context, own, counting, stream, found.writer().label(), place)
+
+
+# --- outputs ----------------------------------------------------------------------------------------------------------
+
+
+def _add_files(context: Context, settings: Settings, counting: Counting, folder: str, place: _Place) -> None:
+    manifest = publish.load_manifest(folder)
+    labels = {part.path: part.label for part in manifest.parts} if manifest else {}
+    found = [path for path in validating.data_files(folder) if not re.search(r"_meta\.jsonl?(\.\w+)?$", path)]
+    rejected = {path for path, label in labels.items() if label == mix_settings.REJECTED}
+    if not found:
+        raise ConfigError(f"{folder}: expected a dataset, an output or files of documents, got none there")
+    kept = place.of(join(folder, ".toolkit"), settings.digest(bool(manifest)))
+    for path in context.limited([path for path in found if path not in rejected]):
+        _add_file(context, settings, counting, join(folder, path), path, labels.get(path), kept)
+
+
+def _add_file(
+    context: Context, settings: Settings, counting: Counting, path: str, name: str, label: str | None, kept: str
+) -> None:
+    layout = files.layout_of(path)
+    own = {"oscar": "identification.label", "parquet": "label"}.get(layout)
+    if own and settings.label is None:
+        settings = msgspec.structs.replace(settings, label=own)
+    work = Work(
+        settings=settings,
+        folder=kept,
+        name=name,
+        file=path,
+        layout=layout,
+        label=label if label is not None else (_label_of(path) if layout == "text" else None),
+        max_document_bytes=2 * context.config.max_document_bytes,
+    )
+    shard.keys_of(work)
+    counting.works.append(work)
+
+
+def _label_of(path: str) -> str:
+    """By the name of the file: ``en`` of ``en/en_part_1.jsonl.gz``."""
+    return _STEM.sub("", os.path.basename(path))
+
+
+# --- datasets ---------------------------------------------------------------------------------------------------------
+
+
+def _stream_of(dataset: Dataset) -> Stream:
+    """All that there is; a key that two sets have cannot be named."""
+    joined = [Joined(set=name, place="stats") for name in dataset.sets()]
+    return Stream(name="", dataset=dataset, attributes=joined, rules=[], same_keys="later")
+
+
+def _add_stream(
+    context: Context, settings: Settings, counting: Counting, stream: Stream, label: str | None, place: _Place
+) -> None:
+    shards = stream.dataset.shards()
+    counting.notes += context.whole(stream.dataset, shards)
+    shards = context.limited(shards)
+    counting.unit = "shards"
+    joined, settings, unreadable = _joined(context, settings, stream, label, shards)
+    if unreadable:
+        raise ConfigError("\n".join(unreadable.values()))
+    kept = place.of(stream.dataset.bookkeeping, settings.digest(joined))
+    for path in shards:
+        one = JoinedShard(stream=stream, sets=joined, shard=path, max_document_bytes=context.config.max_document_bytes)
+        counting.works.append(
+            Work(settings=settings, folder=kept, name=path, shard=one, max_document_bytes=one.max_document_bytes)
+        )
+
+
+def _joined(
+    context: Context, settings: Settings, stream: Stream, label: str | None, shards: list[str]
+) -> tuple[list[JoinedSet], Settings, dict[str, str]]:
+    """The sets that are needed, and the settings with the label; why shards of other programs' sets cannot be read."""
+    foreign = {*sets.foreign_sets(stream, {})}
+    ours = [joined for joined in stream.attributes if joined.set not in foreign]
+    if not (foreign and settings.attributes):
+        try:  # files of other programs must be read to know their types
+            found, resolved = _needed(
+                settings, _with(stream, ours), sets.resolve_sets(_with(stream, ours), {}, {}), label
+            )
+            if not foreign or resolved.label or not {*settings.by} & {*LABELS}:
+                return found, resolved, {}
+        except ConfigError:
+            if not foreign:
+                raise
+    seen, unreadable = works.look_at_foreign(context, stream, shards)
+    return *_needed(settings, stream, sets.resolve_sets(stream, {}, seen), label), unreadable
+
+
+def _with(stream: Stream, attributes: list[Joined]) -> Stream:
+    return msgspec.structs.replace(stream, attributes=attributes)
+
+
+def _needed(
+    settings: Settings, stream: Stream, joined: list[JoinedSet], label: str | None
+) -> tuple[list[JoinedSet], Settings]:
+    names = names_for_rules(joined)
+    if settings.label is None:
+        one_label = label is None or label.startswith(("'", '"'))  # a format that has but one says nothing of documents
+        found = (null_safe(path, names) for path in (_PATHS if one_label else (label,)))
+        settings = msgspec.structs.replace(settings, label=next((path for path in found if path), None))
+    else:
+        settings = msgspec.structs.replace(settings, label=null_safe(settings.label, names) or settings.label)
+    one = JoinedShard(stream=stream, sets=joined, shard="", max_document_bytes=1)
+    work = Work(settings=settings, folder="", name="", shard=one, max_document_bytes=1)
+    used = shard.keys_of(work).used | set(shard.leaves_of(work))
+    _check_attributes(settings, [work])
+    return [each for each in joined if any(key.name in used for key in each.keys)], settings
+
+
+def _check_attributes(settings: Settings, listed: list[Work]) -> None:
+    """Raises ConfigError for an attribute of which nothing is known."""
+    if not settings.attributes or not listed:
+        return
+    types = {key: type_ for work in listed[:1] for key, type_ in shard.types_of(work).items()}
+    paths = [leaf.path for key, type_ in types.items() for leaf in leaves(key, type_)]
+    for wanted in settings.attributes:
+        if not any(shard.is_part(path, wanted) for path in paths):
+            hint = did_you_mean(wanted, [*types, *paths]) or f"; there are: {', '.join(paths) or 'none'}"
+            raise ConfigError(f"expected an attribute with values that can be counted, got {wanted!r}{hint}")

@@ -1,0 +1,242 @@
+"""How the values of attributes are distributed, by label: exactly where there are few, else by a sketch."""
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from toolkit.errors import DataError
+from toolkit.schema import SPANS, Type, field_name
+from toolkit.stats.sketch import Buckets, Sketch
+
+EXACT = 256
+"""Different values up to which each is counted."""
+
+HELD = 4096
+"""Different numbers that are in memory before they go into a sketch."""
+
+MOST = 20_000
+"""Distributions, of attributes by label, at a time."""
+
+_GREATEST = sys.float_info.max
+
+QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+
+Kind = Literal["number", "text", "bool"]
+_KINDS: dict[str, Kind] = {"int": "number", "float": "number", "str": "text", "bool": "bool"}
+Value = bool | int | float | str
+Getter = Callable[[Any], Sequence[Any]]
+
+
+class Leaf(msgspec.Struct, frozen=True):
+    """A value inside an attribute.
+
+    Attributes:
+        path: ``language.prob``; of the elements of a list ``line_language[].label``; ``len(line_language)``.
+        kind: of its values.
+        get: gives the values of a document, null where there is none.
+    """
+
+    path: str
+    kind: Kind
+    get: Getter
+
+
+def leaves(path: str, type_: Type) -> list[Leaf]:
+    """All values inside an attribute of a type; what has no declared type has none."""
+    match type_.kind:
+        case "nullable" if type_.item:
+            return [Leaf(leaf.path, leaf.kind, _or_null(leaf.get)) for leaf in leaves(path, type_.item)]
+        case "object":
+            return [
+                Leaf(leaf.path, leaf.kind, _of_field(field_name(name), leaf.get))
+                for name, inner in type_.fields
+                for leaf in leaves(f"{path}.{name}", inner)
+            ]
+        case "list" if type_.item:
+            inner = [Leaf(f"{path}[].score", "number", _score)] if type_ == SPANS else leaves(f"{path}[]", type_.item)
+            return [_length(path), *(Leaf(leaf.path, leaf.kind, _of_each(leaf.get)) for leaf in inner)]
+        case "map":
+            return [_length(path)]
+    return [Leaf(path, _KINDS[type_.kind], _itself)] if type_.kind in _KINDS else []
+
+
+def _itself(value: Any) -> Sequence[Any]:
+    return (value,)
+
+
+def _score(span: Any) -> Sequence[Any]:
+    return (span.score,)
+
+
+def _length(path: str) -> Leaf:
+    return Leaf(f"len({path})", "number", lambda value: (len(value),))
+
+
+def _or_null(get: Getter) -> Getter:
+    return lambda value: (None,) if value is None else get(value)
+
+
+def _of_field(name: str, get: Getter) -> Getter:
+    return lambda value: get(getattr(value, name))
+
+
+def _of_each(get: Getter) -> Getter:
+    return lambda values: [found for value in values for found in get(value)]
+
+
+class Distribution(msgspec.Struct, kw_only=True):
+    """Values of one attribute in the documents of one label.
+
+    Attributes:
+        label: JSON text.
+        attribute: path of the leaf.
+        kind: of the values.
+        nulls: documents (or elements) without a value.
+        count: values.
+        total: sum of numbers; None where it is too large.
+        values: how often each value is there, sorted; None if there are more than `EXACT`.
+        buckets: of numbers.
+    """
+
+    label: str
+    attribute: str
+    kind: Kind
+    nulls: int
+    count: int
+    total: float | None = 0.0
+    values: list[tuple[Value, int]] | None
+    buckets: Buckets | None = None
+
+
+class _Held:
+    """Values of one distribution that is being counted."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.nulls = self.count = 0
+        self.total = 0.0
+        self.exact: Counter[Any] | None = Counter()
+        self.held: Counter[Any] = Counter()
+        self.sketch = Sketch() if kind == "number" else None
+
+    def add(self, values: Iterable[Any]) -> None:
+        found = Counter(values)
+        self.nulls += found.pop(None, 0)
+        self.count += found.total()
+        if self.exact is not None:
+            self.exact.update(found)
+            self.exact = self.exact if len(self.exact) <= EXACT else None
+        if self.kind == "number":
+            self.held.update(found)
+            if len(self.held) > HELD:
+                self.fold()
+
+    def fold(self) -> None:
+        """Puts the numbers that are held into the sketch."""
+        if self.sketch and self.held:
+            for value, count in self.held.items():
+                number = min(max(value, -_GREATEST), _GREATEST) * 1.0  # JSON has integers of any size
+                self.sketch.add(number, count)
+                self.total += number * count
+            self.held = Counter()
+
+    def merge(self, other: Distribution) -> None:
+        self.nulls += other.nulls
+        self.count += other.count
+        self.total += other.total if other.total is not None else math.inf
+        if other.values is None:
+            self.exact = None
+        elif self.exact is not None:
+            self.exact.update(dict(other.values))
+            self.exact = self.exact if len(self.exact) <= EXACT else None
+        if self.sketch and other.buckets:
+            self.sketch.merge(other.buckets)
+
+    def finished(self, label: str, attribute: str) -> Distribution:
+        self.fold()
+        return Distribution(
+            label=label,
+            attribute=attribute,
+            kind=self.kind,
+            nulls=self.nulls,
+            count=self.count,
+            total=self.total if math.isfinite(self.total) else None,
+            values=sorted(self.exact.items()) if self.exact is not None else None,
+            buckets=self.sketch.buckets() if self.sketch and self.count else None,
+        )
+
+
+class Distributions:
+    """Distributions of some attributes, by label."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], _Held] = {}
+
+    def add(self, label: str, leaf: Leaf, values: Iterable[Any]) -> None:
+        """Values of documents of a label."""
+        self._of(label, leaf.path, leaf.kind).add(values)
+
+    def merge(self, others: Iterable[Distribution]) -> None:
+        """Those of other documents."""
+        for other in others:
+            self._of(other.label, other.attribute, other.kind).merge(other)
+
+    def _of(self, label: str, attribute: str, kind: Kind) -> _Held:
+        found = self._found.get((label, attribute))
+        if found is None:
+            if len(self._found) >= MOST:
+                raise DataError(
+                    f"expected at most {MOST:,} distributions, of attributes by label, got more; "
+                    "name fewer with --attribute, or give another --label"
+                )
+            found = self._found[label, attribute] = _Held(kind)
+        return found
+
+    def finished(self) -> list[Distribution]:
+        """All, sorted by attribute and label."""
+        keys = sorted(self._found, key=lambda key: (key[1], key[0]))
+        return [self._found[label, attribute].finished(label, attribute) for label, attribute in keys]
+
+
+def together(found: Sequence[Distribution]) -> Distribution:
+    """Those of all labels of one attribute as one."""
+    held = _Held(found[0].kind)
+    for each in found:
+        held.merge(each)
+    return held.finished("", found[0].attribute)
+
+
+def summary(found: Distribution) -> dict[str, Any]:
+    """A distribution in numbers: counts, share of nulls, values, quantiles."""
+    result: dict[str, Any] = {
+        "values": found.count,
+        "nulls": found.nulls,
+        "null_share": found.nulls / (found.count + found.nulls) if found.count + found.nulls else None,
+    }
+    if found.buckets:
+        sketch = Sketch()
+        sketch.merge(found.buckets)
+        result |= {
+            "min": found.buckets.low,
+            "max": found.buckets.high,
+            "mean": None if found.total is None else found.total / found.count,
+            "quantiles": {f"{share:g}": exact_quantile(found, share, sketch) for share in QUANTILES},
+        }
+    result["counts"] = None if found.values is None else [{"value": v, "count": n} for v, n in found.values]
+    return result
+
+
+def exact_quantile(found: Distribution, share: float, sketch: Sketch) -> float:
+    """The quantile from the counts where each value is counted, else from the sketch."""
+    if found.values is None:
+        return sketch.quantile(share)
+    rank, seen = share * (found.count - 1), 0
+    for value, count in found.values:
+        seen += count
+        if seen > rank:
+            return value  # type: ignore[return-value]  # of numbers
+    raise AssertionError(share)

@@ -1,0 +1,73 @@
+"""The thresholds that rules set for an attribute, found in their expressions."""
+
+import ast
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from toolkit.rules import Rule
+
+
+class Threshold(NamedTuple):
+    """A number that a rule compares an attribute with.
+
+    Attributes:
+        number: of all labels, or of one.
+        label: that it is for; empty for all others.
+        rule: name.
+        text: ``language.prob < 0.6``.
+    """
+
+    number: float
+    label: str
+    rule: str
+    text: str
+
+
+_SIGNS: dict[type[ast.cmpop], tuple[str, str]] = {
+    ast.Lt: ("<", ">"), ast.LtE: ("<=", ">="), ast.Gt: (">", "<"), ast.GtE: (">=", "<="), ast.Eq: ("==", "=="),
+    ast.NotEq: ("!=", "!="),
+}  # fmt: skip
+"""Of a comparison, as it is written, and with its sides exchanged."""
+
+
+def thresholds(rules: Iterable[Rule], attribute: str) -> list[Threshold]:
+    """Where the rules compare an attribute with a number, or with a parameter that has one for each label."""
+    found: dict[Threshold, None] = {}
+    for rule in rules:
+        for text in ("" if rule.syntax else rule.expression, rule.when):
+            try:
+                tree = ast.parse(text.strip(), mode="eval") if text.strip() else None
+            except SyntaxError:
+                tree = None
+            for node in ast.walk(tree) if tree else ():
+                if isinstance(node, ast.Compare):
+                    found.update(dict.fromkeys(_of(node, rule, attribute)))
+    return sorted(found, key=lambda each: (each.number, each.rule, each.label))
+
+
+def _of(node: ast.Compare, rule: Rule, attribute: str) -> Iterable[Threshold]:
+    operands = [node.left, *node.comparators]
+    for left, op, right in zip(operands, node.ops, operands[1:], strict=False):
+        if type(op) not in _SIGNS:
+            continue
+        written, turned = _SIGNS[type(op)]
+        for one, other, sign in ((left, right, written), (right, left, turned)):
+            if ast.unparse(one) == attribute:
+                for label, number in _numbers(other, rule.parameters).items():
+                    yield Threshold(number, label, rule.name, f"{attribute} {sign} {number:g}")
+
+
+def _numbers(node: ast.expr, parameters: Mapping[str, Mapping[str, object]]) -> dict[str, float]:
+    """The number that a node stands for, by label; none if it is not one."""
+    match node:
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            return {"": float(value)}
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return {label: -number for label, number in _numbers(operand, parameters).items()}
+        case ast.Name(id=name) if name in parameters:
+            return {
+                label: float(value)
+                for label, value in parameters[name].items()
+                if isinstance(value, int | float) and not isinstance(value, bool)
+            }
+    return {}
