@@ -22,6 +22,7 @@ COMMANDS = {
     "head": "show documents joined with their attributes",
     "taggers": "list the taggers that there are, or describe and measure some",
     "croissant": "describe a dataset or an output for others: croissant.json",
+    "card": "write the dataset card of a dataset or an output: README.md, as the hub shows it",
     "features": "print how Hugging Face datasets reads an OSCAR output",
     "status": "show what is done, running, failed and missing, and why",
     "clean": "delete what killed runs have left behind; when no run is working there",
@@ -30,7 +31,7 @@ COMMANDS = {
 SHARED = ("run", "ingest", "tag", "mix", "validate")
 """Commands whose work several runs can share."""
 
-LOOKS = ("validate", "stats", "head", "croissant", "features", "clean")
+LOOKS = ("validate", "stats", "head", "croissant", "card", "features", "clean")
 """Commands that take paths, or a configuration."""
 
 EXAMPLES = {
@@ -50,6 +51,7 @@ EXAMPLES = {
         "toolkit croissant -c my/corpus.yaml about.version=1.1.0",
         "toolkit croissant -c my/corpus.yaml --of dataset --dry-run",
     ],
+    "card": ["toolkit card -c my/corpus.yaml", "toolkit card data/released about.name=released"],
     "features": ["toolkit features data/quickstart/oscar"],
     "status": ["toolkit status -c configs/quickstart.yaml"],
     "clean": ["toolkit clean data/quickstart"],
@@ -106,7 +108,7 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument(
                 "--shard", type=_share, metavar="I/N", help="only the share I of N, counted from 0: for array jobs"
             )
-        if name not in ("taggers", "status", "clean", "croissant"):
+        if name not in ("taggers", "status", "clean", "croissant", "card"):
             command.add_argument("--limit", type=_positive, metavar="N", help="only the first N shards (or inputs)")
         command.add_argument("--json", action="store_true", help="results as JSON on standard output")
         command.add_argument("--quiet", action="store_true", help="no progress on standard error")
@@ -169,6 +171,7 @@ def _add_look(command: argparse.ArgumentParser, name: str) -> None:
         "stats": "datasets, outputs or files",
         "head": "a shard",
         "croissant": "an output or a dataset",
+        "card": "an output or a dataset",
         "features": "an output",
         "clean": "folders",
     }[name]
@@ -179,20 +182,27 @@ def _add_look(command: argparse.ArgumentParser, name: str) -> None:
         command.add_argument("--id", metavar="ID", help="the document with this id")
     elif name == "clean":
         command.add_argument("--dry-run", action="store_true", help="only list them")
-    elif name == "croissant":
-        command.add_argument(
-            "--of", choices=("dataset", "output"), help="what to describe; by default the output, if there is a mix"
-        )
-        command.add_argument("--spec", choices=("1.0", "1.1"), help="version of the specification (1.0)")
-        command.add_argument("--first", type=_positive, metavar="N", help="look at the first N rows of each file only")
-        command.add_argument("--dry-run", action="store_true", help="print it, write nothing")
-        command.add_argument(
-            "--check", action="store_true", help="write nothing; exit status 1 if it is out of date, or not versioned"
-        )
+    elif name in ("croissant", "card"):
+        _add_description(command, name)
     else:
         command.add_argument("--first", type=_positive, metavar="N", help="only the first N rows of each file")
     if name == "stats":
         _add_stats(command)
+
+
+def _add_description(command: argparse.ArgumentParser, name: str) -> None:
+    command.add_argument(
+        "--of", choices=("dataset", "output"), help="what to describe; by default the output, if there is a mix"
+    )
+    command.add_argument("--first", type=_positive, metavar="N", help="look at the first N rows of each file only")
+    command.add_argument("--dry-run", action="store_true", help="print it, write nothing")
+    stale = "write nothing; exit status 1 if it is out of date"
+    if name == "croissant":
+        stale += ", or not versioned"
+        command.add_argument("--spec", choices=("1.0", "1.1"), help="version of the specification (1.0)")
+    else:
+        command.add_argument("--overwrite", action="store_true", help="replace a README.md that is no card of ours")
+    command.add_argument("--check", action="store_true", help=stale)
 
 
 def _add_stats(command: argparse.ArgumentParser) -> None:

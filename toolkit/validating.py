@@ -28,7 +28,7 @@ SHOWN = 20
 INDEX_ROWS = 1 << 12
 """Rows of attributes that are compared at a time."""
 
-DESCRIPTIONS = ("croissant.json",)
+DESCRIPTIONS = ("croissant.json", "README.md")
 """Files that describe an output, and are none of its parts."""
 
 SPLIT = re.compile(r"splits/.+\.split\.gz")

@@ -1,6 +1,7 @@
 """What only people know of a dataset: the section ``about:``."""
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -104,8 +105,12 @@ def listed(value: Any) -> list[Any]:
     return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
 
 
-def read_about(section: Source) -> About:
+def read_about(section: Source, required: Sequence[str] = REQUIRED) -> About:
     """The settings of an ``about:`` section, with all that a description must have.
+
+    Args:
+        section: of the configuration.
+        required: keys that must be given.
 
     Raises:
         ConfigError: naming the key that is missing, or is not what it should be.
@@ -114,7 +119,7 @@ def read_about(section: Source) -> About:
     if isinstance(source.value, dict) and isinstance(source.value.get("version"), int | float):
         raise source.error(("version",), f"expected MAJOR.MINOR.PATCH (1.0.0), got {source.value['version']!r}")
     about = config.convert(source, About, "about")
-    missing = [key for key in REQUIRED if not getattr(about, key)]
+    missing = [key for key in required if not getattr(about, key)]
     if missing:
         given = f"; also missing: {', '.join(f'about.{key}' for key in missing[1:])}" if missing[1:] else ""
         raise source.error((), f"expected about.{missing[0]}, which Croissant requires, got none{given}")

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.mixing.effects import RuleEffect, Totals
+from toolkit.mixing.statistics import Statistics
 from toolkit.schema import Type
 
 
@@ -15,12 +16,16 @@ class File:
         path: relative.
         size, sha256: of the stored bytes.
         media_type: of its content, whether compressed or not.
+        rows: documents that it holds, if that is known.
+        content_size: of its uncompressed bytes, if that is known.
     """
 
     path: str
     size: int
     sha256: str
     media_type: str
+    rows: int | None = None
+    content_size: int | None = None
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,8 @@ class Group:
     Attributes:
         includes: globs over relative paths that match these files and no others, also where ``*`` spans folders.
         paths: of the files.
+        columns: types of the rows' top-level keys, if all rows have been looked at, or are declared.
+        examples: first rows, decoded.
     """
 
     name: str
@@ -37,6 +44,8 @@ class Group:
     media_type: str
     includes: list[str]
     paths: list[str]
+    columns: dict[str, Type] = field(default_factory=dict)
+    examples: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -101,10 +110,16 @@ class RecordType:
 
 @dataclass(frozen=True)
 class Label:
-    """A label by which an output is cut, with its documents, if they have been counted."""
+    """A label by which an output is cut.
+
+    Attributes:
+        documents: if they have been counted.
+        paths: of its files.
+    """
 
     label: str
     documents: int | None
+    paths: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -153,6 +168,7 @@ class Mixture:
 
     Attributes:
         rules: what each did, in order, with its settings.
+        statistics: by label, what was read and what stays.
     """
 
     toolkit: str
@@ -162,6 +178,7 @@ class Mixture:
     rules: list[tuple[RuleEffect, dict[str, Any]]]
     counts: dict[str, int]
     omitted: list[str]
+    statistics: Statistics = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,7 @@ class Looked:
         sha256: of these, if it was wanted.
         types: of the top-level keys that some row has; null where a row has not.
         number: of rows that were looked at.
+        content_size: of their bytes, with line ends.
         numeric: top-level keys whose texts are all numbers.
         dates: first and last ``added`` or ``warc-date``.
     """
@@ -79,6 +80,7 @@ class Looked:
     sha256: str = ""
     types: dict[str, Type] = field(default_factory=dict)
     number: int = 0
+    content_size: int = 0
     whole: bool = True
     numeric: list[str] = field(default_factory=list)
     dates: tuple[str, str] | None = None
@@ -126,6 +128,7 @@ class _Look:
                     continue
                 row = self._row(line, lines.number)
                 looked.number += 1
+                looked.content_size += len(line) + 1
                 for key, raw in row.items():
                     if texts.get(key, True) and bytes(memoryview(raw)[:1]) == b'"':
                         texts[key] = _is_numeric(raw)

@@ -77,4 +77,5 @@ def mixture(manifest: Manifest) -> Mixture:
         rules=[(effect, by_name.get((effect.stream, effect.name), {})) for effect in manifest.rules],
         counts=manifest.counts,
         omitted=sorted(manifest.omitted),
+        statistics=manifest.statistics,
     )

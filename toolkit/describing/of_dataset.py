@@ -1,5 +1,6 @@
 """The facts about a dataset: documents, and the attribute sets beside them."""
 
+import dataclasses
 import os
 import re
 from collections.abc import Sequence
@@ -75,6 +76,8 @@ def dataset_facts(dataset: Dataset, looks: Looks, *, first: int | None, examples
     files = [_file(join(folder, s), each, known.get(s)) for s, each in zip(shards, looked, strict=True)]
     types, absent = merge_types(looked)
     group = _shard_group(folder, "documents-files", "Documents, one a line.", shards, there)
+    whole = all(each.whole and work.rows for each, work in zip(looked, works, strict=True))
+    group = dataclasses.replace(group, columns=types if whole else {}, examples=looked[0].examples)
     notes = numeric_notes([join(folder, shard) for shard in shards], looked, ("id", "source", "text"))
     groups, types_of_rows = [group], []
     if group.media_type != MEDIA_TYPES[".jsonl"]:
@@ -112,7 +115,15 @@ def _is_current(path: str, state: records.OutputState | None) -> bool:
 
 def _file(path: str, looked: Looked, state: records.OutputState | None) -> File:
     sha256 = looked.sha256 or (state.sha256 if state else "")
-    return File(path, looked.size, sha256, media_type(path))
+    known = looked.whole and looked.number > 0
+    return File(
+        path,
+        looked.size,
+        sha256,
+        media_type(path),
+        looked.number if known else None,
+        looked.content_size if known else None,
+    )
 
 
 def _shard_group(folder: str, name: str, description: str, shards: Sequence[str], there: Sequence[str]) -> Group:
@@ -171,6 +182,7 @@ def _set_facts(
         return group, None, files
     types = ours.types() if ours else spans_of(_foreign_types(dataset, set_name, shards))
     rows = Type("object", fields=tuple(types.items()))
+    group = dataclasses.replace(group, columns={"source": STR, "id": STR, "attributes": rows})
     fields, undescribed = fields_of(
         [("id", STR), ("source", STR), ("attributes", rows)], opened=("attributes",), places=("file", "row")
     )

@@ -1,5 +1,6 @@
 """The facts about the output of a mix, or a release in the same form."""
 
+import dataclasses
 import os
 import re
 from collections.abc import Sequence
@@ -21,9 +22,10 @@ from toolkit.describing.common import (
 )
 from toolkit.describing.facts import Facts, File, Group, Label, PathField, RecordType
 from toolkit.describing.fields import completed, fields_of
-from toolkit.describing.looking import Work, merge_types, sha256_of
+from toolkit.describing.looking import Looked, Work, merge_types, sha256_of
 from toolkit.errors import ConfigError, DataError
 from toolkit.mixing import publish
+from toolkit.mixing.assemble import PartRecord
 from toolkit.mixing.settings import REJECTED
 from toolkit.paths import Dataset, exists, join, list_files, size_of, stat
 from toolkit.schema import Type
@@ -59,7 +61,7 @@ def output_facts(
             message = f"expected {parts[path].size} bytes by the manifest, got {size}; run `toolkit mix`"
             raise DataError(message, path=join(folder, path))
     writer = _writer(folder, manifest, paths)
-    readable = media_type(paths[0]) == MEDIA_TYPES[".jsonl"]
+    readable = re.search(r"\.jsonl?(\.|$)", os.path.basename(paths[0])) is not None
     looked = looks(
         [
             Work(
@@ -75,13 +77,16 @@ def output_facts(
     )
     labels, cuts = _labels(manifest, writer, paths)
     group = _output_group(folder, writer, paths)
-    files = [
-        File(p, each.size, each.sha256 or parts[p].sha256, media_type(p)) for p, each in zip(paths, looked, strict=True)
-    ]
+    files = [_file(path, each, parts.get(path), readable) for path, each in zip(paths, looked, strict=True)]
     files += [
         File(p, size_of(join(folder, p)), sha256, "text/plain") for p, sha256 in _checksum_files(folder, manifest)
     ]
     types, absent = merge_types(looked)
+    if readable:
+        whole = all(each.whole for each in looked)
+        group = dataclasses.replace(
+            group, columns=_columns(writer, types) if whole else {}, examples=looked[0].examples
+        )
     name = "language" if cuts and _is_of_language(manifest, writer) else "label"
     place = _label_place(name, writer, paths, labels) if cuts else []
     record = _output_record(writer, group, types, absent, looked[0].examples, place)
@@ -139,9 +144,8 @@ def _output_record(
     line = writer.line()
     if line is None:
         return documents(group, types, absent, examples, places)
-    declared = schema.from_annotation(line, type(writer).__name__)
-    seen = [(name, completed(type_, types.get(name))) for name, type_ in declared.fields]
-    opened = [name for name, type_ in declared.fields if type_.kind == "object"]
+    seen = list(_columns(writer, types).items())
+    opened = [name for name, type_ in _declared(writer) if type_.kind == "object"]
     fields, undescribed = fields_of(seen, opened, writer.ABOUT, ("file", "row", "language", "label"))
     return RecordType(
         name="documents",
@@ -153,6 +157,24 @@ def _output_record(
         undescribed=undescribed,
         examples=[(group.paths[0], i, dict(row)) for i, row in enumerate(examples)],
     )
+
+
+def _columns(writer: Writer, types: dict[str, Type]) -> dict[str, Type]:
+    """The types of a line's keys, declared as far as the format declares them."""
+    if writer.line() is None:
+        return types
+    return {name: completed(type_, types.get(name)) for name, type_ in _declared(writer)}
+
+
+def _declared(writer: Writer) -> tuple[tuple[str, Type], ...]:
+    return schema.from_annotation(writer.line(), type(writer).__name__).fields
+
+
+def _file(path: str, looked: Looked, part: PartRecord | None, readable: bool) -> File:
+    if part:
+        return File(path, looked.size, part.sha256, media_type(path), part.documents, part.content_size)
+    rows, content = (looked.number, looked.content_size) if readable and looked.whole else (None, None)
+    return File(path, looked.size, looked.sha256, media_type(path), rows, content)
 
 
 _ANY_LABEL = "LABEL"
@@ -175,20 +197,27 @@ def _suffix(path: str) -> str:
 def _labels(manifest: publish.Manifest | None, writer: Writer, paths: Sequence[str]) -> tuple[list[Label], bool]:
     """The labels, and whether the output is cut by one."""
     if manifest is None:
-        found = dict.fromkeys(os.path.dirname(path) for path in paths)
-        return [Label(label, None) for label in sorted(found)], "" not in found
-    documents = [Label(label, totals.documents) for label, totals in manifest.labels.items() if label != REJECTED]
+        found: dict[str, list[str]] = {}
+        for path in paths:
+            found.setdefault(os.path.dirname(path), []).append(path)
+        return [Label(label, None, found[label]) for label in sorted(found)], "" not in found
+    documents = [
+        Label(label, totals.documents, [part.path for part in manifest.parts if part.label == label])
+        for label, totals in manifest.labels.items()
+        if label != REJECTED
+    ]
     given = writer.label()
     routed = any("route" in str(rule.get("kind")) for s in manifest.settings["streams"] for rule in s["rules"])
     by_one = given is not None and given.startswith("'") and not routed and not manifest.settings["label"]
-    return documents, not by_one and given is not None
+    return documents, not by_one and (given is not None or writer.parts_documents())
 
 
 def _is_of_language(manifest: publish.Manifest | None, writer: Writer) -> bool:
     if manifest is None:
         return True
     routed = any("route" in str(rule.get("kind")) for s in manifest.settings["streams"] for rule in s["rules"])
-    return "language" in (writer.label() or "") and not routed and not manifest.settings["label"]
+    by = writer.label() or " ".join(wanted.path for wanted in writer.wants().values())
+    return "language" in by and not routed and not manifest.settings["label"]
 
 
 def _label_place(name: str, writer: Writer, paths: Sequence[str], labels: Sequence[Label]) -> list[PathField]:

@@ -23,12 +23,11 @@ def rai_terms(facts: Facts, about: About) -> dict[str, Any]:
         found["dataCollectionTimeframe"] = list(dict.fromkeys(facts.dates))
     if facts.headers:
         found["dataCollectionRawData"] = "WARC records; kept of their headers: " + ", ".join(facts.headers) + "."
-    if steps := _steps(facts):
-        found["dataPreprocessingProtocol"] = steps
+    if made := steps(facts):
+        found["dataPreprocessingProtocol"] = made
     if facts.mixture and (edits := [_rule(*rule) for rule in facts.mixture.rules if rule[0].kind in _EDITS]):
         found["dataManipulationProtocol"] = " ".join(edits)
-    made = [each for each in facts.tagged if each.made_by is None or "tagger" in each.made_by]
-    if tools := list(dict.fromkeys(_tool(each) for each in made)):
+    if tools := tools_of(facts):
         found["dataAnnotationProtocol"] = "All attributes and annotations were made by software."
         found["machineAnnotationTools"] = tools
     found |= about.rai.given()
@@ -84,7 +83,19 @@ def _tool(each: Tagged) -> str:
     return _tagger(each.made_by)
 
 
-def _steps(facts: Facts) -> list[str]:
+def tools_of(facts: Facts) -> list[str]:
+    """The taggers, with versions, options and models."""
+    made = [each for each in facts.tagged if each.made_by is None or "tagger" in each.made_by]
+    return list(dict.fromkeys(_tool(each) for each in made))
+
+
+def steps(facts: Facts, *, rules: bool = True) -> list[str]:
+    """What was done, in order.
+
+    Args:
+        facts: of a dataset or an output.
+        rules: whether each rule of the mix is a step.
+    """
     steps = [_ingest(each) for each in facts.ingested]
     for each in facts.tagged:
         if each.made_by is None:
@@ -94,7 +105,7 @@ def _steps(facts: Facts) -> list[str]:
     mixed = facts.mixture
     if mixed is None:
         return steps
-    steps += [_rule(effect, settings) for effect, settings in mixed.rules]
+    steps += [_rule(effect, settings) for effect, settings in mixed.rules if rules]
     counts = f"; {found}" if (found := _counts(mixed.counts)) else ""
     steps.append(
         f"mix: {mixed.totals.kept:,} of {mixed.totals.rows:,} documents kept, {mixed.totals.kept_chars:,} of "

@@ -1,0 +1,46 @@
+"""``toolkit card``: writes the dataset card of a dataset or an output, README.md."""
+
+from typing import Any
+
+from toolkit.commands import Context, Outcome
+from toolkit.commands.gathering import facts_of, section
+from toolkit.describing import card, hub, keeping
+from toolkit.describing.about import read_about
+from toolkit.errors import ConfigError, DataError
+from toolkit.paths import exists, join, list_files
+from toolkit.stores import store_of
+from toolkit.streams import write_file
+
+
+def run(context: Context) -> Outcome:
+    """Writes ``README.md``, or prints it (--dry-run), or says whether it is up to date (--check)."""
+    about = read_about(section(context), required=())
+    facts = facts_of(context, min(about.examples, 1))
+    path = join(facts.root, card.NAME)
+    old = _old(path)
+    if old is not None and not keeping.is_ours(old) and not context.options.overwrite:
+        raise ConfigError(f"{path}: expected a card of ours, got another; move it away, or replace it with --overwrite")
+    kept = card.read(path, old) if old is not None and keeping.is_ours(old) else keeping.Kept()
+    configurations = hub.configurations_of(facts, list_files(facts.root))
+    text = card.document(facts, about, configurations, kept, path)
+    names = [each.name for each in configurations]
+    notes = [note for note in hub.notes_of(facts, configurations) if note]
+    found: dict[str, Any] = {"path": path, "configurations": names, "kept": len(kept.blocks), "notes": notes}
+    if context.options.check:
+        fresh = text == old
+        told = f"{path}: " + ("up to date" if fresh else "expected what the data are now; run `toolkit card`")
+        return Outcome(told, found | {"fresh": fresh}, exit_code=0 if fresh else 1)
+    if context.options.dry_run:
+        return Outcome(text.rstrip("\n"), found | {"text": text})
+    write_file(path, text.encode())
+    told = f"{path}: configurations: {', '.join(names) or 'none'}"
+    return Outcome("\n".join([told, *(f"note: {note}" for note in notes)]), found)
+
+
+def _old(path: str) -> str | None:
+    if not exists(path):
+        return None
+    try:
+        return store_of(path).read(path).decode()
+    except UnicodeDecodeError as error:
+        raise DataError(f"expected UTF-8, got: {error}; move it away", path=path) from None

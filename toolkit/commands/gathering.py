@@ -1,0 +1,83 @@
+"""What describes a dataset or an output has to know, for the commands that describe: `about:`, and the facts."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from toolkit import config, validating
+from toolkit.commands import Context
+from toolkit.config import Config, Source
+from toolkit.describing import looking, of_dataset, of_output, splits
+from toolkit.describing.facts import Facts
+from toolkit.errors import ConfigError, ToolkitError
+from toolkit.executors import R, Report, Task
+from toolkit.mixing import publish
+from toolkit.mixing import settings as mix_settings
+from toolkit.paths import Dataset, is_folder, join
+from toolkit.stores.options import set_options
+
+W = TypeVar("W", looking.Work, splits.Work)
+
+
+def section(context: Context) -> Source:
+    """The section ``about:``; without a configuration, what the command line gives of it, and of all others."""
+    if context.options.config is not None:
+        return context.source.at("about") if context.has("about") else Source({}, context.options.config)
+    source = Source({}, "command line")
+    for assignment in context.options.overrides:
+        config.override(source, assignment)
+    context.config = config.convert(source, Config)
+    set_options(context.config.storage)
+    return source.at("about") if source.value.get("about") else source
+
+
+def facts_of(context: Context, examples: int) -> Facts:
+    """The facts about what the command line names, or the configuration's output or dataset."""
+    options: dict[str, Any] = {
+        "first": context.options.first,
+        "examples": examples,
+        "max_bytes": context.config.max_document_bytes,
+    }
+
+    def looks(works: list[looking.Work]) -> list[looking.Looked]:
+        return run_each(context, "look", looking.look, works)
+
+    if context.options.targets:
+        target = context.options.targets[0].rstrip("/")
+        if context.options.targets[1:]:
+            raise ConfigError(f"expected one path, got {', '.join(context.options.targets)}")
+        of = context.options.of or _kind(target)
+        if of == "output":
+            return of_output.output_facts(target, [], looks, **options)
+        return of_dataset.dataset_facts(
+            Dataset(join(target, "documents"), join(target, "attributes")), looks, **options
+        )
+    of = context.options.of or ("output" if context.has("mix") else "dataset")
+    if of == "dataset":
+        found = of_dataset.dataset_facts(context.dataset, looks, **options)
+        if unfinished := context.whole(context.dataset, context.dataset.shards()):
+            found.notes.append(unfinished.strip())
+        return found
+    settings = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
+    folder = settings.output.path
+    if publish.load_manifest(folder) is None:
+        raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`")
+    return of_output.output_facts(folder, [stream.dataset for stream in settings.streams], looks, **options)
+
+
+def run_each(context: Context, what: str, function: Callable[[W, Report], R], works: list[W]) -> list[R]:
+    """What a function gives for each file; an error if it fails for one."""
+    results = context.run(what, function, [Task(work.path, work) for work in works], "files")
+    if failed := [result.failure.message for result in results if result.failure]:
+        raise ToolkitError("\n".join(failed))
+    return [result.value for result in results if result.value is not None]
+
+
+def _kind(target: str) -> str:
+    """Whether a path is that of an output, or of a dataset."""
+    if publish.load_manifest(target):
+        return "output"
+    if is_folder(join(target, "documents")):
+        return "dataset"
+    if is_folder(target) and (validating.is_output(target) or validating.data_files(target)):
+        return "output"
+    raise ConfigError(f"{target}: expected an output, or a dataset with a folder `documents`, got neither")

@@ -1,0 +1,212 @@
+"""The head of a dataset card: the keys that the Hugging Face hub, and its library datasets, read.
+
+Source: the hub's documentation of dataset cards and of manual configuration; licences: its list of identifiers.
+"""
+
+import os
+import posixpath
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from toolkit.describing.about import About, listed
+from toolkit.describing.facts import Facts, File, Group
+from toolkit.describing.features import features_of, open_keys
+from toolkit.describing.licences import identifiers
+from toolkit.errors import ConfigError
+
+KEYS = (
+    "pretty_name",
+    "language",
+    "language_bcp47",
+    "license",
+    "license_name",
+    "license_link",
+    "size_categories",
+    "task_categories",
+    "tags",
+    "configs",
+    "dataset_info",
+)
+"""The keys of a head, in their order."""
+
+SPLIT = "train"
+"""The name of the one split of each configuration."""
+
+NO_LANGUAGE = ("multi", "mul", "und", "unk", "mis", "zxx", "none")
+"""Labels that name no language."""
+
+_SIZES = ["n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B", "1B<n<10B"]
+_SIZES += ["10B<n<100B", "100B<n<1T", "n>1T"]
+
+_TAG = re.compile(r"([A-Za-z]{2,3})([-_][A-Za-z0-9]{2,8})*")
+_LOADED = re.compile(r"\.(jsonl|json|txt|parquet)(\.(gz|zst|bz2|xz))?$")
+_NOT_IN_NAMES = re.compile(r'[<>:/\\|?*"]')
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What the hub calls a subset: files that are loaded by one name.
+
+    Attributes:
+        paths: globs that match its files and no others, or the paths.
+        features: None where the reader finds them by itself.
+    """
+
+    name: str
+    files: list[File]
+    paths: list[str]
+    features: list[dict[str, Any]] | None
+
+    @property
+    def rows(self) -> int | None:
+        return _sum(file.rows for file in self.files)
+
+
+def head(facts: Facts, about: About, configurations: Sequence[Configuration]) -> dict[str, Any]:
+    """The head, in the order in which it is written; what nobody knows is not in it."""
+    found: dict[str, Any] = {"pretty_name": about.name}
+    found |= languages(facts, about) | identifiers(listed(about.license))
+    rows = documents_of(facts)
+    found["size_categories"] = None if rows is None else [size_category(rows)]
+    found["task_categories"] = ["text-generation"]
+    found["tags"] = about.keywords
+    found["configs"] = [_config(each) for each in configurations]
+    found["dataset_info"] = [info for each in configurations if (info := _info(each))]
+    return {name: found[name] for name in KEYS if found.get(name)}
+
+
+def documents_of(facts: Facts) -> int | None:
+    """How many documents there are, if that is known."""
+    paths = set(facts.groups[0].paths)
+    return _sum(file.rows for file in facts.files if file.path in paths)
+
+
+def size_category(rows: int) -> str:
+    """The hub's word for so many."""
+    return _SIZES[min(max(len(str(rows)) - 3, 0), len(_SIZES) - 1)]
+
+
+def languages(facts: Facts, about: About) -> dict[str, list[str]]:
+    """The languages as the hub takes them, and whole tags where these say more."""
+    labels = [each.label for each in facts.labels] if facts.label_name == "language" else []
+    given = [label for label in about.language() or labels if label.lower() not in NO_LANGUAGE]
+    tags = [label.replace("_", "-") for label in given if _TAG.fullmatch(label)]
+    codes = list(dict.fromkeys(tag.partition("-")[0].lower() for tag in tags))
+    return {"language": codes, "language_bcp47": tags if any("-" in tag for tag in tags) else []}
+
+
+# --- configurations ---------------------------------------------------------------------------------------------------
+
+
+def configurations_of(facts: Facts, there: Iterable[str]) -> list[Configuration]:
+    """One for each label; where there are none, one for each kind of rows.
+
+    Args:
+        facts: of a dataset or an output.
+        there: all files below the root that are not hidden.
+
+    Raises:
+        ConfigError: if two labels would have one name.
+    """
+    there, files = list(there), {file.path: file for file in facts.files}
+    groups = [(each.label, each.paths, facts.groups[0]) for each in facts.labels]
+    if not groups:
+        names = [each.name.removesuffix("-files") for each in facts.groups]
+        names = ["default"] if len(names) == 1 else names
+        groups = [(name, each.paths, each) for name, each in zip(names, facts.groups, strict=True)]
+    found: dict[str, Configuration] = {}
+    for label, paths, group in groups:
+        if not paths or not all(_LOADED.search(path) for path in paths):
+            continue
+        name = _NOT_IN_NAMES.sub("--", label)
+        if name in found:
+            raise ConfigError(
+                f"{facts.root}: expected labels that differ in more than slashes, got {label!r} and another"
+            )
+        found[name] = Configuration(name, [files[p] for p in paths], patterns(paths, there), _features(group))
+    return list(found.values())
+
+
+def notes_of(facts: Facts, configurations: Sequence[Configuration]) -> list[str]:
+    """What whoever loads the data by the head should know."""
+    notes = [
+        f"{name}: it has no fixed keys, or values of several types; the features say `json`, which older versions of "
+        "Hugging Face datasets do not know"
+        for group in facts.groups
+        for name in open_keys(group.columns)
+    ]
+    if not configurations:
+        notes.append("no configurations: Hugging Face datasets has no reader for such files")
+    return notes
+
+
+def patterns(paths: Sequence[str], there: Iterable[str]) -> list[str]:
+    """Globs that match these files and no others of those that are there; a path where there is none.
+
+    ``*`` spans no folders here, ``**`` does.
+    """
+    there, wanted = list(there), set(paths)
+    suffixes = {match[0] for path in paths if (match := re.search(r"(\.\w+)+$", path))}
+    top = os.path.commonpath([posixpath.dirname(path) for path in paths])
+    if len({posixpath.dirname(path) for path in paths}) > 1:
+        deep = [posixpath.join(top, f"**/*{suffix}") for suffix in sorted(suffixes)]
+        matched = {p for p in there if p.startswith(f"{top}/" if top else "") and p.endswith(tuple(suffixes))}
+        if matched == wanted:
+            return deep
+    found: list[str] = []
+    folders: dict[tuple[str, str], list[str]] = {}
+    for path in paths:
+        suffix = next((s for s in sorted(suffixes) if path.endswith(s)), "")
+        folders.setdefault((posixpath.dirname(path), suffix), []).append(path)
+    for (folder, suffix), some in folders.items():
+        stem = _beginning([posixpath.basename(path)[: -len(suffix) or None] for path in some])
+        here = [path for path in there if posixpath.dirname(path) == folder]
+        globs = [f"*{suffix}", *([f"{stem}*{suffix}"] if len(some) > 1 else [])] if folder or len(some) > 1 else []
+        for glob in globs:
+            if {p for p in here if fnmatchcase(posixpath.basename(p), glob)} == set(some):
+                found.append(posixpath.join(folder, glob))
+                break
+        else:
+            found += [re.sub(r"([*?\[])", r"[\1]", path) for path in some]
+    return found
+
+
+def _beginning(names: Sequence[str]) -> str:
+    """What all names begin with."""
+    first, last = min(names), max(names)
+    return first[: next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]
+
+
+def _config(each: Configuration) -> dict[str, Any]:
+    paths = each.paths[0] if len(each.paths) == 1 else each.paths
+    found: dict[str, Any] = {"config_name": each.name, "data_files": [{"split": SPLIT, "path": paths}]}
+    if any(re.search(r"\.txt(\.|$)", file.path) for file in each.files):
+        found["sample_by"] = "paragraph"  # a blank line ends a document
+    return found
+
+
+def _info(each: Configuration) -> dict[str, Any]:
+    """What is known of a configuration; the reader compares the number of rows, and takes sizes for hints."""
+    found: dict[str, Any] = {"config_name": each.name}
+    if each.features:
+        found["features"] = each.features
+    if each.rows is not None:
+        content = _sum(file.content_size for file in each.files)
+        split = {"name": SPLIT, "num_bytes": content, "num_examples": each.rows}
+        found["splits"] = [{name: value for name, value in split.items() if value is not None}]
+        found["download_size"] = sum(file.size for file in each.files)
+        found |= {} if content is None else {"dataset_size": content}
+    return found if len(found) > 1 else {}
+
+
+def _features(group: Group) -> list[dict[str, Any]] | None:
+    """Of rows in JSON; other files say themselves what is in them."""
+    return features_of(group.columns) if group.columns and re.search(r"\.jsonl?(\.|$)", group.paths[0]) else None
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    found = list(numbers)
+    return None if None in found else sum(number or 0 for number in found)
