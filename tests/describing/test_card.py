@@ -1,0 +1,446 @@
+"""What a dataset card says, and what stays of it when it is written anew."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.conftest import ROOT
+from tests.pipeline.conftest import Project, document, write_rows
+from toolkit.describing import hub
+from toolkit.describing.card import read
+from toolkit.describing.licences import identifiers
+from toolkit.errors import DataError
+
+Head = dict[str, Any]
+
+
+def card(folder: Path) -> str:
+    return (folder / "README.md").read_bytes().decode()
+
+
+def head(folder: Path) -> Head:
+    found: Head = yaml.safe_load(card(folder).split("---\n")[1])
+    return found
+
+
+def section(folder: Path, title: str) -> str:
+    return card(folder).partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def files_of(folder: Path, configuration: Head) -> list[Path]:
+    paths = configuration["data_files"][0]["path"]
+    globs = [paths] if isinstance(paths, str) else paths
+    return sorted({path for glob in globs for path in folder.glob(glob)})
+
+
+def test_the_head_has_a_configuration_for_each_label(released: Project) -> None:
+    released.ok("card")
+    found = head(released.out)
+    folders = sorted(path.name for path in released.out.iterdir() if path.is_dir() and path.name != ".toolkit")
+    assert [each["config_name"] for each in found["configs"]] == folders
+    infos = {each["config_name"]: each for each in found["dataset_info"]}
+    for each in found["configs"]:
+        files = files_of(released.out, each)
+        assert files == sorted((released.out / each["config_name"]).glob("*.jsonl.gz"))
+        content = [gzip.decompress(path.read_bytes()) for path in files]
+        info = infos[each["config_name"]]
+        sizes = {"num_bytes": sum(map(len, content)), "num_examples": sum(c.count(b"\n") for c in content)}
+        assert info["splits"] == [{"name": "train", **sizes}]
+        assert info["download_size"] == sum(path.stat().st_size for path in files)
+        assert info["dataset_size"] == sizes["num_bytes"]
+    assert "multi" in folders
+    assert found["language"] == [folder for folder in folders if folder != "multi"]
+    assert found["license"] == "cc0-1.0"
+    assert found["size_categories"] == ["n<1K"]
+    assert found["task_categories"] == ["text-generation"]
+    assert found["pretty_name"] == "small"
+
+
+def test_the_body_is_told_from_the_manifest(released: Project) -> None:
+    released.config["about"]["rai"] = {"dataLimitations": ["Few pages."]}
+    released.ok("card", "about.examples=0")
+    manifest = json.loads((released.out / ".toolkit" / "manifest.json").read_text())
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section(released.out, "Rules").splitlines()]
+    rules = {row[0]: row[3] for row in rows if len(row) == 6}
+    assert {rule["name"]: f"{rule['documents']:,}" for rule in manifest["rules"]} == {
+        name: rules[name] for name in rules if name not in ("rule", "---------------")
+    }
+    statistics = released.ok("stats", "--mix").out
+    assert statistics.strip() in section(released.out, "Statistics")
+    model = manifest["sets"]["lines-0"][0]["settings"]["options"]["model"]["sha256"]
+    assert model in section(released.out, "How it was made")
+    assert "Few pages." in section(released.out, "Limits")
+    assert "@misc{small}" in section(released.out, "Citation")
+    assert "\n## Example\n" not in card(released.out)
+    assert "Documents made up for a test." in card(released.out)
+
+
+def test_the_example_is_the_first_record_cut(released: Project) -> None:
+    released.ok("card")
+    shown = json.loads(section(released.out, "Example").partition("```json\n")[2].partition("\n```")[0])
+    first = min(path for path in released.out.glob("*/*.jsonl.gz"))
+    row = json.loads(gzip.decompress(first.read_bytes()).split(b"\n")[0])
+    assert shown["warc_headers"] == row["warc_headers"]
+    assert len(row["content"]) > 300
+    assert shown["content"] == row["content"][:300] + " …"
+    assert shown["metadata"]["sentence_identifications"][:3] == row["metadata"]["sentence_identifications"][:3]
+
+
+def test_what_nobody_says_is_not_made_up(released: Project) -> None:
+    del released.config["about"]
+    released.ok("card")
+    assert not head(released.out).keys() & {"license", "license_name", "pretty_name", "tags"}
+    assert "No licence is stated." in card(released.out)
+    assert "Nothing is stated about limits." in card(released.out)
+    assert "\n## Citation\n" not in card(released.out)
+
+
+def test_the_same_data_give_the_same_card(small: Project) -> None:
+    small.ok("mix")
+    printed = small.ok("card", "--dry-run", "processes=2", "executor={type: local}").out
+    assert not (small.out / "README.md").exists()
+    assert small("card", "--check").code == 1
+    small.ok("card")
+    assert card(small.out) == printed
+    small.ok("card")
+    assert card(small.out) == printed
+    small.ok("card", "--check")
+    small.ok("validate")
+    small.config["mix"]["rules"].append({"drop": "line_shape.lines == 0", "name": "empty"})
+    small.ok("mix")
+    ran = small("card", "--check")
+    assert ran.code == 1
+    assert "run `toolkit card`" in ran.out
+    assert card(small.out) == printed
+
+
+BLOCK = "<!-- toolkit: keep mine -->\r\n  Ünd   so\n\n## Rules\n```\n---\n```\n<!-- toolkit: end mine -->\n"
+SECOND = "<!--toolkit: keep  two-->\n<!-- toolkit: end two -->\n"
+ADDED = "# about the paper\npaper: https://example.org/paper   # kept\nannotations_creators:\n- no-annotation\n\n"
+GIVEN = "# toolkit: keep own\nlicense: other   # ours\ntask_categories: [fill-mask]\n# toolkit: end own\n"
+
+
+def test_what_the_user_wrote_stays(released: Project) -> None:
+    released.ok("card")
+    text = card(released.out)
+    text = text.replace("\n## Limits\n", f"\n{BLOCK}not kept\n\n## Limits\n\n{SECOND}", 1)
+    text = text.replace("license: cc0-1.0\n", ADDED + GIVEN, 1)
+    (released.out / "README.md").write_bytes(text.encode())
+    released.config["about"] |= {"license": "https://creativecommons.org/licenses/by/4.0/", "name": "other"}
+    released.ok("card", "about.examples=0")
+    again = card(released.out)
+    for kept in (BLOCK, SECOND, ADDED, GIVEN):
+        assert kept in again
+    assert "not kept" not in again
+    assert SECOND in section(released.out, "Limits")
+    assert again.endswith(BLOCK)  # its section is gone: the example is not shown
+    assert again.count("\nlicense:") == again.count("\ntask_categories:") == 1
+    assert head(released.out)["license"] == "other"
+    assert head(released.out)["pretty_name"] == "other"
+    released.ok("card", "about.examples=0")
+    assert card(released.out) == again
+    released.ok("card", "about.examples=0", "--check")
+
+
+@pytest.mark.parametrize(
+    ("written", "line", "said"),
+    [
+        ("<!-- toolkit: keep a -->\ntext\n", 1, "expected <!-- toolkit: end a --> behind, got none"),
+        ("x\n<!-- toolkit: end a -->\n", 2, "expected <!-- toolkit: keep a --> before, got <!-- toolkit: end a -->"),
+        ("<!-- toolkit: keep -->\n", 1, "expected <!-- toolkit: keep NAME --> or <!-- toolkit: end NAME -->, got"),
+        (SECOND + SECOND, 3, "expected each name once, got 'two' again"),
+        ("<!-- toolkit: keep a -->\n<!-- toolkit: keep b -->\n", 2, "expected <!-- toolkit: end a --> before, got"),
+        ("---\na: 1\n# toolkit: keep a\n---\n", 3, "expected # toolkit: end a behind, got none"),
+        ("---\na: 1\n", 1, "expected a line --- that ends the head, got none"),
+    ],
+)
+def test_broken_marks_are_told_with_their_line(written: str, line: int, said: str) -> None:
+    with pytest.raises(DataError) as raised:
+        read("README.md", written)
+    assert str(raised.value).startswith(f"README.md:{line}: {said}")
+
+
+def test_a_card_with_broken_marks_is_left_alone(small: Project) -> None:
+    small.ok("mix")
+    small.ok("card")
+    text = card(small.out) + "<!-- toolkit: keep a -->\n"
+    (small.out / "README.md").write_text(text)
+    ran = small("card", "--overwrite")
+    assert ran.code == 1
+    assert f"README.md:{text.count(chr(10))}: expected" in ran.err
+    assert card(small.out) == text
+
+
+def test_a_head_that_is_no_yaml_is_told(small: Project) -> None:
+    small.ok("mix")
+    small.ok("card")
+    text = card(small.out).replace("---\n", "---\nown: [1\n", 1)
+    (small.out / "README.md").write_text(text)
+    ran = small("card")
+    assert ran.code == 2
+    assert "README.md:" in ran.err
+    assert card(small.out) == text
+
+
+def test_another_readme_is_not_overwritten(small: Project) -> None:
+    small.ok("mix")
+    (small.out / "README.md").write_text("# Mine\n")
+    ran = small("card")
+    assert ran.code == 2
+    assert "--overwrite" in ran.err
+    assert card(small.out) == "# Mine\n"
+    small.ok("card", "--overwrite")
+    assert head(small.out)["configs"]
+
+
+def test_labels_that_yaml_takes_for_values_are_texts(small: Project) -> None:
+    small.config["mix"]["output"] |= {"layout": "mixer"}
+    small.config["mix"]["rules"] = [
+        {"route": "'no'", "when": "line_shape.lines == 1", "name": "one"},
+        {"route": "'a/b'", "when": "line_shape.lines != 1", "name": "more"},
+    ]
+    small.ok("mix")
+    small.ok("card")
+    names = [each["config_name"] for each in head(small.out)["configs"]]
+    assert names == ["a--b", "no"]
+    assert sum(each["splits"][0]["num_examples"] for each in head(small.out)["dataset_info"]) == 12
+
+
+def test_rejected_documents_are_in_no_configuration(small: Project) -> None:
+    small.config["mix"] |= {"rejected": str(small.out / "rejected")}
+    small.ok("mix")
+    small.ok("card")
+    (only,) = head(small.out)["configs"]
+    assert only["config_name"] == "default"
+    files = files_of(small.out, only)
+    assert files
+    assert not any("rejected" in path.parts for path in files)
+
+
+def test_a_dataset_has_a_configuration_for_its_documents_and_for_each_set(small: Project) -> None:
+    small.ok("card", "--of", "dataset")
+    found = {each["config_name"]: files_of(small.data, each) for each in head(small.data)["configs"]}
+    assert found == {
+        "documents": sorted(small.documents.rglob("*.jsonl.gz")),
+        "attributes-shape-0": sorted((small.attributes / "shape-0").rglob("*.jsonl.gz")),
+    }
+
+
+def test_a_release_without_records_has_a_card(released: Project) -> None:
+    released.ok("card")
+    before = head(released.out)
+    (released.out / ".toolkit" / "manifest.json").unlink()
+    assert released.run("card", released.out, "about.name=small", "executor={type: in_process}").code == 0
+    after = head(released.out)
+    for key in ("configs", "dataset_info", "language", "size_categories"):
+        assert after[key] == before[key]
+    assert "how they were made is not known" not in section(released.out, "How it was made")
+    assert "Collected: 2024-" in section(released.out, "How it was made")
+
+
+@pytest.mark.parametrize(
+    ("rows", "category"),
+    [(0, "n<1K"), (999, "n<1K"), (1000, "1K<n<10K"), (10**9, "1B<n<10B"), (10**12 - 1, "100B<n<1T"), (10**15, "n>1T")],
+)
+def test_sizes_are_in_the_words_of_the_hub(rows: int, category: str) -> None:
+    assert hub.size_category(rows) == category
+
+
+@pytest.mark.parametrize(
+    ("urls", "keys"),
+    [
+        (["https://spdx.org/licenses/CC-BY-4.0.html"], {"license": "cc-by-4.0"}),
+        (["https://spdx.org/licenses/GPL-3.0-or-later"], {"license": "gpl-3.0"}),
+        (["https://creativecommons.org/licenses/by-nc-sa/4.0/deed.de"], {"license": "cc-by-nc-sa-4.0"}),
+        (["https://opendatacommons.org/licenses/by/1-0/"], {"license": "odc-by"}),
+        (
+            ["https://creativecommons.org/publicdomain/zero/1.0/", "https://spdx.org/licenses/ODbL-1.0.html"],
+            {"license": ["cc0-1.0", "odbl"]},
+        ),
+        (
+            ["https://example.org/terms-of-use.html"],
+            {
+                "license": "other",
+                "license_name": "terms-of-use",
+                "license_link": "https://example.org/terms-of-use.html",
+            },
+        ),
+        ([], {}),
+    ],
+)
+def test_licences_are_in_the_words_of_the_hub(urls: list[str], keys: dict[str, Any]) -> None:
+    assert identifiers(urls) == keys
+
+
+def test_globs_match_the_files_and_no_others() -> None:
+    assert hub.patterns(["de/a.jsonl.gz", "de/b.jsonl.gz"], ["de/a.jsonl.gz", "de/b.jsonl.gz"]) == ["de/*.jsonl.gz"]
+    there = ["de.txt", "deu.txt", "de_part_1.txt", "de_part_2.txt"]
+    assert hub.patterns(["de.txt"], there) == ["de.txt"]
+    assert hub.patterns(["de_part_1.txt", "de_part_2.txt"], there) == ["de_part_*.txt"]
+    assert hub.patterns(["d/x.jsonl", "d/e/y.jsonl"], ["d/x.jsonl", "d/e/y.jsonl"]) == ["d/**/*.jsonl"]
+    assert hub.patterns(["d/x.jsonl", "d/e/y.jsonl"], ["d/x.jsonl", "d/e/y.jsonl", "d/f/z.jsonl"]) == [
+        "d/*.jsonl",
+        "d/e/*.jsonl",
+    ]
+
+
+def test_the_example_of_the_page_is_what_is_made(project: Project, shared: Path) -> None:
+    project.config |= {
+        "ingest": [{"format": "oscar", "from": [f"{shared}/oscar-22.01/*.jsonl"], "source": "oscar"}],
+        "tag": {"language-0": {"tagger": "language", "lines": "oscar-0"}, "shape-0": ["line_shape", "noise"]},
+        "mix": {
+            "attributes": ["oscar-0", "language-0", "shape-0"],
+            "rules": [{"include": str(ROOT / "configs" / "oscar-22.01.yaml")}],
+            "output": {"format": "oscar", "path": str(project.out)},
+        },
+        "about": {
+            "name": "oscar-22.01-sample",
+            "description": "23 documents of OSCAR 22.01, taken apart into documents and attributes, and mixed again.",
+            "license": "https://spdx.org/licenses/CC-BY-SA-4.0.html",
+            "url": "https://example.org/oscar-22.01-sample",
+            "creator": {"name": "Example Org", "url": "https://example.org/"},
+            "date_published": "2026-01-31",
+            "citation": "@misc{sample, title={A sample of OSCAR 22.01}}",
+            "version": "1.0.0",
+            "keywords": ["text", "web"],
+            "examples": 0,
+            "rai": {
+                "dataLimitations": "The language of short lines is uncertain.",
+                "personalSensitiveInformation": "Pages may name people; nothing was removed.",
+            },
+        },
+    }
+    project.ok("run")
+    project.ok("card")
+    shown = (ROOT / "docs" / "examples" / "README-oscar.md").read_text(encoding="utf-8")
+    assert _without_stored_sizes(card(project.out)) == _without_stored_sizes(shown)
+
+
+def _without_stored_sizes(text: str) -> list[str]:
+    """The lines without the sizes of compressed bytes, which differ between machines."""
+    lines = [line.partition(" files, ")[0] for line in text.splitlines()]
+    return [line for line in lines if "download_size" not in line]
+
+
+# --- as readers load it -----------------------------------------------------------------------------------------------
+
+LOAD = """
+import json, sys
+import datasets
+
+datasets.disable_progress_bars()
+folder, cache = sys.argv[1:]
+found = {}
+for name in datasets.get_dataset_config_names(folder):
+    data = datasets.load_dataset(folder, name, cache_dir=cache)
+    assert list(data) == ["train"]
+    found[name] = [row for row in data["train"]]
+try:
+    datasets.load_dataset(folder, cache_dir=cache)
+    error = ""
+except ValueError as raised:
+    error = str(raised)
+print(json.dumps([found, error], default=lambda time: time.strftime("%Y-%m-%dT%H:%M:%SZ")))
+"""
+
+FORMATS: dict[str, dict[str, Any]] = {
+    "oscar": {"part_size": 5_000},
+    "dolma": {"by": "language", "attributes": True},
+    "parquet": {"by": "language"},
+    "text": {},
+}
+
+Loads = Callable[[Path], tuple[dict[str, list[dict[str, Any]]], str]]
+
+
+@pytest.fixture
+def loads(tmp_path: Path) -> Loads:
+    """Loads all configurations of a folder with Hugging Face datasets, offline."""
+    if find_spec("datasets") is None:
+        pytest.skip("the package datasets is not installed")
+
+    def load(folder: Path) -> tuple[dict[str, list[dict[str, Any]]], str]:
+        environment = dict(os.environ, HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", HF_HOME=str(tmp_path / "hf"))
+        ran = subprocess.run(
+            [sys.executable, "-c", LOAD, str(folder), str(tmp_path / "cache")],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr
+        found, error = json.loads(ran.stdout)
+        return found, error
+
+    return load
+
+
+def loaded_as(raw: Any, loaded: Any) -> Any:
+    """A raw value as datasets gives it: objects have the keys of all, null where they have none."""
+    if isinstance(loaded, dict):
+        assert raw is None or raw.keys() <= loaded.keys()
+        return {key: loaded_as((raw or {}).get(key), value) for key, value in loaded.items()}
+    if isinstance(loaded, list) and isinstance(raw, list):
+        return [loaded_as(*pair) for pair in zip(raw, loaded, strict=True)]
+    return pytest.approx(raw, rel=1e-15) if isinstance(raw, float) else raw
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("format_", FORMATS)
+def test_every_label_is_loaded_by_its_name(released: Project, loads: Loads, format_: str) -> None:
+    released.config["mix"]["output"] = {"format": format_, "path": str(released.root / "o"), **FORMATS[format_]}
+    released.ok("mix")
+    released.ok("card")
+    out = released.root / "o"
+    found, error = loads(out)
+    configurations = {each["config_name"]: each for each in head(out)["configs"]}
+    assert found.keys() == configurations.keys()
+    assert "multi" in found
+    assert "'multi'" in error  # without a name: an error that says which there are
+    for name, rows in found.items():
+        files = files_of(out, configurations[name])
+        if format_ == "text":
+            texts = [t for path in files for t in gzip.decompress(path.read_bytes()).decode().split("\n\n") if t]
+            assert [row["text"] for row in rows] == texts
+        elif format_ == "parquet":
+            assert {row["label"] for row in rows} == {name}
+        else:
+            raw = [json.loads(line) for path in files for line in gzip.decompress(path.read_bytes()).splitlines()]
+            assert [loaded_as(*pair) for pair in zip(raw, rows, strict=True)] == rows
+
+
+@pytest.mark.slow
+def test_documents_without_headers_are_loaded(project: Project, loads: Loads) -> None:
+    rows = [document(f"x-{i}", "eins zwei", added=None if i % 2 else "2024-01-02T03:04:05.5Z") for i in range(4)]
+    write_rows(project.documents / "a.jsonl.gz", rows)
+    project.config["mix"] = {"output": {"format": "dolma", "path": str(project.out)}, "rules": [], "attributes": []}
+    project.ok("mix")
+    project.ok("card")
+    found, _ = loads(project.out)
+    assert [row["id"] for row in found["default"]] == [row["id"] for row in rows]
+
+
+@pytest.mark.slow
+def test_duckdb_and_polars_read_the_same_files(released: Project) -> None:
+    duckdb = pytest.importorskip("duckdb", reason="the package duckdb is not installed")
+    polars = pytest.importorskip("polars", reason="the package polars is not installed")
+    released.ok("card")
+    infos = {each["config_name"]: each["splits"][0]["num_examples"] for each in head(released.out)["dataset_info"]}
+    for each in head(released.out)["configs"]:
+        files = files_of(released.out, each)
+        texts = [json.loads(line)["content"] for p in files for line in gzip.decompress(p.read_bytes()).splitlines()]
+        glob = str(released.out / each["data_files"][0]["path"])
+        query = f"select content from read_json('{glob}', format='newline_delimited')"
+        assert sorted(row[0] for row in duckdb.sql(query).fetchall()) == sorted(texts)
+        frames = [polars.read_ndjson(gzip.decompress(path.read_bytes())) for path in files]
+        assert [text for frame in frames for text in frame["content"]] == texts
+        assert infos[each["config_name"]] == len(texts)
