@@ -138,7 +138,8 @@ def _shown(type_: Type) -> str:
     if inner != type_:
         return f"{_shown(inner)}, or null"
     if inner.kind == "list":
-        return f"list of: {_shown(inner.item or ANY)}"
+        item = _shown(inner.item or ANY)
+        return f"list of ({item})" if ", " in item else f"list of {item}"
     if inner.kind == "object":
         keys = ", ".join(f"`{name}`" for name, _ in inner.fields[:_SHOWN_KEYS])
         more = len(inner.fields) - _SHOWN_KEYS
@@ -193,7 +194,9 @@ def statistics(facts: Facts) -> str:
     if facts.mixture and facts.mixture.statistics:
         return f"What the mix read and what it kept; words are what stands between white space.\n\n{_counted(facts)}"
     files = {file.path: file for file in facts.files}
-    groups = [(each.label, each.paths) for each in facts.labels] or [(g.name, g.paths) for g in facts.groups]
+    groups = [(each.label, each.paths) for each in facts.labels] or [
+        (g.name.removesuffix("-files"), g.paths) for g in facts.groups
+    ]
     rows = [["", "documents", "files", "stored"]]
     for name, paths in groups:
         counts = [files[path].rows for path in paths]

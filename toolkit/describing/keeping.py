@@ -33,6 +33,7 @@ _FORM = {
 }
 _SHOWN = {"body": "<!-- toolkit: {} NAME -->", "head": "# toolkit: {} NAME"}
 _KEY = re.compile(r"""(['"]?)([^\s#'"\[\]{}-][^:'"]*)\1\s*:(\s|$)""")
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _FENCE = re.compile(r"---\s*")
 _HEADING = re.compile(r"## (.+?)\s*")
 
@@ -56,7 +57,7 @@ class Kept:
 
 def is_ours(text: str) -> bool:
     """Whether a card is one that may be written anew."""
-    return any(line.startswith(MARK) for line in text.splitlines())
+    return f"\n{MARK}" in f"\n{text}"
 
 
 def read(path: str, text: str, ours: Collection[str], titles: Collection[str]) -> Kept:
@@ -71,7 +72,7 @@ def read(path: str, text: str, ours: Collection[str], titles: Collection[str]) -
     Raises:
         DataError: if a mark has no other, or is none.
     """
-    lines = list(enumerate(text.splitlines(keepends=True) if "\r" not in text else _lines(text), 1))
+    lines = list(enumerate(_LINE.findall(text), 1))
     kept = Kept()
     body = lines
     if lines and _FENCE.fullmatch(lines[0][1]):
@@ -114,10 +115,6 @@ def write(head: dict[str, Any], title: str, sections: Sequence[tuple[str, str]],
         parts += [_ended(block) for where, block in kept.blocks if where == section]
     parts += [_ended(block) for where, block in kept.blocks if where not in placed]
     return "\n".join(parts)
-
-
-def _lines(text: str) -> list[str]:
-    return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 def _ended(text: str) -> str:
