@@ -30,6 +30,7 @@ from typing import Any, Self
 from tests.executors.cluster import Cluster
 from tests.stores.servers import ACCESS, SECRET, Faults, Seaweed, proxy
 from toolkit import stores
+from toolkit.errors import ToolkitError
 from toolkit.models import resolve
 from toolkit.paths import join, list_files
 from toolkit.stores import store_of
@@ -238,6 +239,9 @@ def play(
             codes.append(run.returncode)
             happened += sum(faults.seen.values()) - faults.seen["none"]
         if codes[-1]:
+            if kind == "server" and not _are_readable(root, corpus):
+                print(f"{kind}, seed {seed}: the server has lost inputs that it had taken; they are put there again")
+                lay_out(root, corpus.inputs, processes=2)
             again = subprocess.run([*COMMAND, "run", "-c", path, "--quiet"], capture_output=True, check=False)
             codes.append(again.returncode)
             assert again.returncode == 0, f"{kind}, seed {seed}: {output!r}, then {again.stdout!r} {again.stderr!r}"
@@ -247,6 +251,17 @@ def play(
     subprocess.run([*COMMAND, "clean", root, "--quiet"], check=True, stdout=subprocess.DEVNULL)
     assert store_of(root).leftovers(root) == [], f"{kind}, seed {seed}"
     return Round(kind, happened, codes, time.monotonic() - begin)
+
+
+def _are_readable(root: str, corpus: Corpus) -> bool:
+    """Whether the server still has what a round begins with."""
+    store = store_of(root)
+    try:
+        return bool(store.read(join(root, "c.yaml")) and store.read(join(root, "lid.ftz"))) and all(
+            store.read(join(root, "wet", name)) == data for name, data in corpus.inputs.items()
+        )
+    except (ToolkitError, OSError):
+        return False
 
 
 def _strike(
