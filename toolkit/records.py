@@ -18,7 +18,7 @@ from toolkit.paths import Dataset, exists, join, list_files, remove, stat
 from toolkit.rowindex import ShardState
 from toolkit.stores import Stat, store_of
 from toolkit.streams import Lines, RowOutput, content_digest, write_file
-from toolkit.waiting import look_at_each
+from toolkit.waiting import for_each
 
 T = TypeVar("T")
 
@@ -185,7 +185,7 @@ class _Ingested(msgspec.Struct):
 
 def deleted_shards(dataset: Dataset) -> list[str]:
     """Shards whose documents were deleted when they had been mixed, sorted."""
-    found = look_at_each(lambda path: load(path, _Ingested), ingest_files(dataset, ".json"))
+    found = for_each(lambda path: load(path, _Ingested), ingest_files(dataset, ".json"))
     return sorted(shard for record in found if record and record.deleted for shard in record.shards)
 
 
@@ -199,7 +199,7 @@ def missing_shards(dataset: Dataset, shards: Iterable[str]) -> list[str]:
     there = set(shards)
     missing = []
     paths = ingest_files(dataset, ".json")
-    for path, found in zip(paths, look_at_each(lambda path: load(path, _Ingested), paths), strict=True):
+    for path, found in zip(paths, for_each(lambda path: load(path, _Ingested), paths), strict=True):
         for shard in found.shards if found else ():
             if found and shard not in there and dataset.admits(shard):
                 got = "`run --per-shard` has deleted them" if found.deleted else "got no such file"

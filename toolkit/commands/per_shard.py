@@ -18,7 +18,7 @@ from toolkit.failure_records import FailureRecords
 from toolkit.mixing import join, publish, published, sets
 from toolkit.mixing.settings import MixSettings, work_folder
 from toolkit.paths import Dataset
-from toolkit.waiting import look_at_each
+from toolkit.waiting import for_each
 
 
 def run(context: Context) -> Outcome:
@@ -167,7 +167,7 @@ def _do(context: Context, listed: list[per_shard.Work]) -> tuple[list[per_shard.
 def _shards(listed: list[per_shard.Work]) -> dict[str, tuple[join.Work, str]] | None:
     """What is mixed of each shard, and the content digest of its documents, by key; None if an input is not done."""
     found = {}
-    for work, record in zip(listed, look_at_each(lambda work: ingesting.recorded(work.input), listed), strict=True):
+    for work, record in zip(listed, for_each(lambda work: ingesting.recorded(work.input), listed), strict=True):
         if record is None:
             return None
         for shard, output in record.shards.items():

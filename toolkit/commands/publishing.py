@@ -15,7 +15,7 @@ from toolkit.mixing import assemble, plan, publish, stage, unmatched
 from toolkit.mixing import settings as mix_settings
 from toolkit.mixing.publish import BlocklistCount, LabelTotals, Manifest
 from toolkit.mixing.settings import work_folder
-from toolkit.waiting import look_at_each
+from toolkit.waiting import for_each
 
 
 def check_limit(context: Context, output: str, now: int, known: int) -> None:
@@ -57,7 +57,7 @@ def finish(context: Context, prepared: Prepared, omitted: dict[str, str]) -> Out
     digest = settings.stage_digest()
     keys = [work.key for work in prepared.works if work.key not in omitted]
     stages = {}
-    for key, record in zip(keys, look_at_each(partial(stage.load_stage, output, digest), keys), strict=True):
+    for key, record in zip(keys, for_each(partial(stage.load_stage, output, digest), keys), strict=True):
         if record is None:
             return failed(output, [f"{key}: expected what was just made of it, it is gone; run the mix again"])
         stages[key] = record

@@ -17,7 +17,7 @@ from toolkit.mixing import stage
 from toolkit.mixing.published import Published
 from toolkit.mixing.settings import MixSettings, work_folder
 from toolkit.paths import Dataset, join
-from toolkit.waiting import look_at_each
+from toolkit.waiting import for_each
 
 State = Literal["done", "running", "failed", "missing"]
 STATES: tuple[State, ...] = ("done", "running", "failed", "missing")
@@ -111,7 +111,7 @@ class _Look:
                 return Item(work.key, "done")
             return self._item("ingest", work.key, cause)
 
-        return Stage("ingest", look_at_each(look, inputs))
+        return Stage("ingest", for_each(look, inputs))
 
     def _is_mixed(self, work: per_shard.Work) -> bool:
         """Whether an input whose documents may be gone is in the mix."""
@@ -145,7 +145,7 @@ class _Look:
             work = tagging.Work(dataset=dataset, plan=plan, settings=settings, shard=shard, max_document_bytes=limit)
             return tagging.outdated(work, rowindex.current(dataset, shard))
 
-        todo = dict(zip(shards, look_at_each(look, shards), strict=True))
+        todo = dict(zip(shards, for_each(look, shards), strict=True))
         gone = [Item(key, "done") for key in sorted(self._mixed.keys() - todo.keys())]
         for name in plan.sets:
             items = [
@@ -185,7 +185,7 @@ class _Look:
                 return Item(work.key, "done"), False
             return self._item("mix", work.key, "not begun"), False
 
-        found = look_at_each(look, [work for work in listed if work.key not in self._mixed])
+        found = for_each(look, [work for work in listed if work.key not in self._mixed])
         items = [item for item, _ in found] + [Item(key, "done") for key in sorted(self._mixed)]
         yield Stage("mix", items)
         failed = self._failed["write"].items()

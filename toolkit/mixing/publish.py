@@ -16,6 +16,7 @@ from toolkit.mixing.effects import RuleEffect, Totals
 from toolkit.mixing.settings import MixSettings, work_folder
 from toolkit.paths import exists, join, list_files, move, remove, remove_empty_folders, remove_tree, stat
 from toolkit.streams import write_file
+from toolkit.waiting import for_each
 
 
 class LabelTotals(msgspec.Struct, kw_only=True):
@@ -171,10 +172,13 @@ class _Journal(msgspec.Struct, frozen=True, kw_only=True):
 
 def _finish(output: str, journal: _Journal) -> None:
     manifest = journal.manifest
-    for part in manifest.parts:
-        staged, final = staged_path(output, manifest.digest, part.path), join(output, part.path)
+
+    def appear(part: PartRecord) -> None:
+        staged = staged_path(output, manifest.digest, part.path)
         if exists(staged):
-            move(staged, final)
+            move(staged, join(output, part.path))
+
+    for_each(appear, manifest.parts)
     for path, text in manifest.files.items():
         write_file(join(output, path), text.encode())
     records.save(manifest_path(output), manifest)
