@@ -38,19 +38,20 @@ def check_limit(context: Context, output: str, now: int, known: int) -> None:
         )
 
 
-def already(output: str, manifest: Manifest) -> Outcome:
+def already(output: str, manifest: Manifest, keeps: str = "") -> Outcome:
     """The outcome where just this is published already."""
-    publish.clear_work(output)  # of a mix that failed since
+    publish.clear_work(output, keeps)  # of a mix that failed since
     return _outcome(output, manifest, unmatched.load(output), already=True)
 
 
-def finish(context: Context, prepared: Prepared, omitted: dict[str, str]) -> Outcome:
+def finish(context: Context, prepared: Prepared, omitted: dict[str, str], *, keeps: bool = False) -> Outcome:
     """Plans the parts, writes them, and publishes.
 
     Args:
         context: of the configuration.
         prepared: the mix; the first stage of its shards is done.
         omitted: shards that are not in it, by key, and why.
+        keeps: whether the intermediates stay, because the documents do not.
     """
     settings = prepared.settings
     output = settings.output.path
@@ -76,7 +77,7 @@ def finish(context: Context, prepared: Prepared, omitted: dict[str, str]) -> Out
     counts, left = _blocklists(prepared, stages)
     manifest = _manifest(prepared, stages, omitted, made, counts, digest)
     unmatched.save(output, left)
-    publish.publish(output, manifest)
+    publish.publish(output, manifest, settings.stage_digest() if keeps else "")
     outcome = _outcome(output, manifest, left)
     outcome.failures, outcome.exit_code = list(omitted.values()), 1 if omitted else 0
     return outcome
