@@ -421,8 +421,8 @@ def load_source(path: str, overrides: list[str]) -> Source:
 
 
 def plain(value: Any) -> Any:
-    """Settings as dicts, lists and scalars."""
-    return msgspec.to_builtins(value, enc_hook=int)
+    """Settings as dicts, lists and scalars: as they are when they have been written and read."""
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=int))
 
 
 def dump(value: Any) -> str:

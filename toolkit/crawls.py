@@ -6,10 +6,11 @@ its path below the base.
 
 import re
 from collections.abc import Iterator
+from urllib.parse import quote
 
 from toolkit.errors import ConfigError, DataError
 from toolkit.paths import join
-from toolkit.stores import store_of
+from toolkit.stores import scheme_of, store_of
 from toolkit.streams import Lines
 
 BASE = "https://data.commoncrawl.org/"
@@ -79,7 +80,8 @@ def choose(paths: list[str], files: Files) -> list[str]:
 
 def place_of(path: str, base: str) -> tuple[str, str]:
     """Where a file is, and its path below the folder of all crawls, which names its shard."""
-    return join(base, path), path.removeprefix(_FOLDER)
+    on_web = scheme_of(base) in ("http", "https")
+    return join(base, quote(path) if on_web else path), path.removeprefix(_FOLDER)
 
 
 def _lines(path: str) -> Iterator[str]:
@@ -92,11 +94,15 @@ def _lines(path: str) -> Iterator[str]:
         ) from None
     except OSError as error:
         raise DataError(f"expected a readable file, got {error.strerror or error}", path=path) from None
+    number = 0
     with Lines(path, _LONGEST, stored=stored) as lines:
         for line in lines:
             text = line.decode(errors="replace").strip()
-            if not text or text.startswith("/") or "://" in text or ".." in text.split("/"):
+            if not text:
+                continue
+            if text.startswith("/") or "://" in text or ".." in text.split("/"):
                 raise DataError(f"expected the path of a file, got {text[:200]!r}", path=path, line=lines.number)
+            number += 1
             yield text
-    if not lines.number:
+    if not number:
         raise DataError("expected paths of files, got none", path=path)

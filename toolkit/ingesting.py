@@ -24,6 +24,7 @@ from toolkit.paths import Dataset, exists, expand, join, remove, stat, strip_suf
 from toolkit.reader import READERS, Draft, Input, Reader, Rejects
 from toolkit.stores import Stat, scheme_of
 from toolkit.streams import READ, RowOutput, Size, open_stored
+from toolkit.waiting import for_each
 
 COMPRESSIONS = tuple(inflating.SUFFIXES)
 """Taken off an input's name before its format's suffix."""
@@ -435,12 +436,22 @@ def why_not_done(work: Work) -> str:
         return "its ingest was interrupted" if exists(record_path(work) + ".started") else "not begun"
     if record.settings != _settings(work.entry):
         return "ingested with other settings"
+    if not _is_same(work, record, found):
+        return "it has changed since it was ingested"
     if _still_done(work, record, found, record.settings):
         return ""
     if record.deleted:
         return "its documents were deleted when they had been mixed"
     gone = [shard for shard in record.shards if not exists(work.dataset.shard_path(shard))]
-    return f"its documents are gone: {gone[0]}" if gone else "it, or its documents, have changed"
+    return f"its documents are gone: {gone[0]}" if gone else "its documents have changed"
+
+
+def shards_of(works: Iterable[Work], dataset: Dataset) -> set[str]:
+    """The shards that these inputs have written, or have begun."""
+    paths = [record_path(work) for work in works]
+    found = [*for_each(lambda path: records.load(path + ".started", Attempt), paths)]
+    made = for_each(lambda path: records.load(path, InputRecord), paths)
+    return {shard for record in (*found, *made) if record for shard in record.shards}
 
 
 def recorded(work: Work) -> InputRecord | None:

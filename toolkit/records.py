@@ -18,7 +18,7 @@ from toolkit.paths import Dataset, exists, join, list_files, remove, stat
 from toolkit.rowindex import ShardState
 from toolkit.stores import Stat, store_of
 from toolkit.streams import Lines, RowOutput, content_digest, write_file
-from toolkit.waiting import look_at_each
+from toolkit.waiting import for_each
 
 T = TypeVar("T")
 
@@ -128,8 +128,13 @@ def load(path: str, type_: type[T]) -> T | None:
         return None
 
 
-def load_strictly(path: str, type_: type[T]) -> T | None:
+def load_strictly(path: str, type_: type[T], remedy: str = "delete it to have its work done anew") -> T | None:
     """As `load`, of a record that must not be overlooked.
+
+    Args:
+        path: of the record.
+        type_: of it.
+        remedy: what to do about one that cannot be read.
 
     Raises:
         DataError: if it cannot be read: it was damaged, or written by another version.
@@ -139,9 +144,7 @@ def load_strictly(path: str, type_: type[T]) -> T | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except msgspec.DecodeError as error:
-        message = (
-            f"expected a record of this version of the toolkit, got: {error}; delete it to have its work done anew"
-        )
+        message = f"expected a record of this version of the toolkit, got: {error}; {remedy}"
         raise DataError(message, path=path) from None
 
 
@@ -150,7 +153,8 @@ def save(path: str, record: msgspec.Struct) -> None:
 
 
 def load_schema(dataset: Dataset, set_name: str) -> SetSchema | None:
-    return load_strictly(join(set_folder(dataset, set_name), "schema.json"), SetSchema)
+    remedy = f"restore it, or delete {set_folder(dataset, set_name)} and tag with --overwrite"
+    return load_strictly(join(set_folder(dataset, set_name), "schema.json"), SetSchema, remedy)
 
 
 def save_schema(dataset: Dataset, set_name: str, found: SetSchema) -> None:
@@ -185,7 +189,7 @@ class _Ingested(msgspec.Struct):
 
 def deleted_shards(dataset: Dataset) -> list[str]:
     """Shards whose documents were deleted when they had been mixed, sorted."""
-    found = look_at_each(lambda path: load(path, _Ingested), ingest_files(dataset, ".json"))
+    found = for_each(lambda path: load(path, _Ingested), ingest_files(dataset, ".json"))
     return sorted(shard for record in found if record and record.deleted for shard in record.shards)
 
 
@@ -199,7 +203,7 @@ def missing_shards(dataset: Dataset, shards: Iterable[str]) -> list[str]:
     there = set(shards)
     missing = []
     paths = ingest_files(dataset, ".json")
-    for path, found in zip(paths, look_at_each(lambda path: load(path, _Ingested), paths), strict=True):
+    for path, found in zip(paths, for_each(lambda path: load(path, _Ingested), paths), strict=True):
         for shard in found.shards if found else ():
             if found and shard not in there and dataset.admits(shard):
                 got = "`run --per-shard` has deleted them" if found.deleted else "got no such file"
@@ -276,6 +280,16 @@ def check_lineage(dataset: Dataset, set_name: str, shard: str, documents: ShardS
 _DECODER = msgspec.json.Decoder(AttributesRow)
 
 
+def seen_before(dataset: Dataset, set_name: str, shard: str) -> bool:
+    """Whether an attribute file that another program wrote is as it was when `look_at` read it."""
+    seen = load(_seen_path(dataset, set_name, shard), Seen)
+    return seen is not None and Stat(seen.size, seen.stamp) == stat(dataset.attribute_path(set_name, shard))
+
+
+def _seen_path(dataset: Dataset, set_name: str, shard: str) -> str:
+    return join(set_folder(dataset, set_name), "seen", shard + ".json")
+
+
 def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
     """Reads an attribute file that another program wrote, once: its types, rows and digest.
 
@@ -286,7 +300,7 @@ def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
     found = stat(path)
     if found is None:
         raise missing_file(path, dataset.shard_path(shard))
-    cache = join(set_folder(dataset, set_name), "seen", shard + ".json")
+    cache = _seen_path(dataset, set_name, shard)
     seen = load(cache, Seen)
     if seen is not None and Stat(seen.size, seen.stamp) == found:
         return seen

@@ -1,4 +1,4 @@
-"""Looking at many small files at once: what takes time is the answer of the store, not the work."""
+"""Doing small things with many files at once: what takes time is the answer of the store, not the work."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ FEW = 4
 """Things for which no thread is begun."""
 
 
-def look_at_each(function: Callable[[T], R], things: Iterable[T]) -> list[R]:
+def for_each(function: Callable[[T], R], things: Iterable[T]) -> list[R]:
     """What a function gives for each thing, in their order; several at a time, so it must be safe to call so.
 
     An error of one is raised once those before it have ended.

@@ -165,13 +165,21 @@ def test_an_entry_without_inputs_is_refused(project: Project) -> None:
     assert "ingest[0]: expected `from:` (paths or globs) or `crawl:` (its name), got neither" in ran.err
 
 
-@pytest.mark.parametrize("line", ["../../../etc/passwd", "/etc/passwd", "http://elsewhere/x", "", "a/../../x"])
+@pytest.mark.parametrize("line", ["../../../etc/passwd", "/etc/passwd", "http://elsewhere/x", "a/../../x"])
 def test_a_list_of_other_things_than_paths_below_it_is_an_error(project: Project, crawl: list[Path], line: str) -> None:
     path = project.root / "www" / "crawl-data" / CRAWL / "wet.paths.gz"
     path.write_bytes(gzip.compress(f"crawl-data/x.warc.wet.gz\n{line}\n".encode()))
     ran = project.ingest(entry(project.root / "www"))
     assert ran.code == 1
     assert f"{path}:2: expected the path of a file, got {line!r}" in ran.err
+
+
+def test_blank_lines_of_a_list_are_no_files(project: Project, crawl: list[Path]) -> None:
+    path = project.root / "www" / "crawl-data" / CRAWL / "wet.paths.gz"
+    lines = gzip.decompress(path.read_bytes()).replace(b"\n", b"\r\n\r\n")
+    path.write_bytes(gzip.compress(b"\n" + lines + b" \n"))
+    project.config["ingest"] = [entry(project.root / "www")]
+    assert f"{len(crawl)} inputs: {len(crawl)} done" in project.ok("ingest").out
 
 
 @pytest.mark.parametrize("max_disk", [None, "1 MB"])

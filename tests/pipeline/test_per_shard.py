@@ -18,6 +18,8 @@ from tests.pipeline.conftest import Project, strays, tree
 
 TEXT = ["The library opens at nine.\nIt is closed on Sundays.", "La biblioteca abre a las nueve.", "Die Tür ist offen."]
 
+UNIDENTIFIED = {"drop": "language.label is None", "name": "unidentified"}
+
 WATCHING = """
 from pathlib import Path
 from toolkit import Document, Tagger
@@ -53,7 +55,7 @@ def project(tmp_path: Path, run: Run) -> Project:
         "tag": {"lines-0": "line_language", "language-0": {"tagger": "language", "lines": "lines-0"}},
         "mix": {
             "attributes": ["lines-0", "language-0"],
-            "rules": [{"drop": "language.label is None", "name": "unidentified"}],
+            "rules": [UNIDENTIFIED],
             "output": {"format": "oscar", "path": str(tmp_path / "out"), "part_size": "1 kB"},
         },
     }
@@ -62,6 +64,12 @@ def project(tmp_path: Path, run: Run) -> Project:
 
 def published(project: Project) -> tuple[dict[str, str], bytes]:
     return tree(project.out), (project.out / ".toolkit" / "manifest.json").read_bytes()
+
+
+def left(project: Project) -> list[str]:
+    """What no finished run leaves; but the intermediates stay, in place of the documents."""
+    found = [*strays(project.data), *strays(project.out)]
+    return [path for path in found if not path.startswith(".toolkit/stage") or path.endswith(".tmp")]
 
 
 def expected(project: Project) -> tuple[dict[str, str], bytes]:
@@ -79,7 +87,7 @@ def test_the_output_is_the_same_and_the_documents_are_gone(project: Project) -> 
     first = project.ok("run", "--per-shard")
     assert published(project) == once
     assert tree(project.data) == {}
-    assert strays(project.data) == strays(project.out) == []
+    assert left(project) == []
     assert "7 inputs: 7 done (0 before), 0 failed" in first.out
     assert "0 findings" in project.ok("validate").out
     before = tree(project.root, bookkeeping=True)
@@ -156,6 +164,12 @@ def test_a_shard_that_cannot_be_mixed_may_be_left_out(project: Project) -> None:
     assert project("run", "--per-shard").code == 1
     assert published(project) == once
     assert list(tree(project.documents)) == ["s/02.jsonl.gz"], "what is not in the output stays"
+    again = project("run", "--per-shard")
+    assert (again.code, published(project)) == (1, once)
+    assert "7 done (6 before)" in again.out
+    stages = {each["stage"]: each for each in project("status", "--json").json["stages"]}
+    assert [stages["mix"][state] for state in ("done", "failed", "missing")] == [7, 1, 0]
+    assert "division" in stages["mix"]["items"][0]["cause"]
     project.config["mix"]["on_failed_shard"] = "stop"
     assert project("run", "--per-shard").code == 1
 
@@ -181,10 +195,14 @@ def test_another_tagger_needs_leave_and_then_the_documents_again(project: Projec
 
 
 def test_an_input_that_comes_later_and_one_that_changes(project: Project) -> None:
-    project.ok("run", "--per-shard")
+    project.config["ingest"][0]["from"] = f"{project.root}/in/0[0-57].jsonl"
+    project.ok("run", "--per-shard", "--limit", "2")
+    assert "7 done (2 before)" in project.ok("run", "--per-shard").out
+    (project.root / "in" / "07.jsonl").write_text(json.dumps({"id": "one more", "text": TEXT[0]}) + "\n")
+    assert "8 done (7 before)" in project.ok("run", "--per-shard").out
     rows = [json.dumps({"id": f"new-{j}", "text": TEXT[j % 3]}) for j in range(4)]
     (project.root / "in" / "05.jsonl").write_text("\n".join(rows) + "\n")
-    project.ok("run", "--per-shard")
+    assert "8 done (7 before)" in project.ok("run", "--per-shard").out
     found = published(project)
     assert expected(project) == found
 
@@ -193,6 +211,10 @@ def test_an_input_that_comes_later_and_one_that_changes(project: Project) -> Non
     ("change", "words"),
     [
         ({"attributes": ["lines-0", "language-0", "other-0"]}, "expected sets that this configuration makes"),
+        (
+            {"rules": [UNIDENTIFIED, {"keep": "$.attributes[?(@.n > 0)]", "syntax": "jsonpath"}]},
+            "expected an expression for",
+        ),
         ({"streams": {"a": {"dataset": "elsewhere"}}}, "expected a mix of the configuration's own"),
     ],
 )
@@ -231,4 +253,51 @@ def test_kills_cost_nothing_but_time(seed: int, project: Project) -> None:
     project.ok("run", "--per-shard")
     assert published(project) == once
     assert tree(project.data) == {}
-    assert strays(project.data) == strays(project.out) == []
+    assert left(project) == []
+
+
+def test_documents_of_others_are_not_left_out_unseen(project: Project) -> None:
+    project.ok("run", "--per-shard")
+    (project.root / "in" / "02.jsonl").unlink()
+    ran = project.ok("run", "--per-shard")
+    assert "1 inputs of earlier runs are not among these, and not in the output" in ran.out
+    own = project.documents / "s" / "own.jsonl"
+    own.parent.mkdir(parents=True, exist_ok=True)
+    own.write_text('{"id": "own", "text": "x", "source": "s"}\n')
+    before = tree(project.root, bookkeeping=True)
+    ran = project("run", "--per-shard")
+    assert ran.code == 2
+    assert f"{own}: expected no documents but those of the inputs" in ran.err
+    assert tree(project.root, bookkeeping=True) == before
+    own.unlink()
+    project.config |= {"documents": {"path": str(project.documents), "exclude": ["s/03*"]}}
+    project.config["attributes"] = str(project.attributes)
+    assert "without `include` and `exclude`" in project("run", "--per-shard").err
+
+
+def test_a_publication_that_was_killed_is_finished_and_nothing_is_done_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once = expected(project)
+
+    def die(path: str) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("toolkit.mixing.publish.remove", die)
+        assert project("run", "--per-shard").code == 130
+    assert (project.out / ".toolkit" / "publishing.json").exists()
+    assert "already" in project.ok("run", "--per-shard").out
+    assert published(project) == once
+    assert left(project) == []
+
+
+def test_what_killed_runs_left_is_deleted(project: Project) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    name = f".x.json.{os.uname().nodename.replace('.', '-')}.{gone.pid}-1.1.tmp"
+    for folder in (project.out / ".toolkit" / "claims", project.data / ".toolkit"):
+        folder.mkdir(parents=True)
+        (folder / name).write_text("half")
+    project.ok("run", "--per-shard")
+    assert not list(project.root.rglob("*.tmp"))

@@ -78,7 +78,12 @@ def test_nothing_then_something_then_all(project: Project) -> None:
     assert (code, counts["ingest"], data["done"]) == (1, (0, 0, 0, 3), False)
     assert "expected documents, got none" in data["stages"][1]["unknown"]
     project.ok("ingest", "--limit", "2")
-    assert status(project)[1] == {"ingest": (2, 0, 0, 1), "tag picky-0": (0, 0, 0, 2), "mix": (0, 0, 0, 0)}
+    assert status(project)[1] == {
+        "ingest": (2, 0, 0, 1),
+        "tag picky-0": (0, 0, 0, 2),
+        "mix": (0, 0, 0, 2),
+        "publish": (0, 0, 0, 1),
+    }
     project.ok("ingest")
     project.ok("tag", "--shard", "0/2")
     assert sum(status(project)[1]["tag picky-0"]) == 3
@@ -127,7 +132,7 @@ def test_what_has_changed_is_missing(project: Project) -> None:
     write(project.root, "a", "another text")
     code, counts, data = status(project)
     assert (code, counts["ingest"]) == (1, (2, 0, 0, 1))
-    assert "changed" in causes(data)["ingest", "s/a.jsonl"]
+    assert "changed since it was ingested" in causes(data)["ingest", "s/a.jsonl"]
     project.ok("ingest")
     code, counts, data = status(project)
     assert (counts["tag picky-0"], counts["mix"], counts["publish"]) == ((2, 0, 0, 1), (2, 0, 0, 1), (0, 0, 0, 1))

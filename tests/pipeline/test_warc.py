@@ -114,6 +114,7 @@ def test_a_page_becomes_a_document(project: Project) -> None:
         }
     ]
     assert counts == {"documents": 1, "record.warcinfo": 1}
+    assert "1 done (1 before)" in project.ok("ingest").out
 
 
 def test_options_add_and_leave_out_parts_of_a_page() -> None:

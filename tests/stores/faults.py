@@ -30,6 +30,7 @@ from typing import Any, Self
 from tests.executors.cluster import Cluster
 from tests.stores.servers import ACCESS, SECRET, Faults, Seaweed, proxy
 from toolkit import stores
+from toolkit.errors import ToolkitError
 from toolkit.models import resolve
 from toolkit.paths import join, list_files
 from toolkit.stores import store_of
@@ -43,6 +44,11 @@ KINDS = (*CONNECTION, "server", "worker", "driver", "all processes")
 
 RAY = "ray node"
 """On a Ray cluster with two nodes, one of them is killed; by hand, where the package ray is installed."""
+
+BUCKET = "faults"
+
+FRESH = 10
+"""Rounds after which the server begins anew: what was deleted still takes room in it."""
 
 WATCHED = 0.3
 """Seconds between two looks at what is visible."""
@@ -233,6 +239,9 @@ def play(
             codes.append(run.returncode)
             happened += sum(faults.seen.values()) - faults.seen["none"]
         if codes[-1]:
+            if kind == "server" and not _are_readable(root, corpus):
+                print(f"{kind}, seed {seed}: the server has lost inputs that it had taken; they are put there again")
+                lay_out(root, corpus.inputs, processes=2)
             again = subprocess.run([*COMMAND, "run", "-c", path, "--quiet"], capture_output=True, check=False)
             codes.append(again.returncode)
             assert again.returncode == 0, f"{kind}, seed {seed}: {output!r}, then {again.stdout!r} {again.stderr!r}"
@@ -242,6 +251,17 @@ def play(
     subprocess.run([*COMMAND, "clean", root, "--quiet"], check=True, stdout=subprocess.DEVNULL)
     assert store_of(root).leftovers(root) == [], f"{kind}, seed {seed}"
     return Round(kind, happened, codes, time.monotonic() - begin)
+
+
+def _are_readable(root: str, corpus: Corpus) -> bool:
+    """Whether the server still has what a round begins with."""
+    store = store_of(root)
+    try:
+        return bool(store.read(join(root, "c.yaml")) and store.read(join(root, "lid.ftz"))) and all(
+            store.read(join(root, "wet", name)) == data for name, data in corpus.inputs.items()
+        )
+    except (ToolkitError, OSError):
+        return False
 
 
 def _strike(
@@ -271,16 +291,27 @@ def _strike(
 
 @contextlib.contextmanager
 def served() -> Iterator[Seaweed]:
-    """A server, with which this process speaks."""
+    """A server with a bucket, with which this process speaks."""
     with tempfile.TemporaryDirectory() as folder:
         server = Seaweed(Path(folder))
         server.start()
         os.environ |= environment(server.url)
         stores._store.cache_clear()
+        store: Any = store_of("s3://x")
+        store.client.create_bucket(Bucket=BUCKET)
         try:
             yield server
         finally:
             server.kill()
+
+
+def _length(corpus: Corpus) -> float:
+    """Seconds that a run takes without faults."""
+    path = lay_out(f"s3://{BUCKET}/whole", corpus.inputs, processes=2)
+    begin = time.monotonic()
+    subprocess.run([*COMMAND, "run", "-c", path, "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    print(f"a run without faults: {time.monotonic() - begin:.1f} s", flush=True)
+    return time.monotonic() - begin
 
 
 def main() -> None:
@@ -294,26 +325,18 @@ def main() -> None:
     print(f"{len(corpus.expected)} files, {sum(corpus.sizes.values()) / 1e6:.1f} MB", flush=True)
     kinds = given.kind or [*KINDS, *([RAY] if importlib.util.find_spec("ray") else [])]
     rounds: list[Round] = []
-    with served() as server, contextlib.ExitStack() as stack:
+    length = 0.0
+    with contextlib.ExitStack() as stack:
         cluster = stack.enter_context(Cluster(own_network=False)) if RAY in kinds else None
-        client: Any = store_of("s3://x")
-        length = 0.0
-        for i in range(given.count):
-            bucket = f"faults-{i}"
-            client.client.create_bucket(Bucket=bucket)
-            if not length:
-                begin = time.monotonic()
-                path = lay_out(f"s3://{bucket}/whole", corpus.inputs, processes=2)
-                subprocess.run([*COMMAND, "run", "-c", path, "--quiet"], check=True, stdout=subprocess.DEVNULL)
-                length = time.monotonic() - begin
-                print(f"a run without faults: {length:.1f} s", flush=True)
-            root = f"s3://{bucket}/corpus"
-            kind = kinds[i % len(kinds)]
-            on = cluster if kind == RAY else None
-            last = play(kind, given.seed + i, root, corpus, server, length=length, cluster=on)
-            rounds.append(last)
-            print(f"{i}: {last.kind}: {last.happened} faults, {last.codes}, {last.seconds:.1f} s", flush=True)
-            store_of(root).remove_tree(f"s3://{bucket}")
+        for begin in range(given.seed, given.seed + given.count, FRESH):
+            with served() as server:
+                length = length or _length(corpus)
+                for seed in range(begin, min(begin + FRESH, given.seed + given.count)):
+                    kind = kinds[seed % len(kinds)]
+                    root, on = f"s3://{BUCKET}/{seed}", cluster if kind == RAY else None
+                    rounds.append(play(kind, seed, root, corpus, server, length=length, cluster=on))
+                    last = rounds[-1]
+                    print(f"{seed}: {kind}: {last.happened} faults, {last.codes}, {last.seconds:.1f} s", flush=True)
     print("\nkind            rounds  faults  without a rerun")
     for kind in kinds:
         mine = [each for each in rounds if each.kind == kind]

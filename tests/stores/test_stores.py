@@ -242,3 +242,25 @@ def test_keys_are_what_paths_say() -> None:
     with pytest.raises(ConfigError, match="expected a local path, s3:// or https://"):
         store_of("gs://b/x")
     assert Stat(1, "x") == Stat(1, "x")
+
+
+def test_a_folder_that_others_delete_meanwhile_is_made_again(tmp_path: Path) -> None:
+    """As workers do that leave nothing behind, beside others that begin in the same folder."""
+    store, folder = store_of(str(tmp_path)), str(tmp_path / "a" / "b")
+    ended = threading.Event()
+
+    def delete() -> None:
+        while not ended.wait(0.0003):
+            store.remove_empty_folders(folder, str(tmp_path))
+
+    threads = [threading.Thread(target=delete) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for i in range(300):
+            write_file(f"{folder}/{i}", b"x")
+            store.remove(f"{folder}/{i}")
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()

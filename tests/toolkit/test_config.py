@@ -1,13 +1,18 @@
 """Configuration: YAML without surprises, and errors that name file, line, key and what was meant."""
 
+import json
 from typing import Annotated, Any
 
 import msgspec
 import pytest
 
+from toolkit import config, reference
 from toolkit.config import Config, ConfigStruct, Source, convert, dump, load, load_source, override, parse, show, split
 from toolkit.errors import ConfigError
+from toolkit.plugins import Kind
+from toolkit.reader import READERS
 from toolkit.streams import Size
+from toolkit.writer import WRITERS
 
 
 class Inner(ConfigStruct):
@@ -207,3 +212,13 @@ def test_an_error_in_an_override_does_not_name_a_line_of_the_file() -> None:
     with pytest.raises(ConfigError, match=r"processes: expected int \| null, got str \('many'\)"):
         convert(source, Config)
     assert ("processes",) not in source.lines
+
+
+@pytest.mark.parametrize("kind", [READERS, WRITERS], ids=["readers", "writers"])
+def test_settings_of_plugins_are_the_same_when_they_have_been_written_and_read(kind: Kind[Any]) -> None:
+    """Or else what was made with them looks as if it had been made with others."""
+    found = reference.built_in(kind)
+    assert found
+    for name, class_ in found.items():
+        settings = config.plain(class_())
+        assert json.loads(json.dumps(settings)) == settings, name

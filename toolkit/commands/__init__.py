@@ -28,7 +28,7 @@ from toolkit.paths import (
 )
 from toolkit.progress import Progress
 from toolkit.stores.options import StorageOptions, set_options
-from toolkit.waiting import look_at_each
+from toolkit.waiting import for_each
 
 
 @dataclass(frozen=True)
@@ -325,7 +325,7 @@ W = TypeVar("W", bound=_OfShard)
 def shard_tasks(dataset: Dataset, works: Iterable[W]) -> list[Task[W]]:
     """A task for each shard, named by its path, with its size."""
     named = [(dataset.shard_path(work.shard), work) for work in works]
-    sizes = look_at_each(size_of, [path for path, _ in named])
+    sizes = for_each(size_of, [path for path, _ in named])
     return [Task(path, work, size, key=work.shard) for (path, work), size in zip(named, sizes, strict=True)]
 
 

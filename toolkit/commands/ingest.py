@@ -10,7 +10,7 @@ from toolkit.commands import Context, Outcome, failures, show_plan, table
 from toolkit.executors import P, R, Report, Result, Task
 from toolkit.failure_records import FailureRecords
 from toolkit.paths import size_of
-from toolkit.waiting import look_at_each
+from toolkit.waiting import for_each
 
 
 def run(context: Context) -> Outcome:
@@ -85,7 +85,7 @@ def run_inputs(
     far = [(task, work) for task, work in zip(tasks, works, strict=True) if is_web(work.path)]
     results = []
     if near or not far:
-        sizes = look_at_each(_size, [work for _, work in near])
+        sizes = for_each(_size, [work for _, work in near])
         sized = [replace(task, size=size) for (task, _), size in zip(near, sizes, strict=True)]
         results += context.run(what, function, sized, "inputs", spreads=spreads, failed=noted)
     if far:

@@ -14,11 +14,11 @@ from toolkit.commands.ingest import run_inputs
 from toolkit.commands.works import Prepared, failed
 from toolkit.errors import ConfigError, DataError
 from toolkit.executors import Task
-from toolkit.failure_records import FailureRecords
+from toolkit.failure_records import FailureRecord, FailureRecords
 from toolkit.mixing import join, publish, published, sets
 from toolkit.mixing.settings import MixSettings, work_folder
 from toolkit.paths import Dataset
-from toolkit.waiting import look_at_each
+from toolkit.waiting import for_each
 
 
 def run(context: Context) -> Outcome:
@@ -34,7 +34,10 @@ def run(context: Context) -> Outcome:
         publish.check_rejected(output, settings.rejected)
     ingesting.check_settings([work.input for work in listed])
     if options.shard is None:
-        publishing.check_limit(context, output, len(listed), planned.known)
+        publishing.check_limit(context, output, len(listed), len(planned.inputs))
+        _check_no_others(planned.inputs, dataset)
+        with context.claimed(work_folder(output), output, {"the output": ""}):
+            publish.finish_interrupted(output)
     holds = ingesting.holds(entries) | (tagging.holds(listed[0].tag.settings) if listed and listed[0].tag else {})
     with (
         context.claimed(dataset.bookkeeping, dataset.documents, holds),
@@ -45,8 +48,10 @@ def run(context: Context) -> Outcome:
             tag_plan.prepare(tags, dataset, overwrite=options.overwrite)
         if found := _already(context, listed):
             return found
-        done, broken = _do(context, listed)
+        done, broken = _do(context, planned)
     text = _report(len(listed), done, broken, dataset.documents)
+    if gone := [] if context.in_part else ingesting.inputs_gone([work.input for work in listed], dataset):
+        text += f"{len(gone)} inputs of earlier runs are not among these, and not in the output: {gone[0]}, …\n\n"
     if broken:
         outcome = failed(output, broken)
     elif options.shard:
@@ -61,7 +66,7 @@ def run(context: Context) -> Outcome:
             shards = _shards(listed)
             if shards is None:
                 raise DataError("expected the inputs to stay as they are during a run, one has changed; run again")
-            outcome = publishing.finish(context, _prepared(settings, shards, omitted), omitted)
+            outcome = publishing.finish(context, _prepared(settings, shards, omitted), omitted, keeps=True)
     outcome.text = text + outcome.text
     return outcome
 
@@ -75,14 +80,14 @@ class Planned:
         entries: of the ingest.
         tags: the plan of the taggers, maybe of none.
         works: the inputs of the run's share.
-        known: how many inputs there are in all.
+        inputs: all that there are.
     """
 
     settings: MixSettings
     entries: list[ingesting.Entry]
     tags: tag_plan.Plan
     works: list[per_shard.Work]
-    known: int
+    inputs: list[ingesting.Work]
 
 
 def plan(context: Context) -> Planned:
@@ -100,7 +105,7 @@ def plan(context: Context) -> Planned:
     carried = ingesting.set_schemas(entries)
     tagged = tag_plan.prepare(tags, dataset, carried, overwrite=options.overwrite, write=False) if tags.sets else {}
     listed = _works(context, settings, mine, tags, carried, tagged)
-    return Planned(settings, entries, tags, listed, len(inputs))
+    return Planned(settings, entries, tags, listed, inputs)
 
 
 def _settings(context: Context, dataset: Dataset) -> MixSettings:
@@ -113,6 +118,14 @@ def _settings(context: Context, dataset: Dataset) -> MixSettings:
         raise ConfigError(
             f"{settings.place}: expected a mix without weights for --per-shard: they depend on all shards"
         )
+    if dataset.include or dataset.exclude:
+        raise ConfigError(f"{settings.place}: expected a dataset without `include` and `exclude` for --per-shard")
+    for rule in settings.streams[0].rules:
+        if rule.syntax:
+            raise ConfigError(
+                f"{rule.place}: rule {rule.name!r}: expected an expression for --per-shard, got {rule.syntax}: what "
+                "its patterns ask for is held against the attributes of all shards"
+            )
     return settings
 
 
@@ -153,21 +166,45 @@ def _works(
     return [per_shard.Work(input=work, tag=tag if tags.sets else None, mix=mix) for work in inputs]
 
 
-def _do(context: Context, listed: list[per_shard.Work]) -> tuple[list[per_shard.Done], list[str]]:
-    dataset = context.dataset
-    context.sweep(dataset.documents, dataset.attributes, dataset.bookkeeping)
+def _check_no_others(inputs: list[ingesting.Work], dataset: Dataset) -> None:
+    """Raises ConfigError if there are documents that are not of these inputs: they would not be in the output."""
+    try:
+        there = dataset.shards()
+    except ConfigError:
+        return  # none
+    known = ingesting.shards_of(inputs, dataset)  # looked up behind the files: these are noted before they appear
+    if others := [shard for shard in there if shard not in known]:
+        raise ConfigError(
+            f"{dataset.shard_path(others[0])}: expected no documents but those of the inputs for --per-shard, got "
+            f"{len(others)} other shards; `toolkit run` mixes them, too"
+        )
+
+
+def _do(context: Context, planned: Planned) -> tuple[list[per_shard.Done], list[str]]:
+    dataset, listed, output = context.dataset, planned.works, planned.settings.output.path
+    context.sweep(*dict.fromkeys((dataset.documents, dataset.attributes, dataset.bookkeeping, output)))
+    ingesting.sweep_downloads(planned.inputs, dataset)
     noted = FailureRecords(dataset.bookkeeping, "ingest")
     tasks = [Task(f"{work.input.path} -> {work.input.shard}", work, key=work.key) for work in listed]
     results = run_inputs(context, "run", per_shard.do, tasks, [work.input for work in listed], noted, spreads=True)
+    done = [result.value for result in results if result.value]
+    mixed = FailureRecords(work_folder(output), "mix")
+    for each in done:
+        for shard in each.shards:
+            if why := each.failed.get(shard):
+                mixed.note(shard, FailureRecord(task=shard, message=why))
+            else:
+                mixed.forget(shard)
     if not context.in_part:
         noted.keep_only([work.key for work in listed])
-    return [result.value for result in results if result.value], failures(results)
+        ingesting.forget_attempts([work.input for work in listed], dataset)
+    return done, failures(results)
 
 
 def _shards(listed: list[per_shard.Work]) -> dict[str, tuple[join.Work, str]] | None:
     """What is mixed of each shard, and the content digest of its documents, by key; None if an input is not done."""
     found = {}
-    for work, record in zip(listed, look_at_each(lambda work: ingesting.recorded(work.input), listed), strict=True):
+    for work, record in zip(listed, for_each(lambda work: ingesting.recorded(work.input), listed), strict=True):
         if record is None:
             return None
         for shard, output in record.shards.items():
@@ -189,7 +226,8 @@ def _already(context: Context, listed: list[per_shard.Work]) -> Outcome | None:
     mixed = [work for work, _ in shards.values()]
     if context.options.shard is None:
         found = published.whole(mixed, by_record)
-        return publishing.already(output, found) if found else None
+        digest = listed[0].mix.settings.stage_digest()
+        return publishing.already(output, found, digest) if found else None
     if not published.among(mixed, by_record):
         return None
     return Outcome(text=f"published in {output} already", data={"output": output, "published": True, "already": True})

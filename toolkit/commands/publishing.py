@@ -15,7 +15,7 @@ from toolkit.mixing import assemble, plan, publish, stage, statistics, unmatched
 from toolkit.mixing import settings as mix_settings
 from toolkit.mixing.publish import BlocklistCount, LabelTotals, Manifest
 from toolkit.mixing.settings import work_folder
-from toolkit.waiting import look_at_each
+from toolkit.waiting import for_each
 
 
 def check_limit(context: Context, output: str, now: int, known: int) -> None:
@@ -38,26 +38,27 @@ def check_limit(context: Context, output: str, now: int, known: int) -> None:
         )
 
 
-def already(output: str, manifest: Manifest) -> Outcome:
+def already(output: str, manifest: Manifest, keeps: str = "") -> Outcome:
     """The outcome where just this is published already."""
-    publish.clear_work(output)  # of a mix that failed since
+    publish.clear_work(output, keeps)  # of a mix that failed since
     return _outcome(output, manifest, unmatched.load(output), already=True)
 
 
-def finish(context: Context, prepared: Prepared, omitted: dict[str, str]) -> Outcome:
+def finish(context: Context, prepared: Prepared, omitted: dict[str, str], *, keeps: bool = False) -> Outcome:
     """Plans the parts, writes them, and publishes.
 
     Args:
         context: of the configuration.
         prepared: the mix; the first stage of its shards is done.
         omitted: shards that are not in it, by key, and why.
+        keeps: whether the intermediates stay, because the documents do not.
     """
     settings = prepared.settings
     output = settings.output.path
     digest = settings.stage_digest()
     keys = [work.key for work in prepared.works if work.key not in omitted]
     stages = {}
-    for key, record in zip(keys, look_at_each(partial(stage.load_stage, output, digest), keys), strict=True):
+    for key, record in zip(keys, for_each(partial(stage.load_stage, output, digest), keys), strict=True):
         if record is None:
             return failed(output, [f"{key}: expected what was just made of it, it is gone; run the mix again"])
         stages[key] = record
@@ -76,7 +77,7 @@ def finish(context: Context, prepared: Prepared, omitted: dict[str, str]) -> Out
     counts, left = _blocklists(prepared, stages)
     manifest = _manifest(prepared, stages, omitted, made, counts, digest)
     unmatched.save(output, left)
-    publish.publish(output, manifest)
+    publish.publish(output, manifest, settings.stage_digest() if keeps else "")
     outcome = _outcome(output, manifest, left)
     outcome.failures, outcome.exit_code = list(omitted.values()), 1 if omitted else 0
     return outcome

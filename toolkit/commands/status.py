@@ -10,14 +10,15 @@ import msgspec
 from toolkit import claims, ingesting, per_shard, records, rowindex, tag_plan, tagging
 from toolkit.commands import Context, Outcome, table, works
 from toolkit.commands import per_shard as per_shard_command
-from toolkit.errors import ConfigError, ToolkitError
+from toolkit.errors import ConfigError, DataError, ToolkitError
 from toolkit.failure_records import FailureRecords
 from toolkit.mixing import join as joining
 from toolkit.mixing import stage
 from toolkit.mixing.published import Published
-from toolkit.mixing.settings import MixSettings, work_folder
-from toolkit.paths import Dataset, join
-from toolkit.waiting import look_at_each
+from toolkit.mixing.sets import JoinedSet
+from toolkit.mixing.settings import MixSettings, Stream, work_folder
+from toolkit.paths import Dataset, exists, join
+from toolkit.waiting import for_each
 
 State = Literal["done", "running", "failed", "missing"]
 STATES: tuple[State, ...] = ("done", "running", "failed", "missing")
@@ -72,7 +73,8 @@ class _Look:
         folders = [self.dataset.bookkeeping] if self.dataset else []
         if self.settings:
             folders.append(work_folder(self.settings.output.path))
-        self.claims = [held for folder in folders for held in claims.held(join(folder, "claims"))]
+        held = [held for folder in folders for held in claims.held(join(folder, "claims"))]
+        self.claims = list({(one.claim.owner, one.claim.run): one for one in held}.values())
         self._failed = {
             name: {key: one for folder in folders for key, one in FailureRecords(folder, name).load().items()}
             for name in ("ingest", "tag", "mix", "write")
@@ -111,7 +113,7 @@ class _Look:
                 return Item(work.key, "done")
             return self._item("ingest", work.key, cause)
 
-        return Stage("ingest", look_at_each(look, inputs))
+        return Stage("ingest", for_each(look, inputs))
 
     def _is_mixed(self, work: per_shard.Work) -> bool:
         """Whether an input whose documents may be gone is in the mix."""
@@ -145,7 +147,7 @@ class _Look:
             work = tagging.Work(dataset=dataset, plan=plan, settings=settings, shard=shard, max_document_bytes=limit)
             return tagging.outdated(work, rowindex.current(dataset, shard))
 
-        todo = dict(zip(shards, look_at_each(look, shards), strict=True))
+        todo = dict(zip(shards, for_each(look, shards), strict=True))
         gone = [Item(key, "done") for key in sorted(self._mixed.keys() - todo.keys())]
         for name in plan.sets:
             items = [
@@ -163,29 +165,27 @@ class _Look:
         if settings.streams[0].weight is not None:
             yield Stage("mix", [], "weights depend on all shards: `toolkit mix --dry-run` looks at them")
             return
-        try:
-            listed = self._listed(settings)
-        except ToolkitError as error:
-            yield Stage("mix", [], str(error))
+        listed = [
+            work for stream in settings.streams for work in self._works(settings, stream) if work.key not in self._mixed
+        ]
+        if not listed and not self._mixed:
+            yield Stage("mix", [], "there are no documents yet; run `toolkit ingest`")
             return
         assert self._published
         published = self._published
 
         def look(work: joining.Work) -> tuple[Item, bool]:
-            state = rowindex.current(work.dataset, work.shard)
-            if state is None:
-                return self._item("mix", work.key, "its documents are not indexed, or have changed"), False
             try:
-                attributes = joining.inputs_of(work)[1]
+                documents, attributes = _inputs(work)
             except ToolkitError as error:
                 return self._item("mix", work.key, str(error)), False
-            if published.has(work, (state.content, attributes)):
+            if published.has(work, (documents, attributes)):
                 return Item(work.key, "done"), True
-            if stage.made_from(work, state.content, attributes):
+            if stage.made_from(work, documents, attributes):
                 return Item(work.key, "done"), False
             return self._item("mix", work.key, "not begun"), False
 
-        found = look_at_each(look, [work for work in listed if work.key not in self._mixed])
+        found = for_each(look, listed)
         items = [item for item, _ in found] + [Item(key, "done") for key in sorted(self._mixed)]
         yield Stage("mix", items)
         failed = self._failed["write"].items()
@@ -197,10 +197,43 @@ class _Look:
         else:
             yield Stage("publish", [self._item("write", output, "`toolkit mix` puts the parts together")])
 
-    def _listed(self, settings: MixSettings) -> list[joining.Work]:
-        if self._mixed and self.dataset and not _there(self.dataset):
-            return []
-        return works.prepare(self.context, settings).works
+    @staticmethod
+    def _works(settings: MixSettings, stream: Stream) -> Iterator[joining.Work]:
+        """What is mixed of a stream, as far as inputs are told from it: the types of attributes are not needed."""
+        joined = [
+            JoinedSet(set=given.set, keys=[], ours=records.load_schema(stream.dataset, given.set) is not None)
+            for given in stream.attributes
+        ]
+        for shard in _there(stream.dataset):
+            yield joining.Work(
+                settings=settings,
+                stream=stream,
+                sets=joined,
+                bindings={},
+                set_bindings=[],
+                shard=shard,
+                max_document_bytes=1,
+            )
+
+
+def _inputs(work: joining.Work) -> tuple[str, dict[str, str]]:
+    """The content digests of a shard's documents and attributes, by records alone.
+
+    Raises:
+        ToolkitError: if they are not known, or not what they should be.
+    """
+    state = rowindex.current(work.dataset, work.shard)
+    if state is None:
+        raise DataError("its documents are not indexed, or have changed")
+    for joined in work.sets:
+        path = work.dataset.attribute_path(joined.set, work.shard)
+        if not exists(path):
+            raise DataError(f"it has no attributes {joined.set}")
+        if not joined.ours and not records.seen_before(work.dataset, joined.set, work.shard):
+            raise DataError(f"its attributes {joined.set} have not been looked at, or have changed")
+        if joined.ours and records.load_record(work.dataset, joined.set, work.shard) is None:
+            raise DataError(f"its attributes {joined.set} are not complete; run `toolkit tag`")
+    return state.content, joining.inputs_of(work)[1]
 
 
 def _there(dataset: Dataset) -> list[str]:
@@ -226,7 +259,10 @@ def _text(stages: Sequence[Stage], runs: Sequence[claims.Held], done: bool) -> s
         text += f"\n{held.claim.run} by {held.claim.owner} since {since}, {held.age:.0f} s ago at: "
         text += ("; ".join(doing) or "nothing") + "\n"
     for why in dict.fromkeys(one.unknown for one in stages if one.unknown):
-        text += f"\n{', '.join(one.name for one in stages if one.unknown == why)}: {why}\n"
+        lines = why.split("\n")
+        more = f"\n{len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
+        names = ", ".join(one.name for one in stages if one.unknown == why)
+        text += f"\n{names}: " + "\n".join(lines[:SHOWN]) + f"{more}\n"
     for one in stages:
         for state in ("failed", "missing"):
             listed = one.of(state)

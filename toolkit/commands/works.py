@@ -17,7 +17,7 @@ from toolkit.mixing.join import Work
 from toolkit.mixing.sets import JoinedSet
 from toolkit.mixing.settings import MixSettings, Stream
 from toolkit.paths import absolute, check_writable, size_of
-from toolkit.waiting import look_at_each
+from toolkit.waiting import for_each
 
 
 @dataclass
@@ -195,7 +195,7 @@ def _note_patterns(context: Context, settings: MixSettings, stream: Stream, join
 
 def tasks(works: list[Work]) -> list[Task[Work]]:
     """A task for each shard, named by its path (streams may share one), with its size."""
-    sizes = look_at_each(size_of, [work.path for work in works])
+    sizes = for_each(size_of, [work.path for work in works])
     return [Task(work.name, work, size, key=work.key) for work, size in zip(works, sizes, strict=True)]
 
 

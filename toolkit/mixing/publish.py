@@ -16,7 +16,9 @@ from toolkit.mixing.effects import RuleEffect, Totals
 from toolkit.mixing.settings import MixSettings, work_folder
 from toolkit.mixing.statistics import Statistics
 from toolkit.paths import exists, join, list_files, move, remove, remove_empty_folders, remove_tree, stat
+from toolkit.stores import store_of
 from toolkit.streams import write_file
+from toolkit.waiting import for_each
 
 
 class LabelTotals(msgspec.Struct, kw_only=True):
@@ -96,7 +98,8 @@ def journal_path(output: str) -> str:
 
 def load_manifest(output: str) -> Manifest | None:
     """The manifest of what is published; a DataError if it cannot be read."""
-    return records.load_strictly(manifest_path(output), Manifest)
+    remedy = f"restore it, or move {output} away and mix again"
+    return records.load_strictly(manifest_path(output), Manifest, remedy)
 
 
 def check_output(output: str) -> None:
@@ -149,12 +152,18 @@ def checksum_files(parts: list[PartRecord], settings: MixSettings) -> dict[str, 
     }
 
 
-def publish(output: str, manifest: Manifest) -> None:
-    """Makes the staged parts of a manifest the output."""
+def publish(output: str, manifest: Manifest, keeps: str = "") -> None:
+    """Makes the staged parts of a manifest the output.
+
+    Args:
+        output: of the mix.
+        manifest: of what is staged.
+        keeps: digest of the settings whose intermediates stay, because the documents do not.
+    """
     old = load_manifest(output)
     obsolete = ({part.path for part in old.parts} | set(old.files)) if old else set()
     obsolete -= {part.path for part in manifest.parts} | set(manifest.files)
-    journal = _Journal(manifest=manifest, obsolete=sorted(obsolete))
+    journal = _Journal(manifest=manifest, obsolete=sorted(obsolete), keeps=keeps)
     write_file(journal_path(output), msgspec.json.encode(journal))
     _finish(output, journal)
 
@@ -171,25 +180,39 @@ def finish_interrupted(output: str) -> bool:
 class _Journal(msgspec.Struct, frozen=True, kw_only=True):
     manifest: Manifest
     obsolete: list[str]
+    keeps: str = ""
 
 
 def _finish(output: str, journal: _Journal) -> None:
     manifest = journal.manifest
-    for part in manifest.parts:
-        staged, final = staged_path(output, manifest.digest, part.path), join(output, part.path)
+
+    def appear(part: PartRecord) -> None:
+        staged = staged_path(output, manifest.digest, part.path)
         if exists(staged):
-            move(staged, final)
+            move(staged, join(output, part.path))
+
+    for_each(appear, manifest.parts)
     for path, text in manifest.files.items():
         write_file(join(output, path), text.encode())
     records.save(manifest_path(output), manifest)
     for path in journal.obsolete:
         remove(join(output, path))
         remove_empty_folders(os.path.dirname(join(output, path)), output)
-    clear_work(output)
+    clear_work(output, journal.keeps)
     remove(journal_path(output))
 
 
-def clear_work(output: str) -> None:
-    """Deletes intermediates and staged parts."""
-    for name in ("stage", "parts"):
-        remove_tree(join(work_folder(output), name))
+def clear_work(output: str, keeps: str = "") -> None:
+    """Deletes intermediates and staged parts.
+
+    Args:
+        output: of the mix.
+        keeps: digest of the settings whose intermediates stay.
+    """
+    remove_tree(join(work_folder(output), "parts"))
+    stages = join(work_folder(output), "stage")
+    for name in store_of(stages).folders(stages):
+        if name != keeps:
+            remove_tree(join(stages, name))
+    if not keeps:
+        remove_tree(stages)

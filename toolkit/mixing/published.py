@@ -8,7 +8,7 @@ from toolkit.mixing import join, plan, publish
 from toolkit.mixing.join import Work
 from toolkit.mixing.publish import Manifest
 from toolkit.mixing.settings import MixSettings
-from toolkit.waiting import look_at_each
+from toolkit.waiting import for_each
 
 Inputs = Callable[[Work], tuple[str, dict[str, str]] | None]
 """The content digests of a shard's documents, and of its attributes by set; None if they are not right."""
@@ -34,7 +34,7 @@ def whole(listed: Sequence[Work], inputs: Inputs = inputs_now) -> Manifest | Non
     if manifest is None or manifest.omitted or [(e.stream, e.shard) for e in manifest.inputs] != here:
         return None
     found: plan.Inputs = []
-    for work, entry, now in zip(listed, manifest.inputs, look_at_each(inputs, listed), strict=True):
+    for work, entry, now in zip(listed, manifest.inputs, for_each(inputs, listed), strict=True):
         if now is None or now[0] != entry.documents:
             return None
         found.append((work.key, *now))
@@ -68,4 +68,4 @@ def among(listed: Sequence[Work], inputs: Inputs = inputs_now) -> bool:
     if not listed:
         return True
     found = Published(listed[0].settings)
-    return all(look_at_each(lambda work: found.has(work, inputs(work)), listed))
+    return all(for_each(lambda work: found.has(work, inputs(work)), listed))

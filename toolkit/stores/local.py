@@ -15,6 +15,8 @@ from typing import IO
 from toolkit.errors import ConfigError
 from toolkit.stores import Stat
 
+FOLDER_TRIES = 100
+
 _attempts = itertools.count()
 _attempts_lock = threading.Lock()
 
@@ -164,8 +166,18 @@ class _Writing:
         self._path = path
         self._folder = os.path.dirname(path)
         self._temporary = temporary_name(path)
+        self._file = self._begin()
+
+    def _begin(self) -> IO[bytes]:
+        """Another process may delete the folder, which is empty, just before this file is in it."""
+        for _ in range(FOLDER_TRIES):
+            try:
+                os.makedirs(self._folder or ".", exist_ok=True)
+                return open(self._temporary, "wb")
+            except (FileNotFoundError, FileExistsError):  # makedirs, too, looks twice
+                continue
         os.makedirs(self._folder or ".", exist_ok=True)
-        self._file = open(self._temporary, "wb")  # noqa: SIM115  # closed in commit and abort
+        return open(self._temporary, "wb")
 
     def __del__(self) -> None:
         """A signal may come when the file is there, and the ``with`` block has not begun that would abort."""

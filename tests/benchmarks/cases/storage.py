@@ -4,6 +4,7 @@ import atexit
 import os
 import shutil
 import tempfile
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def running(name: str, wet: str, remote: bool, text: int) -> Contender:
     """Ingest, tag and mix, in a new place each time."""
 
     def command(folder: Path) -> Command:
-        root = f"s3://{BUCKET}/{folder.parent.name}-{folder.name}" if remote else str(folder)
+        root = f"s3://{BUCKET}/{uuid.uuid4().hex}" if remote else str(folder)
         mix: dict[str, Any] = {"attributes": [*datasets.TAGGED], "rules": RULES}
         mix["output"] = {"format": "oscar", "path": f"{root}/out", "compression": "gzip-fast"}
         entry = {"format": "wet", "from": [f"{wet}/*.warc.wet.gz"], "source": "cc"}
