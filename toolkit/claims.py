@@ -89,9 +89,9 @@ def claimed(folder: str, what: str, holds: Mapping[str, str], run: str = "", doi
             with suppress(ToolkitError, OSError):  # the next time, or the lease ends
                 write()
 
-    write()
     thread = threading.Thread(target=renew, daemon=True)
     try:
+        write()
         thread.start()
         for other in held(folder, clean=True):
             theirs = other.claim
