@@ -9,7 +9,7 @@ import pytest
 
 from toolkit import cli, config, reference
 from toolkit.dolma import is_dolma, read_mixer
-from toolkit.ingesting import Common
+from toolkit.ingest_plan import Common
 from toolkit.mixing.settings import OutputSettings, read_section
 from toolkit.paths import Dataset
 from toolkit.reader import READERS

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from toolkit import ingesting, records, rowindex, tagging
+from toolkit import ingest_plan, ingest_records, ingesting, records, rowindex, tagging
 from toolkit.config import ConfigStruct
 from toolkit.errors import DataError, ToolkitError
 from toolkit.mixing import join, stage
@@ -30,7 +30,7 @@ class Work(ConfigStruct):
         processes: that work on it.
     """
 
-    input: ingesting.Work
+    input: ingest_plan.Work
     tag: tagging.Work | None
     mix: join.Work
     processes: int = 1
@@ -66,7 +66,7 @@ def do(work: Work, report: Report) -> Done:
     Raises:
         DataError: of any of the three; what has been made stays, and is not made again.
     """
-    record = ingesting.recorded(work.input)
+    record = ingest_records.recorded(work.input)
     if record and is_mixed(work, record):
         forget_data(work, record)  # an attempt may have been killed before it could
         report(record.rows, 0)
@@ -83,7 +83,7 @@ def do(work: Work, report: Report) -> Done:
             if mixed.settings.on_failed_shard == "stop":
                 raise
             failed[mixed.key] = str(error)
-    record = ingesting.recorded(work.input)
+    record = ingest_records.recorded(work.input)
     if record is None:
         raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=work.key)
     if not failed:
@@ -97,7 +97,7 @@ def _say_nothing(documents: int, size: int) -> None:
     """Documents are counted once, when they are ingested."""
 
 
-def is_mixed(work: Work, record: ingesting.InputRecord) -> bool:
+def is_mixed(work: Work, record: ingest_records.InputRecord) -> bool:
     """Whether the parts of the mix of all shards of an input are there."""
     for shard, found in record.shards.items():
         mixed = work.of_shard(shard)
@@ -129,10 +129,10 @@ def attributes_by_record(work: join.Work, documents: str) -> dict[str, str] | No
     return digests
 
 
-def forget_data(work: Work, record: ingesting.InputRecord) -> None:
+def forget_data(work: Work, record: ingest_records.InputRecord) -> None:
     """Deletes the documents of an input, their row indexes, and their attributes in all sets."""
     dataset = work.input.dataset
-    ingesting.note_deletion(work.input, record)
+    ingest_records.note_deletion(work.input, record)
     sets = dict.fromkeys([*_sets_of_run(work), *(joined.set for joined in work.mix.sets)])
     for shard in record.shards:
         for path, root in ((dataset.shard_path(shard), dataset.documents), *_attributes(dataset, sets, shard)):

@@ -17,7 +17,7 @@ import msgspec
 
 from toolkit import cli, tagger
 from toolkit.commands import describe
-from toolkit.ingesting import Common, Trim
+from toolkit.ingest_plan import Common, Trim
 from toolkit.mixing.settings import OutputSettings
 from toolkit.plugins import Kind
 from toolkit.reader import READERS

@@ -16,7 +16,7 @@ from toolkit.alignment import MAX_ROW, AttributeRows, missing_file
 from toolkit.config import ConfigStruct, Source, convert
 from toolkit.documents import DOCUMENT_DECODER, Document, DocumentRow, Rows, to_document
 from toolkit.errors import AlignmentError, DataError, StaleError, ToolkitError
-from toolkit.ingesting import InputRecord
+from toolkit.ingest_records import InputRecord
 from toolkit.mixing import publish
 from toolkit.paths import Dataset, exists, join, list_files, stat
 from toolkit.streams import READ, Lines, open_stored

@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import xxhash
 
-from toolkit import claims, config, ingesting, records
+from toolkit import claims, config, ingest_records, records
 from toolkit.commands.workers import Workers
 from toolkit.config import Config, Source
 from toolkit.dolma import is_dolma
@@ -268,7 +268,7 @@ class Context:
         """
         if missing := records.missing_shards(dataset, shards):
             raise DataError("\n".join(missing))
-        if not (unfinished := ingesting.unfinished(dataset)):
+        if not (unfinished := ingest_records.unfinished(dataset)):
             return ""
         return (
             f"\n{len(unfinished)} inputs are not in this: their ingest failed or was interrupted "

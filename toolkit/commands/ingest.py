@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
-from toolkit import ingesting
+from toolkit import ingest_plan, ingest_records, ingesting
 from toolkit.arrivals import is_web
 from toolkit.commands import Context, Outcome, failures, show_plan, table
 from toolkit.executors import P, R, Report, Result, Task
@@ -16,16 +16,16 @@ from toolkit.waiting import for_each
 def run(context: Context) -> Outcome:
     """Ingests all inputs that have not been, or have changed."""
     dataset, options = context.dataset, context.options
-    entries = ingesting.read_section(context.section("ingest"))
-    planned = ingesting.plan(entries, dataset, context.config.max_document_bytes, overwrite=options.overwrite)
+    entries = ingest_plan.read_section(context.section("ingest"))
+    planned = ingest_plan.plan(entries, dataset, context.config.max_document_bytes, overwrite=options.overwrite)
     works = [work for work in planned if context.is_mine(work.shard)][: options.limit]
-    ingesting.check_settings(works)
+    ingest_records.check_settings(works)
     if options.dry_run:
         return show_plan(context, {"ingest": {work.path: work.shard for work in works}})
     context.sweep(dataset.documents, dataset.attributes, dataset.bookkeeping)
     noted = FailureRecords(dataset.bookkeeping, "ingest")
-    with context.claimed(dataset.bookkeeping, dataset.documents, ingesting.holds(entries)):
-        ingesting.prepare(entries, dataset, overwrite=options.overwrite)
+    with context.claimed(dataset.bookkeeping, dataset.documents, ingest_plan.holds(entries)):
+        ingest_plan.prepare(entries, dataset, overwrite=options.overwrite)
         ingesting.sweep_downloads(planned, dataset)
         tasks = [Task(f"{work.path} -> {work.shard}", work, key=work.key) for work in works]
         results = run_inputs(context, "ingest", ingesting.ingest_input, tasks, works, noted)
@@ -38,9 +38,9 @@ def run(context: Context) -> Outcome:
     rows = [["ingest", ""], *([name, f"{count:,}"] for name, count in sorted(counts.items()))]
     text = f"{len(works)} inputs: {len(done)} done ({skipped} before), {len(failed)} failed -> {dataset.documents}\n"
     if not context.in_part:
-        ingesting.forget_attempts(works, dataset)
+        ingest_records.forget_attempts(works, dataset)
         noted.keep_only([work.key for work in works])
-    gone = [] if context.in_part else ingesting.inputs_gone(works, dataset)
+    gone = [] if context.in_part else ingest_records.inputs_gone(works, dataset)
     if gone:
         text += f"{len(gone)} inputs of earlier runs are not among these; their documents stay: {gone[0]}, …\n"
     return Outcome(
@@ -63,7 +63,7 @@ def run_inputs(
     what: str,
     function: Callable[[P, Report], R],
     tasks: list[Task[P]],
-    works: list[ingesting.Work],
+    works: list[ingest_plan.Work],
     noted: FailureRecords,
     *,
     spreads: bool = False,
@@ -95,5 +95,5 @@ def run_inputs(
     return results
 
 
-def _size(work: ingesting.Work) -> int:
+def _size(work: ingest_plan.Work) -> int:
     return 0 if work.entry.settings().crawl else size_of(work.path)

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 
-from toolkit import ingesting, per_shard, records, tag_plan, tagging
+from toolkit import ingest_plan, ingest_records, ingesting, per_shard, records, tag_plan, tagging
 from toolkit.commands import Context, Outcome, failures, publishing, show_plan, table, works
 from toolkit.commands.ingest import run_inputs
 from toolkit.commands.works import Prepared, failed
@@ -32,25 +32,25 @@ def run(context: Context) -> Outcome:
     publish.check_output(output)
     if settings.rejected is not None:
         publish.check_rejected(output, settings.rejected)
-    ingesting.check_settings([work.input for work in listed])
+    ingest_records.check_settings([work.input for work in listed])
     if options.shard is None:
         publishing.check_limit(context, output, len(listed), len(planned.inputs))
         _check_no_others(planned.inputs, dataset)
         with context.claimed(work_folder(output), output, {"the output": ""}):
             publish.finish_interrupted(output)
-    holds = ingesting.holds(entries) | (tagging.holds(listed[0].tag.settings) if listed and listed[0].tag else {})
+    holds = ingest_plan.holds(entries) | (tagging.holds(listed[0].tag.settings) if listed and listed[0].tag else {})
     with (
         context.claimed(dataset.bookkeeping, dataset.documents, holds),
         context.claimed(work_folder(output), output, {"the output": settings.stage_digest()}),
     ):
-        ingesting.prepare(entries, dataset, overwrite=options.overwrite)
+        ingest_plan.prepare(entries, dataset, overwrite=options.overwrite)
         if tags.sets:
             tag_plan.prepare(tags, dataset, overwrite=options.overwrite)
         if found := _already(context, listed):
             return found
         done, broken = _do(context, planned)
     text = _report(len(listed), done, broken, dataset.documents)
-    if gone := [] if context.in_part else ingesting.inputs_gone([work.input for work in listed], dataset):
+    if gone := [] if context.in_part else ingest_records.inputs_gone([work.input for work in listed], dataset):
         text += f"{len(gone)} inputs of earlier runs are not among these, and not in the output: {gone[0]}, …\n\n"
     if broken:
         outcome = failed(output, broken)
@@ -84,10 +84,10 @@ class Planned:
     """
 
     settings: MixSettings
-    entries: list[ingesting.Entry]
+    entries: list[ingest_plan.Entry]
     tags: tag_plan.Plan
     works: list[per_shard.Work]
-    inputs: list[ingesting.Work]
+    inputs: list[ingest_plan.Work]
 
 
 def plan(context: Context) -> Planned:
@@ -98,11 +98,11 @@ def plan(context: Context) -> Planned:
     """
     options, dataset = context.options, context.dataset
     settings = _settings(context, dataset)
-    entries = ingesting.read_section(context.section("ingest"))
+    entries = ingest_plan.read_section(context.section("ingest"))
     tags = tag_plan.read_section(context.section("tag")) if context.has("tag") else tag_plan.Plan(sets={})
-    inputs = ingesting.plan(entries, dataset, context.config.max_document_bytes, overwrite=options.overwrite)
+    inputs = ingest_plan.plan(entries, dataset, context.config.max_document_bytes, overwrite=options.overwrite)
     mine = [work for work in inputs if context.is_mine(work.shard)][: options.limit]
-    carried = ingesting.set_schemas(entries)
+    carried = ingest_plan.set_schemas(entries)
     tagged = tag_plan.prepare(tags, dataset, carried, overwrite=options.overwrite, write=False) if tags.sets else {}
     listed = _works(context, settings, mine, tags, carried, tagged)
     return Planned(settings, entries, tags, listed, inputs)
@@ -132,7 +132,7 @@ def _settings(context: Context, dataset: Dataset) -> MixSettings:
 def _works(
     context: Context,
     settings: MixSettings,
-    inputs: list[ingesting.Work],
+    inputs: list[ingest_plan.Work],
     tags: tag_plan.Plan,
     carried: dict[str, records.SetSchema],
     tagged: dict[str, records.SetSchema],
@@ -166,13 +166,13 @@ def _works(
     return [per_shard.Work(input=work, tag=tag if tags.sets else None, mix=mix) for work in inputs]
 
 
-def _check_no_others(inputs: list[ingesting.Work], dataset: Dataset) -> None:
+def _check_no_others(inputs: list[ingest_plan.Work], dataset: Dataset) -> None:
     """Raises ConfigError if there are documents that are not of these inputs: they would not be in the output."""
     try:
         there = dataset.shards()
     except ConfigError:
         return  # none
-    known = ingesting.shards_of(inputs, dataset)  # looked up behind the files: these are noted before they appear
+    known = ingest_records.shards_of(inputs, dataset)  # looked up behind the files: these are noted before they appear
     if others := [shard for shard in there if shard not in known]:
         raise ConfigError(
             f"{dataset.shard_path(others[0])}: expected no documents but those of the inputs for --per-shard, got "
@@ -197,14 +197,14 @@ def _do(context: Context, planned: Planned) -> tuple[list[per_shard.Done], list[
                 mixed.forget(shard)
     if not context.in_part:
         noted.keep_only([work.key for work in listed])
-        ingesting.forget_attempts([work.input for work in listed], dataset)
+        ingest_records.forget_attempts([work.input for work in listed], dataset)
     return done, failures(results)
 
 
 def _shards(listed: list[per_shard.Work]) -> dict[str, tuple[join.Work, str]] | None:
     """What is mixed of each shard, and the content digest of its documents, by key; None if an input is not done."""
     found = {}
-    for work, record in zip(listed, for_each(lambda work: ingesting.recorded(work.input), listed), strict=True):
+    for work, record in zip(listed, for_each(lambda work: ingest_records.recorded(work.input), listed), strict=True):
         if record is None:
             return None
         for shard, output in record.shards.items():

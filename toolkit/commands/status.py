@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from toolkit import claims, ingesting, per_shard, records, rowindex, tag_plan, tagging
+from toolkit import claims, ingest_plan, ingest_records, per_shard, records, rowindex, tag_plan, tagging
 from toolkit.commands import Context, Outcome, table, works
 from toolkit.commands import per_shard as per_shard_command
 from toolkit.errors import ConfigError, DataError, ToolkitError
@@ -104,11 +104,11 @@ class _Look:
         except ToolkitError:  # it cannot be run so
             by_shard = {}
         assert self.dataset
-        entries = ingesting.read_section(self.context.section("ingest"))
-        inputs = ingesting.plan(entries, self.dataset, self.context.config.max_document_bytes, overwrite=False)
+        entries = ingest_plan.read_section(self.context.section("ingest"))
+        inputs = ingest_plan.plan(entries, self.dataset, self.context.config.max_document_bytes, overwrite=False)
 
-        def look(work: ingesting.Work) -> Item:
-            cause = ingesting.why_not_done(work)
+        def look(work: ingest_plan.Work) -> Item:
+            cause = ingest_records.why_not_done(work)
             if not cause or (work.key in by_shard and self._is_mixed(by_shard[work.key])):
                 return Item(work.key, "done")
             return self._item("ingest", work.key, cause)
@@ -117,7 +117,7 @@ class _Look:
 
     def _is_mixed(self, work: per_shard.Work) -> bool:
         """Whether an input whose documents may be gone is in the mix."""
-        record = ingesting.recorded(work.input)
+        record = ingest_records.recorded(work.input)
         assert self._published
         if record is None or not record.deleted:
             return False

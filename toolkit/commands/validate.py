@@ -2,7 +2,7 @@
 
 import os
 
-from toolkit import ingesting, records, rowindex, tag_plan, validating
+from toolkit import ingest_records, records, rowindex, tag_plan, validating
 from toolkit.commands import Context, Outcome
 from toolkit.describing import checking, croissant, reference, structure
 from toolkit.describing.checking import Checked
@@ -163,7 +163,8 @@ def _check_dataset(context: Context, dataset: Dataset, checked: list[str]) -> li
     if first is None and context.options.shard is None:
         findings += validating.check_ingested(dataset)
         findings += [
-            f"{path}: expected to be ingested, it failed or was interrupted" for path in ingesting.unfinished(dataset)
+            f"{path}: expected to be ingested, it failed or was interrupted"
+            for path in ingest_records.unfinished(dataset)
         ]
         repeated = validating.Findings()
         for finding in validating.duplicates(dataset, shards):

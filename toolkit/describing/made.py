@@ -9,7 +9,7 @@ import msgspec
 
 from toolkit import records
 from toolkit.describing.facts import Ingested, Mixture, Tagged
-from toolkit.ingesting import InputRecord
+from toolkit.ingest_records import InputRecord
 from toolkit.mixing.publish import Manifest
 from toolkit.paths import Dataset
 

@@ -24,7 +24,7 @@ from toolkit.describing.facts import Facts, File, Group, PathField, RecordType
 from toolkit.describing.fields import fields_of, spans_of
 from toolkit.describing.looking import Looked, Work, merge_types
 from toolkit.errors import ConfigError, DataError
-from toolkit.ingesting import InputRecord
+from toolkit.ingest_records import InputRecord
 from toolkit.paths import SHARD_SUFFIXES, Dataset, join, list_files, stat, strip_suffix
 from toolkit.schema import STR, Type
 from toolkit.stores import Stat

@@ -1,0 +1,172 @@
+"""What is known about inputs: the record of each that is ingested, and of attempts that did not end.
+
+``.toolkit/ingest/<source>/<path of the input>.json``          an `InputRecord`
+``.toolkit/ingest/<source>/<path of the input>.json.started``  an `Attempt`, until there is a record
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import xxhash
+
+from toolkit import arrivals, records
+from toolkit.errors import ConfigError
+from toolkit.ingest_plan import Work, settings_of
+from toolkit.paths import Dataset, exists, join, remove, stat
+from toolkit.stores import Stat
+from toolkit.streams import READ, open_stored
+from toolkit.waiting import for_each
+
+
+class InputRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One input file is ingested.
+
+    Attributes:
+        size, stamp, content: of the input as stored: the quick test, and xxh3-128.
+        settings: of the entry.
+        shards: written, each with its digest.
+        counts: by reason.
+        deleted: whether the shards were deleted when they had been mixed.
+    """
+
+    version: int = 1
+    input: str
+    size: int
+    stamp: str
+    content: str
+    settings: dict[str, Any]
+    shards: dict[str, records.OutputState]
+    rows: int
+    counts: dict[str, int]
+    seconds: float
+    deleted: bool = False
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """An input whose ingest was begun and has not ended well: the shards that it may have written."""
+
+    input: str
+    shards: list[str]
+
+
+def record_path(work: Work) -> str:
+    return join(work.dataset.bookkeeping, "ingest", work.key + ".json")
+
+
+def check_settings(works: Iterable[Work]) -> None:
+    """Raises ConfigError if an input was ingested with other settings, unless that is to be overwritten."""
+    for work in works:
+        record = records.load(record_path(work), InputRecord)
+        settings = settings_of(work.entry)
+        if record is None or work.overwrite or record.settings == settings:
+            continue
+        changed = [
+            f"{key}: {record.settings.get(key)!r} -> {settings.get(key)!r}"
+            for key in dict.fromkeys((*record.settings, *settings))
+            if record.settings.get(key) != settings.get(key)
+        ]
+        raise ConfigError(
+            f"{work.path} was ingested with other settings:\n  " + "\n  ".join(changed) + "\nchoose another "
+            "`source:`, or --overwrite"
+        )
+
+
+def inputs_gone(works: Iterable[Work], dataset: Dataset) -> list[str]:
+    """Inputs that were ingested before and are not among these."""
+    known = {record_path(work) for work in works}
+    found = [records.load(path, InputRecord) for path in records.ingest_files(dataset, ".json") if path not in known]
+    return sorted(record.input for record in found if record)
+
+
+def still_done(work: Work, record: InputRecord, found: Stat, settings: dict[str, Any]) -> bool:
+    """Whether what was made of an input is as it was, and so is the input, and the settings."""
+    if record.settings != settings or not _is_same(work, record, found):
+        return False
+    rejected = any(name.startswith("rejected.") for name in record.counts)
+    if rejected and work.entry.settings().on_error == "error":
+        return False
+    set_name = work.entry.reader().attribute_set()
+    for shard, output in record.shards.items():
+        now = stat(work.dataset.shard_path(shard))
+        if now is None or now.size != output.size:
+            return False
+        if set_name:
+            made = records.load_record(work.dataset, set_name, shard)
+            if made is None or not records.is_intact(work.dataset, set_name, shard, made):
+                return False
+    return True
+
+
+def _is_same(work: Work, record: InputRecord, found: Stat) -> bool:
+    """Whether an input is the one that was ingested; what is on the web is not read for that."""
+    if Stat(record.size, record.stamp) == found:
+        return True
+    if arrivals.is_web(work.path) or record.size != found.size:
+        return False
+    return record.content == _stored_digest(work.path)
+
+
+def _stored_digest(path: str) -> str:
+    digest = xxhash.xxh3_128()
+    with open_stored(path) as stream:
+        while block := stream.read(READ):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def why_not_done(work: Work) -> str:
+    """Why an input must be ingested; empty if it need not."""
+    found = stat(work.path)
+    if found is None:
+        return "there is no such file"
+    record = records.load(record_path(work), InputRecord)
+    if record is None:
+        return "its ingest was interrupted" if exists(record_path(work) + ".started") else "not begun"
+    if record.settings != settings_of(work.entry):
+        return "ingested with other settings"
+    if not _is_same(work, record, found):
+        return "it has changed since it was ingested"
+    if still_done(work, record, found, record.settings):
+        return ""
+    if record.deleted:
+        return "its documents were deleted when they had been mixed"
+    gone = [shard for shard in record.shards if not exists(work.dataset.shard_path(shard))]
+    return f"its documents are gone: {gone[0]}" if gone else "its documents have changed"
+
+
+def shards_of(works: Iterable[Work], dataset: Dataset) -> set[str]:
+    """The shards that these inputs have written, or have begun."""
+    paths = [record_path(work) for work in works]
+    found = [*for_each(lambda path: records.load(path + ".started", Attempt), paths)]
+    made = for_each(lambda path: records.load(path, InputRecord), paths)
+    return {shard for record in (*found, *made) if record for shard in record.shards}
+
+
+def recorded(work: Work) -> InputRecord | None:
+    """The record of an input that is as it was and was ingested with these settings; its documents may be gone."""
+    record, found = records.load(record_path(work), InputRecord), stat(work.path)
+    if record is None or found is None or record.settings != settings_of(work.entry):
+        return None
+    return record if _is_same(work, record, found) else None
+
+
+def note_deletion(work: Work, record: InputRecord) -> None:
+    """Says in an input's record that its shards are deleted on purpose; before they are."""
+    if not record.deleted:
+        records.save(record_path(work), msgspec.structs.replace(record, deleted=True))
+
+
+def forget_attempts(works: Iterable[Work], dataset: Dataset) -> None:
+    """Forgets failed attempts at inputs that are not wanted any more, where they have left no shard."""
+    known = {record_path(work) + ".started" for work in works}
+    for path in records.ingest_files(dataset, ".started"):
+        attempt = records.load(path, Attempt)
+        if path not in known and attempt and not any(exists(dataset.shard_path(shard)) for shard in attempt.shards):
+            remove(path)
+
+
+def unfinished(dataset: Dataset) -> list[str]:
+    """Inputs whose ingest failed or was interrupted, and has not been done since."""
+    attempts = [records.load(path, Attempt) for path in records.ingest_files(dataset, ".started")]
+    return sorted(attempt.input for attempt in attempts if attempt)
