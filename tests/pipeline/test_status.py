@@ -160,6 +160,11 @@ def test_runs_that_delete_documents_are_done_all_the_same(project: Project) -> N
         0,
         {"ingest": (3, 0, 0, 0), "tag picky-0": (3, 0, 0, 0), "mix": (3, 0, 0, 0), "publish": (1, 0, 0, 0)},
     )
+    write(project.root, "a", "another text")
+    for i in range(2):
+        project.ok("run", "--per-shard", "--shard", f"{i}/2")
+    code, counts, _ = status(project)
+    assert (code, counts["mix"], counts["publish"]) == (1, (3, 0, 0, 0), (0, 0, 0, 1))
 
 
 def test_it_writes_nothing(project: Project) -> None:

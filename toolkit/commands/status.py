@@ -80,8 +80,8 @@ class _Look:
             for name in ("ingest", "tag", "mix", "write")
         }
         self._published = Published(self.settings) if self.settings else None
-        self._mixed: dict[str, joining.Work] = {}
-        """Shards that are mixed and whose documents are gone, by key."""
+        self._mixed: dict[str, bool] = {}
+        """Shards that are mixed and whose documents are gone, by key: whether they are in what is published."""
 
     def stages(self) -> Iterator[Stage]:
         if self.context.has("ingest"):
@@ -121,15 +121,16 @@ class _Look:
         assert self._published
         if record is None or not record.deleted:
             return False
+        found = {}
         for shard, output in record.shards.items():
             mixed = work.of_shard(shard)
             attributes = per_shard.attributes_by_record(mixed, output.content)
-            if attributes is None or not (
-                self._published.has(mixed, (output.content, attributes))
-                or stage.made_from(mixed, output.content, attributes)
-            ):
+            if attributes is None:
                 return False
-        self._mixed.update({work.of_shard(shard).key: work.of_shard(shard) for shard in record.shards})
+            found[mixed.key] = self._published.has(mixed, (output.content, attributes))
+            if not found[mixed.key] and not stage.made_from(mixed, output.content, attributes):
+                return False
+        self._mixed.update(found)
         return True
 
     def _tag(self) -> Iterator[Stage]:
@@ -190,7 +191,8 @@ class _Look:
         yield Stage("mix", items)
         failed = self._failed["write"].items()
         output = settings.output.path
-        if all(is_in for _, is_in in found) and published.shards == len(items):
+        is_in = [*(is_in for _, is_in in found), *self._mixed.values()]
+        if all(is_in) and published.shards == len(is_in):
             yield Stage("publish", [Item(output, "done")])
         elif failed:
             yield Stage("publish", [Item(key, "failed", one.message) for key, one in failed])
