@@ -256,10 +256,10 @@ def prepare(tmp_path: Path, run: Run) -> Project:
 
 SPREAD = """
 import sys
-from toolkit import commands
 from toolkit.cli import main
+from toolkit.commands import workers
 
-commands.LARGE = 1
+workers.LARGE = 1
 sys.exit(main(sys.argv[1:]))
 """
 
