@@ -107,9 +107,13 @@ def claimed(folder: str, what: str, holds: Mapping[str, str], run: str = "", doi
         yield
     finally:
         ended.set()
-        if thread.ident is not None:
-            thread.join()
-        remove(path)
+        try:
+            if thread.ident is not None:
+                thread.join()
+            remove(path)
+        except KeyboardInterrupt:  # a signal has come just now
+            remove(path)
+            raise
 
 
 def held(folder: str, *, clean: bool = False) -> list[Held]:
