@@ -15,7 +15,7 @@ from toolkit.errors import ConfigError
 from toolkit.ingest_plan import Work, settings_of
 from toolkit.paths import Dataset, exists, join, remove, stat
 from toolkit.stores import Stat
-from toolkit.streams import READ, open_stored
+from toolkit.streams import stored_digest
 from toolkit.waiting import for_each
 
 
@@ -81,8 +81,11 @@ def inputs_gone(works: Iterable[Work], dataset: Dataset) -> list[str]:
 
 def still_done(work: Work, record: InputRecord, found: Stat, settings: dict[str, Any]) -> bool:
     """Whether what was made of an input is as it was, and so is the input, and the settings."""
-    if record.settings != settings or not _is_same(work, record, found):
-        return False
+    return record.settings == settings and _is_same(work, record, found) and _is_whole(work, record)
+
+
+def _is_whole(work: Work, record: InputRecord) -> bool:
+    """Whether what was made of an input is as it was, and is what is wanted of its bad items."""
     rejected = any(name.startswith("rejected.") for name in record.counts)
     if rejected and work.entry.settings().on_error == "error":
         return False
@@ -104,15 +107,7 @@ def _is_same(work: Work, record: InputRecord, found: Stat) -> bool:
         return True
     if arrivals.is_web(work.path) or record.size != found.size:
         return False
-    return record.content == _stored_digest(work.path)
-
-
-def _stored_digest(path: str) -> str:
-    digest = xxhash.xxh3_128()
-    with open_stored(path) as stream:
-        while block := stream.read(READ):
-            digest.update(block)
-    return digest.hexdigest()
+    return record.content == stored_digest(work.path, xxhash.xxh3_128())
 
 
 def why_not_done(work: Work) -> str:
@@ -127,7 +122,7 @@ def why_not_done(work: Work) -> str:
         return "ingested with other settings"
     if not _is_same(work, record, found):
         return "it has changed since it was ingested"
-    if still_done(work, record, found, record.settings):
+    if _is_whole(work, record):
         return ""
     if record.deleted:
         return "its documents were deleted when they had been mixed"

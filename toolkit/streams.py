@@ -15,7 +15,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Self, cast
+from typing import IO, TYPE_CHECKING, Protocol, Self, cast
 
 import xxhash
 
@@ -31,6 +31,14 @@ BLOCK = 1 << 20
 
 READ = 1 << 20
 """Bytes asked for at a time."""
+
+
+class Digest(Protocol):
+    """What hashlib and xxhash have."""
+
+    def update(self, data: bytes, /) -> object: ...
+
+    def hexdigest(self) -> str: ...
 
 
 # --- compression ------------------------------------------------------------------------------------------------------
@@ -281,6 +289,19 @@ def content_digest(path: str) -> str:
     """xxh3-128 (hex) of the uncompressed bytes of a file."""
     digest = xxhash.xxh3_128()
     with Decompressed(path) as stream:
+        while block := stream.read(READ):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def stored_digest(path: str, digest: Digest) -> str:
+    """Hex, of the bytes of a file as they are stored.
+
+    Args:
+        path: of the file.
+        digest: a new one, such as ``hashlib.sha256()``.
+    """
+    with open_stored(path) as stream:
         while block := stream.read(READ):
             digest.update(block)
     return digest.hexdigest()

@@ -158,7 +158,7 @@ def _handler(target: Callable[[], int], faults: Faults) -> type[http.server.Base
     return Handler
 
 
-class _Server(http.server.ThreadingHTTPServer):
+class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: object, client_address: object) -> None:
@@ -168,7 +168,7 @@ class _Server(http.server.ThreadingHTTPServer):
 @contextmanager
 def proxy(target: Callable[[], int], faults: Faults) -> Iterator[str]:
     """The URL of a proxy before a port of this machine."""
-    with _Server(("127.0.0.1", 0), _handler(target, faults)) as server:
+    with Server(("127.0.0.1", 0), _handler(target, faults)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
             yield f"http://127.0.0.1:{server.server_address[1]}"

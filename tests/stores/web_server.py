@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
 
+from tests.stores.servers import Server
+
 
 @dataclass(frozen=True)
 class Request:
@@ -167,17 +169,10 @@ def _handler(root: Path, behaviour: Behaviour) -> type[http.server.BaseHTTPReque
     return Handler
 
 
-class _Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A client that went away is nobody's error."""
-
-
 @contextmanager
 def web(root: Path, behaviour: Behaviour) -> Iterator[str]:
     """The URL of a server of the files in a folder, with a slash at its end."""
-    with _Server(("127.0.0.1", 0), _handler(root, behaviour)) as server:
+    with Server(("127.0.0.1", 0), _handler(root, behaviour)) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         try:
             yield f"http://127.0.0.1:{server.server_address[1]}/"

@@ -99,13 +99,14 @@ class _Look:
         return Item(key, "failed", failure.message) if failure else Item(key, "missing", cause)
 
     def _ingest(self) -> Stage:
-        try:
-            by_shard = {work.key: work for work in per_shard_command.plan(self.context).works}
-        except ToolkitError:  # it cannot be run so
-            by_shard = {}
         assert self.dataset
-        entries = ingest_plan.read_section(self.context.section("ingest"))
-        inputs = ingest_plan.plan(entries, self.dataset, self.context.config.max_document_bytes, overwrite=False)
+        try:
+            planned = per_shard_command.plan(self.context)
+            inputs, by_shard = planned.inputs, {work.key: work for work in planned.works}
+        except ToolkitError:  # it cannot be run so
+            entries = ingest_plan.read_section(self.context.section("ingest"))
+            limit = self.context.config.max_document_bytes
+            inputs, by_shard = ingest_plan.plan(entries, self.dataset, limit, overwrite=False), {}
 
         def look(work: ingest_plan.Work) -> Item:
             cause = ingest_records.why_not_done(work)

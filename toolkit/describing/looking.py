@@ -13,7 +13,7 @@ from toolkit.describing.fields import KEYS, merged
 from toolkit.errors import DataError
 from toolkit.paths import stat
 from toolkit.schema import ANY, BOOL, FLOAT, INT, NEVER, NULL, SPAN, STR, Type, nullable
-from toolkit.streams import READ, Lines, open_stored
+from toolkit.streams import Lines, stored_digest
 
 Report = Callable[[int, int], None]
 
@@ -103,11 +103,7 @@ def look(work: Work, report: Report) -> Looked:
 
 
 def sha256_of(path: str) -> str:
-    digest = hashlib.sha256()
-    with open_stored(path) as stream:
-        while block := stream.read(READ):
-            digest.update(block)
-    return digest.hexdigest()
+    return stored_digest(path, hashlib.sha256())
 
 
 class _Look:
