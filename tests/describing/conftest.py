@@ -1,9 +1,11 @@
 """A small dataset with all that can be described, and what people know of it."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.conftest import ROOT
 from tests.pipeline.conftest import Project, attributes, document, pipeline, project, small, write_rows
 
 __all__ = ["pipeline", "project", "small"]
@@ -118,3 +120,34 @@ def released(pipeline: Project) -> Project:
     pipeline.config["mix"]["output"]["part_size"] = 5_000
     pipeline.ok("run")
     return pipeline
+
+
+@pytest.fixture
+def golden(project: Project, shared: Path) -> Project:
+    """The released sample of OSCAR 22.01, to be mixed as it was; what the pages of the documentation show."""
+    project.config |= {
+        "ingest": [{"format": "oscar", "from": [f"{shared}/oscar-22.01/*.jsonl"], "source": "oscar"}],
+        "tag": {"language-0": {"tagger": "language", "lines": "oscar-0"}, "shape-0": ["line_shape", "noise"]},
+        "mix": {
+            "attributes": ["oscar-0", "language-0", "shape-0"],
+            "rules": [{"include": str(ROOT / "configs" / "oscar-22.01.yaml")}],
+            "output": {"format": "oscar", "path": str(project.out)},
+        },
+        "about": {
+            "name": "oscar-22.01-sample",
+            "description": "23 documents of OSCAR 22.01, taken apart into documents and attributes, and mixed again.",
+            "license": "https://spdx.org/licenses/CC-BY-SA-4.0.html",
+            "url": "https://example.org/oscar-22.01-sample",
+            "creator": {"name": "Example Org", "url": "https://example.org/"},
+            "date_published": "2026-01-31",
+            "citation": "@misc{sample, title={A sample of OSCAR 22.01}}",
+            "version": "1.0.0",
+            "keywords": ["text", "web"],
+            "examples": 0,
+            "rai": {
+                "dataLimitations": "The language of short lines is uncertain.",
+                "personalSensitiveInformation": "Pages may name people; nothing was removed.",
+            },
+        },
+    }
+    return project

@@ -294,36 +294,11 @@ def test_globs_match_the_files_and_no_others() -> None:
     ]
 
 
-def test_the_example_of_the_page_is_what_is_made(project: Project, shared: Path) -> None:
-    project.config |= {
-        "ingest": [{"format": "oscar", "from": [f"{shared}/oscar-22.01/*.jsonl"], "source": "oscar"}],
-        "tag": {"language-0": {"tagger": "language", "lines": "oscar-0"}, "shape-0": ["line_shape", "noise"]},
-        "mix": {
-            "attributes": ["oscar-0", "language-0", "shape-0"],
-            "rules": [{"include": str(ROOT / "configs" / "oscar-22.01.yaml")}],
-            "output": {"format": "oscar", "path": str(project.out)},
-        },
-        "about": {
-            "name": "oscar-22.01-sample",
-            "description": "23 documents of OSCAR 22.01, taken apart into documents and attributes, and mixed again.",
-            "license": "https://spdx.org/licenses/CC-BY-SA-4.0.html",
-            "url": "https://example.org/oscar-22.01-sample",
-            "creator": {"name": "Example Org", "url": "https://example.org/"},
-            "date_published": "2026-01-31",
-            "citation": "@misc{sample, title={A sample of OSCAR 22.01}}",
-            "version": "1.0.0",
-            "keywords": ["text", "web"],
-            "examples": 0,
-            "rai": {
-                "dataLimitations": "The language of short lines is uncertain.",
-                "personalSensitiveInformation": "Pages may name people; nothing was removed.",
-            },
-        },
-    }
-    project.ok("run")
-    project.ok("card")
+def test_the_example_of_the_page_is_what_is_made(golden: Project) -> None:
+    golden.ok("run")
+    golden.ok("card")
     shown = (ROOT / "docs" / "examples" / "README-oscar.md").read_text(encoding="utf-8")
-    assert _without_stored_sizes(card(project.out)) == _without_stored_sizes(shown)
+    assert _without_stored_sizes(card(golden.out)) == _without_stored_sizes(shown)
 
 
 def _without_stored_sizes(text: str) -> list[str]:

@@ -212,37 +212,12 @@ def test_the_page_describes_every_setting() -> None:
     assert [name for name in About.__struct_fields__ if f"`{name}`" not in page] == []
 
 
-def test_the_example_of_the_page_is_what_is_made(project: Project, shared: Path) -> None:
-    project.config |= {
-        "ingest": [{"format": "oscar", "from": [f"{shared}/oscar-22.01/*.jsonl"], "source": "oscar"}],
-        "tag": {"language-0": {"tagger": "language", "lines": "oscar-0"}, "shape-0": ["line_shape", "noise"]},
-        "mix": {
-            "attributes": ["oscar-0", "language-0", "shape-0"],
-            "rules": [{"include": str(ROOT / "configs" / "oscar-22.01.yaml")}],
-            "output": {"format": "oscar", "path": str(project.out)},
-        },
-        "about": {
-            "name": "oscar-22.01-sample",
-            "description": "23 documents of OSCAR 22.01, taken apart into documents and attributes, and mixed again.",
-            "license": "https://spdx.org/licenses/CC-BY-SA-4.0.html",
-            "url": "https://example.org/oscar-22.01-sample",
-            "creator": {"name": "Example Org", "url": "https://example.org/"},
-            "date_published": "2026-01-31",
-            "citation": "@misc{sample, title={A sample of OSCAR 22.01}}",
-            "version": "1.0.0",
-            "keywords": ["text", "web"],
-            "in_language": ["de", "en", "es", "fr", "ru", "zh"],
-            "examples": 0,
-            "rai": {
-                "dataLimitations": "The language of short lines is uncertain.",
-                "personalSensitiveInformation": "Pages may name people; nothing was removed.",
-            },
-        },
-    }
-    project.ok("run")
-    project.ok("croissant")
+def test_the_example_of_the_page_is_what_is_made(golden: Project) -> None:
+    golden.config["about"]["in_language"] = ["de", "en", "es", "fr", "ru", "zh"]
+    golden.ok("run")
+    golden.ok("croissant")
     example = ROOT / "docs" / "examples" / "croissant.json"
-    made, shown = document(project.out), json.loads(example.read_text(encoding="utf-8"))
+    made, shown = document(golden.out), json.loads(example.read_text(encoding="utf-8"))
     for node in (*made["distribution"], *shown["distribution"]):  # of compressed bytes, which differ between machines
         node.pop("sha256", None)
         node.pop("contentSize", None)

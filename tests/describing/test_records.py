@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT
 from tests.describing.conftest import ABOUT
 from tests.describing.reading import differences, left_out, lines_of, load, record_sets
 from tests.pipeline.conftest import Project
@@ -105,22 +104,13 @@ def test_real_pages_are_read_as_they_are(pipeline: Project, shared: Path, schema
 
 
 @pytest.mark.slow
-def test_released_documents_are_read_as_they_are(project: Project, shared: Path) -> None:
-    project.config |= {
-        "about": dict(ABOUT),
-        "ingest": [{"format": "oscar", "from": [f"{shared}/oscar-22.01/*.jsonl"], "source": "oscar"}],
-        "tag": {"language-0": {"tagger": "language", "lines": "oscar-0"}, "shape-0": ["line_shape", "noise"]},
-        "mix": {
-            "attributes": ["oscar-0", "language-0", "shape-0"],
-            "rules": [{"include": str(ROOT / "configs" / "oscar-22.01.yaml")}],
-            "output": {"format": "oscar", "path": str(project.out)},
-        },
-    }
-    project.ok("run")
-    project.ok("croissant")
-    project.ok("croissant", "--of", "dataset")
-    assert check_output(project.out) == 23
-    assert check_dataset(project.data) == 4 * 23
+def test_released_documents_are_read_as_they_are(golden: Project) -> None:
+    golden.config["about"] = dict(ABOUT)
+    golden.ok("run")
+    golden.ok("croissant")
+    golden.ok("croissant", "--of", "dataset")
+    assert check_output(golden.out) == 23
+    assert check_dataset(golden.data) == 4 * 23
 
 
 OUTPUTS: dict[str, dict[str, Any]] = {
