@@ -1,5 +1,6 @@
 """What runs on a node of a cluster: does a task there as the calling process would."""
 
+import contextlib
 import importlib.metadata
 import os
 import pickle
@@ -8,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from toolkit.executors import Failure, Report, Result, Task, attempt
+from toolkit.executors.lifeline import Address, held
 
 PACKAGE = "corpus-toolkit"
 
@@ -21,6 +23,7 @@ class Caller(NamedTuple):
     version: str
     folder: str
     environment: dict[str, str]
+    line: Address | None = None
 
 
 class Unfit(NamedTuple):
@@ -42,10 +45,10 @@ def version() -> str:
     return importlib.metadata.version(PACKAGE)
 
 
-def caller() -> Caller:
-    """What tasks take over from this process."""
+def caller(line: Address | None = None) -> Caller:
+    """What tasks take over from this process, which hold on to `line` while they run."""
     carried = {name: value for name, value in os.environ.items() if name.startswith(CARRIED)}
-    return Caller(version(), os.getcwd(), carried)
+    return Caller(version(), os.getcwd(), carried, line)
 
 
 def work(given: Caller, pickled: bytes) -> bytes:
@@ -58,7 +61,8 @@ def work(given: Caller, pickled: bytes) -> bytes:
     Returns:
         `Done` or `Unfit`, pickled.
     """
-    return _sent(_unfitness(given) or _done(pickled))
+    with held(given.line) if given.line else contextlib.nullcontext():
+        return _sent(_unfitness(given) or _done(pickled))
 
 
 def _unfitness(given: Caller) -> Unfit | None:

@@ -6,6 +6,7 @@ Ray is told to retry nothing: the driver counts how often a task's process or no
 driver's environment travels with them and not as Ray's own ``runtime_env``, which is written to logs that all can read.
 """
 
+import contextlib
 import os
 import pickle
 import signal
@@ -18,6 +19,7 @@ from typing import Any, Self
 
 from toolkit.errors import ConfigError, MissingExtra, ToolkitError
 from toolkit.executors import Begun, Executor, Failure, P, R, Report, Result, Task, unheard
+from toolkit.executors.lifeline import Lifeline
 from toolkit.executors.node import PACKAGE, Done, Unfit, caller, version, work
 from toolkit.processes import ONE_THREAD
 
@@ -97,12 +99,12 @@ class Ray(Executor):
         largest = max((self._cpus_of(task) for task in waiting), default=0)
         if waiting and not self._room(largest):
             raise ConfigError(f"executor: expected a node that has {self._wanted(largest)}, got {self._listed()}")
-        given = caller()
         begin = self._ray.remote(max_retries=0, max_calls=self._recycle or 0, scheduling_strategy="SPREAD")(work)
         flying: dict[Any, Task[Any]] = {}
         deaths: Counter[str] = Counter()
         room, looked, alone = at_once or self._limit(), time.monotonic(), 0.0
-        try:
+        with Lifeline(self._ray.util.get_node_ip_address()) as lifeline, self._stopping(flying, lifeline):
+            given = caller(lifeline.address)
             while waiting or flying:
                 while waiting and len(flying) < room:
                     task = waiting.popleft()
@@ -131,8 +133,6 @@ class Ray(Executor):
                     looked = now
                     if alone > ALONE_SECONDS:
                         raise ToolkitError(f"the cluster has no node left that has {self._wanted(largest)}; run again")
-        finally:
-            self._cancel(list(flying))
 
     # --- the cluster --------------------------------------------------------------------------------------------------
 
@@ -185,14 +185,18 @@ class Ray(Executor):
         assert isinstance(found, Done)
         return found
 
-    def _cancel(self, references: list[Any]) -> None:
-        """Interrupts what runs, so that temporary files are deleted; ends what does not listen."""
-        for force in (False, True):
-            if not references:
-                return
-            for reference in references:
-                self._ray.cancel(reference, force=force)
-            _, references = self._ray.wait(references, num_returns=len(references), timeout=STOP_SECONDS)
+    @contextlib.contextmanager
+    def _stopping(self, flying: dict[Any, Task[Any]], lifeline: Lifeline) -> Iterator[None]:
+        """Interrupts at the end what runs, so that temporary files are deleted.
+
+        Ray ends what does not listen, as soon as the driver is disconnected.
+        """
+        try:
+            yield
+        finally:
+            if flying:
+                lifeline.cut()
+                self._ray.wait(list(flying), num_returns=len(flying), timeout=STOP_SECONDS)
 
 
 def _runtime() -> dict[str, Any]:
