@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from toolkit import cli, config, reference
+from toolkit import cli, command_line, config, reference
 from toolkit.dolma import is_dolma, read_mixer
 from toolkit.ingest_plan import Common
 from toolkit.mixing.settings import OutputSettings, read_section
@@ -65,7 +65,7 @@ def test_the_quickstart_shows_what_happens(
     assert report in _text("quickstart.md")
 
 
-@pytest.mark.parametrize("name", cli.COMMANDS)
+@pytest.mark.parametrize("name", command_line.COMMANDS)
 def test_every_command_is_described(name: str) -> None:
     assert f"\n## toolkit {name}\n" in _text("commands.md")
 

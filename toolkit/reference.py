@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from toolkit import cli, tagger
+from toolkit import command_line, tagger
 from toolkit.commands import describe
 from toolkit.ingest_plan import Common, Trim
 from toolkit.mixing.settings import OutputSettings
@@ -52,14 +52,14 @@ def stale(folder: Path = FOLDER) -> list[str]:
 
 
 def _commands() -> list[str]:
-    top = cli.parser()
+    top = command_line.parser()
     lines = ["# Commands", "", str(top.description), "", str(top.epilog), ""]
-    lines += [f"- [toolkit {name}](#toolkit-{name}): {about}" for name, about in cli.COMMANDS.items()]
+    lines += [f"- [toolkit {name}](#toolkit-{name}): {about}" for name, about in command_line.COMMANDS.items()]
     lines += ["", "`toolkit --version` prints the version; `-h` behind a command prints what is below.", ""]
     subcommands = next(found for action in _actions(top) if isinstance(found := action.choices, dict))
     for name, command in subcommands.items():
         lines += [f"## toolkit {name}", "", str(command.description), ""]
-        lines += ["```sh", *cli.examples(name), "```", ""]
+        lines += ["```sh", *command_line.examples(name), "```", ""]
         rows = [[f"`{_spelling(a)}`", _sentence(a)] for a in _actions(command) if a.dest != "help"]
         lines += [*_table(["argument", "what it does"], rows), ""]
     return lines

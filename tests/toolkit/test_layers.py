@@ -28,6 +28,7 @@ LAYERS = [
     "tag_plan tagging stats dolma expressions selectors rules editing mixing readers validating describing",
     "executors progress per_shard",
     "commands",
+    "command_line",
     "cli",
     "reference",
 ]
