@@ -4,6 +4,7 @@ A reader *is* its configuration: a frozen Struct whose fields are its options. I
 """
 
 import base64
+import codecs
 from collections import Counter
 from collections.abc import Callable, Iterator
 from types import TracebackType
@@ -82,8 +83,8 @@ class Input:
         return Decompressed(self.path, self._opened() if self._opened else None)
 
     def lines(self) -> Lines:
-        r"""The input's lines, without ``\n``; use it in a ``with`` block."""
-        return Lines(self.path, self.max_bytes, stored=self._opened() if self._opened else None)
+        r"""The input's lines, without ``\n`` and without a byte order mark; use it in a ``with`` block."""
+        return _InputLines(self.path, self.max_bytes, stored=self._opened() if self._opened else None)
 
     def bad(self, reason: str, message: str, raw: bytes, number: int, id: str | None = None) -> None:
         """An item that is not what it should be: raises, or keeps it aside and counts it as ``rejected.<reason>``.
@@ -108,6 +109,23 @@ class Input:
         if self._rejects is not None:
             self._rejects.add(reason, message, raw, number)
         self.counts[f"lost.{reason}"] += 1
+
+
+class _InputLines(Lines):
+    """Lines as other programs write them: some begin a file with a byte order mark."""
+
+    def __next__(self) -> bytes:
+        line = super().__next__()
+        if self.number > 1:
+            return line
+        if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise DataError(
+                "expected UTF-8, got a file that begins with the byte order mark of UTF-16; "
+                "convert it: iconv -f UTF-16 -t UTF-8",
+                path=self.path,
+                line=1,
+            )
+        return line.removeprefix(codecs.BOM_UTF8)
 
 
 class Reader(msgspec.Struct, **FROZEN):

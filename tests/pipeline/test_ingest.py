@@ -472,6 +472,20 @@ def test_text_can_be_one_document_a_file(project: Project) -> None:
     assert [row["text"] for row in project.shard("t/b.jsonl.gz")] == ["three"]
 
 
+@pytest.mark.parametrize("form", ["jsonl", "dolma", "oscar", "text"])
+def test_a_byte_order_mark_is_no_text_and_utf_16_is_an_error(project: Project, form: str) -> None:
+    path = project.root / ("t.txt.gz" if form == "text" else "t.jsonl.gz")
+    row = {"id": "1", "text": "ü", "source": "t"} if form != "oscar" else oscar_line("1", "ü", [EN])
+    line = "ü\n" if form == "text" else json.dumps(row) + "\n"
+    path.write_bytes(gzip.compress(f"\ufeff{line}".encode()))
+    project.ingest({"format": form, "from": [str(path)], "source": "t"})
+    assert [row["text"] for row in project.shard("t/t.jsonl.gz")] == ["ü"]
+    path.write_bytes(gzip.compress(line.encode("utf-16")))
+    ran = project("ingest")
+    assert ran.code == 1
+    assert f"{path}:1: expected UTF-8, got a file that begins with the byte order mark of UTF-16" in ran.err
+
+
 # --- dolma ------------------------------------------------------------------------------------------------------------
 
 
