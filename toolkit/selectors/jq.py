@@ -1,0 +1,42 @@
+"""jq, run by its library."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from toolkit.errors import ConfigError, DataError, MissingExtra
+
+_STRING_OR_ALTERNATIVE = re.compile(r'"(?:\\.|[^"\\])*"|\?//')
+
+
+def finder(text: str) -> Callable[[Any], list[Any]]:
+    """All values that a filter yields.
+
+    Args:
+        text: the filter.
+
+    Returns:
+        A function of a document. It raises DataError where the filter fails.
+
+    Raises:
+        ConfigError: if it is no jq.
+        MissingExtra: if jq is not installed.
+    """
+    try:
+        import jq
+    except ImportError:
+        raise MissingExtra("jq filters need the package jq: pip install 'corpus-toolkit[dolma]'") from None
+    # `.a?//0` is `.a? // 0` in Dolma; jq has an operator `?//`, of destructuring, which Dolma has not.
+    program = _STRING_OR_ALTERNATIVE.sub(lambda match: "? //" if match[0] == "?//" else match[0], text)
+    try:
+        compiled = jq.compile(program)
+    except ValueError as error:
+        raise ConfigError(f"expected a jq filter, got {text!r}: {str(error).splitlines()[0]}") from None
+
+    def find(document: Any) -> list[Any]:
+        try:
+            return list(compiled.input_value(document))
+        except ValueError as error:
+            raise DataError(f"the jq filter {text!r} failed: {error}") from None
+
+    return find
