@@ -47,16 +47,14 @@ BY_LABEL = "{parameters: {p: 5, words: []}, languages: {en: {p: 1, words: [2]}, 
 def test_a_parameter_has_the_value_of_the_label_or_that_of_all_others() -> None:
     found = rules("- {drop: n is not None and n > p}\n- {drop: n is not None and n in words}", BY_LABEL, label="lang")
     decided = {
-        (n, lang): found.decide(n, lang, [], doc()).dropped
-        for n in (0, 1, 2, 5, 6)
-        for lang in ("en", "no", "fr", None)
+        (n, lang): found.decide(n, lang, [], doc()) for n in (0, 1, 2, 5, 6) for lang in ("en", "no", "fr", None)
     }
     assert {key for key, dropped in decided.items() if dropped == 0} == {
         *((n, "en") for n in (2, 5, 6)), *((n, "no") for n in (1, 2, 5, 6)), (6, "fr"), (6, None),
     }  # fmt: skip
-    assert set(decided.values()) == {0, None}
-    assert found.decide(2, "en", [], doc()).dropped == 0
-    assert found.label_names <= found.used
+    assert set(decided.values()) == {0, ()}
+    assert found.decide(2, "en", [], doc()) == 0
+    assert found.needs.keys >= {"lang"}
 
 
 @pytest.mark.parametrize("label", [None, '"all"'])
@@ -92,13 +90,13 @@ def test_a_sample_by_label_is_the_sample_of_each_label() -> None:
     for i in range(200):
         height = sample_hash("", "s", str(i)) / 2**64
         for lang, share in (("en", 0.25), ("de", 0), ("fr", 0.5), (None, 0.5)):
-            assert (found.decide(0, lang, [], doc(str(i))).dropped is None) is (height < share)
+            assert found.decide(0, lang, [], doc(str(i))) == (() if height < share else 0)
 
 
 def test_a_label_may_come_from_anything_that_is_a_text_or_null() -> None:
     found = rules("[]", label='get(document.metadata, "lang", "none")')
     assert found.label is not None
-    assert found.reads_documents
+    assert found.needs.documents
     assert found.label(0, None, [], doc(lang="fr")) == "fr"
     assert found.label(0, None, [], doc()) == "none"
     with pytest.raises(DataError, match="expected a text or null as label, got 3"):
@@ -146,7 +144,7 @@ def test_fields_are_set_where_their_condition_holds_and_the_last_counts() -> Non
     assert fields(found, 1, "en", [2], doc()) == {"a": 1, "b": {"c": [2], "d": {"e": "1"}}, "p": 8}
     assert fields(found, None, None, [], doc()) == {"a": None, "b": {"c": []}, "p": 2}
     assert found.fields == {"a", "b.c", "b.d.e", "p"}
-    assert {"n", "lang", "xs"} <= found.used_by_fields
+    assert {"n", "lang", "xs"} <= found.needs.to_set
 
 
 def test_a_field_inside_another_that_is_set_is_refused() -> None:
@@ -207,4 +205,4 @@ def test_the_first_route_that_holds_counts_and_knows_the_label_of_the_format() -
 )
 def test_documents_are_read_only_where_a_rule_asks_for_them(text: str, reads: bool, source: bool) -> None:
     found = rules(text)
-    assert (found.reads_documents, found.asks_source) == (reads, source)
+    assert (found.needs.documents, found.needs.source) == (reads, source)

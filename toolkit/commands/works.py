@@ -186,7 +186,7 @@ def _note_patterns(context: Context, settings: MixSettings, stream: Stream, join
     asked = [pattern for rule in stream.rules if rule.syntax for pattern in (rule.patterns or [rule.expression])]
     if context.options.quiet:
         return
-    slow = sets.compile_rules(settings, stream, joined).by_library
+    slow = sets.compile_rules(settings, stream, joined).needs.by_library
     of_stream = f" of the stream {stream.name}" if stream.name else ""
     print(f"{len(asked) - len(slow)} of {len(asked)} patterns{of_stream} run compiled", file=sys.stderr)
     for pattern in slow:

@@ -47,7 +47,7 @@ def bind_rules(settings: MixSettings, sets: list[JoinedSet], found: rules.RuleSe
         Binding(set=i, key=key.key, path=[], after_edits=_after_edits(key, sets, f"{settings.place}: {key.name!r}"))
         for i, joined in enumerate(sets)
         for key in joined.keys
-        if key.name in found.used_by_fields
+        if key.name in found.needs.to_set
     ]
 
 

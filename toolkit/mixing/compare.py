@@ -110,7 +110,7 @@ def compare_shard(pair: Pair, report: Report) -> Comparison:
             assert i is not None
             values = both[side].values
             counter = found.lost if side else found.gained
-            seen = {name: short(value) for name, value in rules[side].watched(i, *values).items()}
+            seen = {name: short(value) for name, value in rules[side].compiled[i].watched(values).items()}
             name = rules[side].rules[i].name
             _note(found, counter, "lost" if side else "gained", name, pair, number, values[-1].id, seen)
     report(state.rows, 0)

@@ -9,7 +9,7 @@ import msgspec
 from toolkit.editing import Edit
 from toolkit.mixing import statistics
 from toolkit.mixing.statistics import Statistics
-from toolkit.rules import Decision, Rule
+from toolkit.rules import Outcome, Rule, rules_in
 
 
 class RuleCount(msgspec.Struct):
@@ -92,9 +92,9 @@ def _add(mine: msgspec.Struct, theirs: msgspec.Struct) -> None:
         setattr(mine, name, getattr(mine, name) + getattr(theirs, name))
 
 
-def count(effects: list[RuleCount], decision: Decision, chars: int) -> None:
-    """Adds one document's decision to the effects of the rules; `reached` is left to `finish`."""
-    for i in decision.annotated if decision.dropped is None else (decision.dropped,):
+def count(effects: list[RuleCount], outcome: Outcome, chars: int) -> None:
+    """Adds what is decided of one document to the effects of the rules; `reached` is left to `finish`."""
+    for i in rules_in(outcome):
         effects[i].documents += 1
         effects[i].chars += chars
 
@@ -112,9 +112,9 @@ def finish(effects: list[RuleCount], rules: Iterable[Rule], totals: Totals) -> N
     """Fills in how many documents came to each rule: those that none before it dropped; edits come after all."""
     left = totals.rows
     for effect, rule in zip(effects, rules, strict=True):
-        if rule.drops or rule.kind == "annotate":
+        if rule.decides:
             effect.reached = left
             left -= effect.documents if rule.drops else 0
     for effect, rule in zip(effects, rules, strict=True):
-        if not (rule.drops or rule.kind == "annotate"):
+        if not rule.decides:
             effect.reached = left

@@ -66,10 +66,11 @@ def explain_shard(target: Target, report: Report) -> list[Explanation]:
     work = target.work
     inputs_of(work)
     rules = work.compile_rules()
+    needs = rules.needs
     found: list[Explanation] = []
     left = [target.samples] * len(rules.rules)
     with ExitStack() as stack:
-        for document, number, _, values in joint_rows(work, stack, rules.used, rules.used_fields, joined=rules.joins):
+        for document, number, _, values in joint_rows(work, stack, needs.keys, needs.fields, joined=needs.joined):
             report(1, 0)
             try:
                 if target.id is None:
@@ -88,24 +89,24 @@ def explain_shard(target: Target, report: Report) -> list[Explanation]:
 
 def _concerned(rules: RuleSet, document: Document, values: list[Any]) -> list[int]:
     """The rules that do something to a document."""
-    decision = rules.decide(*values)
-    if decision.dropped is not None:
-        return [decision.dropped]
+    outcome = rules.decide(*values)
+    if isinstance(outcome, int):
+        return [outcome]
     edits = rules.edit(document, *values)[1] if rules.edits else []
     applied = rules.applied(*values) if rules.applies else []
-    return sorted({*decision.annotated, *applied, *(i for i, found in enumerate(edits) if found)})
+    return sorted({*outcome, *applied, *(i for i, found in enumerate(edits) if found)})
 
 
 def _explain(
     work: Work, rules: RuleSet, document: Document, number: int, values: list[Any], deciding: int
 ) -> Explanation:
-    decision = rules.decide(*values)
+    outcome = rules.decide(*values)
+    last = outcome if isinstance(outcome, int) else len(rules.rules)
     steps = []
-    for i, rule in enumerate(rules.rules):
-        reached = decision.dropped is None or i <= decision.dropped
-        verdict = rules.verdict(i, *values) if reached else "is not reached"
-        steps.append(RuleStep(rule.name, verdict, {k: short(v) for k, v in rules.watched(i, *values).items()}))
-    dropped = None if decision.dropped is None else rules.rules[decision.dropped].name
+    for i, each in enumerate(rules.compiled):
+        verdict = each.verdict(values) if i <= last else "is not reached"
+        steps.append(RuleStep(each.rule.name, verdict, {k: short(v) for k, v in each.watched(values).items()}))
+    dropped = rules.rules[outcome].name if isinstance(outcome, int) else None
     place = f"{work.name}:{number}"
     return Explanation(place, document.id, document.source, len(document.text), dropped, deciding, steps)
 

@@ -142,7 +142,7 @@ class RowDecoder:
     Args:
         joined: the set.
         keys: of the mix.
-        fields: of the values of keys, where no more is needed (see `RuleSet.used_fields`).
+        fields: of the values of keys, where no more is needed (see `toolkit.rules.compiling.Needs`).
         names: whether ``id`` and ``source`` are decoded.
 
     Attributes:

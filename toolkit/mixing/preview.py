@@ -18,7 +18,7 @@ from toolkit.mixing.effects import RuleCount, Totals, finish
 from toolkit.mixing.join import RowDecoder, Work, at_document, inputs_of, joint_rows
 from toolkit.mixing.sets import JoinedSet
 from toolkit.mixing.statistics import NO_LABEL
-from toolkit.rules import Outcome, RuleSet
+from toolkit.rules import Outcome, RuleSet, rules_in
 from toolkit.streams import Lines
 
 Report = Callable[[int, int], None]
@@ -83,13 +83,13 @@ def preview_shard(work: Work, report: Report) -> Preview:
             each.chars += chars
             each.kept += 0 if dropped else documents
             each.kept_chars += 0 if dropped else chars
-        for i in (outcome,) if isinstance(outcome, int) else outcome:
+        for i in rules_in(outcome):
             effects[i].documents += documents
             effects[i].chars += chars
             found.dropped[i] += documents if dropped else 0
     finish(effects, rules.rules, totals)
     report(state.rows, 0)
-    matched = {i: sorted(found) for i, found in rules.matched.items()}
+    matched = {i: sorted(watch.matched) for i, watch in rules.blocklists.items()}
     texts = _reads_documents(work, rules)
     return Preview(totals=totals, effects=effects, only=only, labels=labels, matched=matched, texts=texts)
 
@@ -120,7 +120,8 @@ def _count_kept(effects: list[RuleCount], rules: RuleSet, values: tuple[Any, ...
     for i in rules.applied(*values) if rules.applies else ():
         effects[i].documents += 1
         effects[i].chars += chars
-    for effect, (spans, cut) in zip(effects, rules.preview_edits(*values) if rules.edits else (), strict=False):
+    for effect, rule in zip(effects, rules.compiled, strict=True) if rules.edits else ():
+        spans, cut = rule.preview(values)
         if spans:
             effect.documents += 1
             effect.spans += spans
@@ -173,9 +174,9 @@ def blocks(work: Work, rules: RuleSet) -> Iterator[Block]:
 
 
 def _reads_documents(work: Work, rules: RuleSet) -> bool:
-    if rules.reads_documents or not work.sets:
+    if rules.needs.documents or not work.sets:
         return True
-    return rules.asks_source and not any(_has_source(work, joined) for joined in work.sets)
+    return rules.needs.source and not any(_has_source(work, joined) for joined in work.sets)
 
 
 def _has_source(work: Work, joined: JoinedSet) -> bool:
@@ -197,7 +198,7 @@ _SOURCES = msgspec.json.Decoder(_Sourced)
 
 def _with_documents(work: Work, rules: RuleSet) -> Iterator[tuple[list[list[Any]], list[int]]]:
     with ExitStack() as stack:
-        rows = joint_rows(work, stack, rules.used | rules.label_names, rules.used_fields, joined=rules.joins)
+        rows = joint_rows(work, stack, rules.needs.keys, rules.needs.fields, joined=rules.needs.joined)
         while some := [(values, document) for document, _, _, values in islice(rows, DOCUMENTS)]:
             documents = [document for _, document in some]
             columns = [list(column) for column in zip(*(values for values, _ in some), strict=True)]
@@ -221,15 +222,15 @@ def _without_documents(work: Work, rules: RuleSet) -> Iterator[tuple[list[list[A
 
     That our own files describe these documents, row by row, is what their records say, which have been checked.
     """
-    used = rules.used | rules.label_names
+    used = rules.needs.keys
     needed = [i for i, joined in enumerate(work.sets) if any(key.name in used for key in joined.keys)] or [0]
-    named = [i for i in needed if not rules.asks_source or _has_source(work, work.sets[i])]
+    named = [i for i in needed if not rules.needs.source or _has_source(work, work.sets[i])]
     if not named:
         named = [next(i for i, joined in enumerate(work.sets) if _has_source(work, joined))]
         needed += named
     names = next((i for i in named if work.sets[i].ours), named[0])  # by which documents are called
     decoders = {
-        i: RowDecoder(work.sets[i], used, rules.used_fields, names=i == names or not work.sets[i].ours) for i in needed
+        i: RowDecoder(work.sets[i], used, rules.needs.fields, names=i == names or not work.sets[i].ours) for i in needed
     }
     with ExitStack() as stack:
         sets = {i: _rows(work, i, decoder, stack) for i, decoder in decoders.items()}

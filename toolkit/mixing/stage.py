@@ -130,7 +130,7 @@ def mix_shard(work: Work, report: Report) -> Done:
     remove(path + ".json")
     rules = work.compile_rules()
     counted = Counted.none(len(rules.rules))
-    counted.matched = {i: set() for i in rules.matched}
+    counted.matched = {i: set() for i in rules.blocklists}
     with ExitStack() as stack:
         output = stack.enter_context(Output(path))
         members = _Members(stack.enter_context(Compressing(output, threads_for(work.processes))), work.settings)
@@ -180,8 +180,8 @@ class _Encoder:
     def __init__(self, work: Work) -> None:
         self.work = work
         self.rules = work.compile_rules()
-        used = self.rules.used | self.rules.label_names
-        self.joiner = Joiner(work, used, self.rules.used_fields, joined=self.rules.joins, late=True)
+        needs = self.rules.needs
+        self.joiner = Joiner(work, needs.keys, needs.fields, joined=needs.joined, late=True)
         self.writer = work.settings.writer()
         self.takes_all = self.writer.takes_all()
         self.parts = self.writer.parts_documents()
@@ -216,7 +216,7 @@ class _Encoder:
         for joint, measured in self.joiner.measured(block, unicode=self.work.settings.unicode_words):
             pieces += self._encode(joint, measured)
             size += len(joint[0].row)
-        self.counted.matched = {i: set(entries) for i, entries in self.rules.matched.items()}
+        self.counted.matched = {i: set(watch.matched) for i, watch in self.rules.blocklists.items()}
         self.counted.statistics = self.tally.counted()
         return _Encoded(pieces, self.counted, size)
 
@@ -237,10 +237,10 @@ class _Encoder:
         document, number, lines, values = joint
         label = self._label(values, document)
         self.tally.read(label, measured)
-        decision = self.rules.decide(*values, document)
-        count(self.counted.rules, decision, document.chars)
-        if decision.dropped is not None:
-            return [], decision.dropped
+        outcome = self.rules.decide(*values, document)
+        count(self.counted.rules, outcome, document.chars)
+        if isinstance(outcome, int):
+            return [], outcome
         applied = self.rules.applied(*values, document) if self.rules.applies else []
         for i in applied:
             self.counted.rules[i].documents += 1
@@ -260,7 +260,7 @@ class _Encoder:
                 after_values = self._rule_values_after(edited, document, values, lines)
         mixed = Mixed(
             wanted,
-            self.rules.annotations(decision),
+            self.rules.annotations(outcome),
             merged(self.work.sets, lines) if self.takes_all and self.work.sets else None,
             self.counted.left_out,
             self._fields(applied, document, number, lines, after_values),
@@ -311,7 +311,7 @@ class _Encoder:
     def _rejected(self, document: Document, why: int | str, values: list[Any]) -> bytes:
         """The document as it was, with the rule that dropped it and the values that it saw."""
         rule = why if isinstance(why, str) else self.rules.rules[why].name
-        seen = {} if isinstance(why, str) else self.rules.watched(why, *values, document)
+        seen = {} if isinstance(why, str) else self.rules.compiled[why].watched((*values, document))
         fields = msgspec.json.decode(document.row, type=dict[str, msgspec.Raw])
         reason = msgspec.Raw(msgspec.json.encode({"rule": rule, "values": seen}))
         return msgspec.json.encode(fields | {"rejected": reason}) + b"\n"

@@ -33,7 +33,7 @@ def matches(
     counts: list[BlocklistCount] = []
     left: dict[str, list[str]] = {}
     for (name, _), (rules, i, hit) in matched.items():
-        listed = rules.blocklist(i)
+        listed = rules.blocklists[i].list
         counts.append(BlocklistCount(rule=name, entries=len(listed), matched=len(hit)))
         left.setdefault(name, []).extend(listed.show(number) for number in listed.without(hit))
     return counts, {name: entries for name, entries in left.items() if entries}

@@ -15,16 +15,19 @@
       - include: shared.yaml                                  # a list of rules, or a configuration with mix.rules
 
 Rules are evaluated in order, on the document's original values. Edits are applied together, after all decisions.
+
+A `Rule` is read from YAML (`reading`), then checked against the types of attributes and compiled (`compiling`); what is
+`Compiled` knows all that the rule does to one document. A `RuleSet` has those of a stream, in order.
 """
 
+from toolkit.rules.compiling import LABEL, WHOLE
 from toolkit.rules.reading import Scope, check_names, check_used, merged, read_rules, read_scope
 from toolkit.rules.rule import Rule, is_per_line, sample_hash, settings
-from toolkit.rules.ruleset import LABEL, WHOLE, Decision, Outcome, RuleSet
+from toolkit.rules.ruleset import Outcome, RuleSet, rules_in
 
 __all__ = [
     "LABEL",
     "WHOLE",
-    "Decision",
     "Outcome",
     "Rule",
     "RuleSet",
@@ -35,6 +38,7 @@ __all__ = [
     "merged",
     "read_rules",
     "read_scope",
+    "rules_in",
     "sample_hash",
     "settings",
 ]

@@ -79,6 +79,11 @@ class Rule(ConfigStruct):
         """Whether it can drop a document."""
         return self.kind in DROPPING
 
+    @property
+    def decides(self) -> bool:
+        """Whether it drops or annotates documents; all others are applied to those that stay."""
+        return self.drops or self.kind == "annotate"
+
 
 def settings(rules: Iterable[Rule]) -> list[dict[str, Any]]:
     """The rules as they are recorded: without the places where they, and the files that they name, are."""

@@ -54,8 +54,8 @@ class Keys:
             for i, text in enumerate(expressions)
         ]
         self._rules = RuleSet(rules, names, arguments, label)
-        self.used = self._rules.used | self._rules.label_names
-        self.used_fields = self._rules.used_fields
+        self.used = self._rules.needs.keys
+        self.used_fields = self._rules.needs.fields
         self._functions: list[Callable[..., str]] = []
         number = 0
         for text in by:
