@@ -12,6 +12,7 @@ import ast
 import functools
 import keyword
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -145,7 +146,9 @@ def compile_chain(
 @functools.lru_cache(maxsize=4096)
 def _compiled(code: str, mode: str) -> Any:
     """Compiled code; the rules are the same for every shard that a process works on."""
-    return compile(code, "<rules>", mode)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # `label is None` is fine where all documents have one label
+        return compile(code, "<rules>", mode)
 
 
 def _globals(constants: Mapping[str, Any] | None) -> dict[str, Any]:

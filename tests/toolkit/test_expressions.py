@@ -97,6 +97,7 @@ def evaluate(text: str, known: Facts = frozenset(), **changes: Any) -> Any:
         ("language['class']", 4),
         ("language.label is None", False),
         ("language.label is not None", True),
+        ("'en' is not None", True),
         ("maybe is None or maybe > 3", True),
         ("maybe is not None and maybe > 3", False),
         ("0 if maybe is None else maybe", 0),
