@@ -1,10 +1,18 @@
 """Claims: a run says what it works on, and another run with other settings is told.
 
-A claim is a small file in a folder, one for each run, rewritten while the run lives. A run writes its own, then looks
-at those of others: of two that begin at once both see each other, and the one that began later gives way. A claim that
-has not been rewritten for `LEASE` seconds, by the clock of the store, is that of a run which was killed.
+A claim is a small file in a folder, one for each run, rewritten while the run lives. A run writes one that waits, looks
+at those of others, and then holds:
+
+- one that holds is met: the run is told;
+- none is met: whoever comes later sees the run's own;
+- others that wait are met: one of them goes on, by the random names of their claims. It waits until the others have
+  given way, or hold, because they may have looked before it wrote.
+
+So no clock decides who was first. A claim that has not been rewritten for `LEASE` seconds, by the clock of the store,
+is that of a run which was killed; a run whose claim was deleted meanwhile, say because its machine slept, ends.
 """
 
+import signal
 import threading
 import time
 import uuid
@@ -26,14 +34,18 @@ LEASE = 120.0
 RENEWED = 20.0
 """Seconds between two renewals; the first ones come sooner, so that others soon see what the run is at."""
 
+LOOK = 0.2
+"""Seconds between two looks at others that wait."""
+
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """What a run says.
 
     Attributes:
         holds: the digest of its settings, for each thing that it works on; an empty one tolerates no other run.
-        since: when it began, seconds since 1970 by its own clock.
+        since: when it began, seconds since 1970 by its own clock, for people.
         owner: its process.
+        waits: it does not work yet.
         run: the command, and its share, for people.
         doing: what it is at, by the time of the last renewal.
     """
@@ -41,6 +53,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     holds: dict[str, str]
     since: float
     owner: str
+    waits: bool = False
     run: str = ""
     doing: dict[str, list[str]] = {}
 
@@ -72,69 +85,122 @@ def claimed(folder: str, what: str, holds: Mapping[str, str], run: str = "", doi
 
     Raises:
         ConfigError: if another run works on it otherwise.
+        ToolkitError: if the claim was lost and another run works on it since then.
     """
-    own, since = owner(), time.time()
-    path = join(folder, f"{own}.{uuid.uuid4().hex}.json")
-    ended = threading.Event()
-
-    def write() -> None:
-        now = {stage: list(keys) for stage, keys in doing().items() if keys}
-        claim = Claim(holds=dict(holds), since=since, owner=own, run=run, doing=now)
-        write_file(path, msgspec.json.encode(claim))
-
-    def renew() -> None:
-        pause = 1.0
-        while not ended.wait(pause):
-            pause = min(RENEWED, 2 * pause)
-            with suppress(ToolkitError, OSError):  # the next time, or the lease ends
-                write()
-
-    thread = threading.Thread(target=renew, daemon=True)
+    own = _Own(folder, what, dict(holds), run, doing)
     try:
-        write()
-        thread.start()
-        for other in held(folder, clean=True):
-            theirs = other.claim
-            if other.path == path or (since, path) < (theirs.since, other.path):
-                continue
-            for name in sorted(holds.keys() & theirs.holds.keys()):
-                if not holds[name] or holds[name] != theirs.holds[name]:
-                    at = f" ({theirs.run})" if theirs.run else ""
-                    raise ConfigError(
-                        f"{what}: expected no other run with other settings on {name}, one is working on it: "
-                        f"{theirs.owner}{at}; wait for it, or {LEASE:.0f} s if it was killed"
-                    )
+        own.take()
         yield
+    except KeyboardInterrupt:
+        if own.lost:
+            raise ToolkitError(f"{what}: {own.lost}") from None
+        raise
     finally:
-        ended.set()
         try:
-            if thread.ident is not None:
-                thread.join()
-            remove(path)
+            own.release()
         except KeyboardInterrupt:  # a signal has come just now
-            remove(path)
+            own.release()
             raise
 
 
-def held(folder: str, *, clean: bool = False) -> list[Held]:
+class _Own:
+    """A run's own claim, renewed by a thread.
+
+    Attributes:
+        lost: why the run must end; empty while it holds.
+    """
+
+    def __init__(self, folder: str, what: str, holds: dict[str, str], run: str, doing: Doing) -> None:
+        self.lost = ""
+        self._folder = folder
+        self._what = what
+        self._claim = Claim(holds=holds, since=time.time(), owner=owner(), waits=True, run=run)
+        self._doing = doing
+        self._path = join(folder, f"{self._claim.owner}.{uuid.uuid4().hex}.json")
+        self._writing = threading.Lock()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._renew, name="claim", daemon=True)
+
+    def take(self) -> None:
+        self._write()
+        self._thread.start()
+        while others := self._others():
+            if self._gives_way_to(others):
+                raise ConfigError(f"{self._what}: {self._met(others)}; wait for it, or {LEASE:.0f} s if it was killed")
+            time.sleep(LOOK)
+        self._write(waits=False)
+
+    def release(self) -> None:
+        self._ended.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        remove(self._path)
+
+    def _write(self, waits: bool | None = None) -> None:
+        now = {stage: list(keys) for stage, keys in self._doing().items() if keys}
+        with self._writing:
+            waits = self._claim.waits if waits is None else waits
+            self._claim = msgspec.structs.replace(self._claim, waits=waits, doing=now)
+            write_file(self._path, msgspec.json.encode(self._claim))
+
+    def _others(self) -> list[Held]:
+        """Those that cannot go on beside this one."""
+        return [other for other in held(self._folder, own=self._path) if self._contested(other)]
+
+    def _contested(self, other: Held) -> list[str]:
+        """What both work on, and not with the same settings."""
+        ours, theirs = self._claim.holds, other.claim.holds
+        return [name for name in sorted(ours.keys() & theirs.keys()) if not ours[name] or ours[name] != theirs[name]]
+
+    def _gives_way_to(self, others: list[Held]) -> bool:
+        return any(not other.claim.waits or _order(other.path) < _order(self._path) for other in others)
+
+    def _met(self, others: list[Held]) -> str:
+        first, name = others[0].claim, self._contested(others[0])[0]
+        otherwise = " with other settings" if self._claim.holds[name] and first.holds[name] else ""
+        at = f" ({first.run})" if first.run else ""
+        return f"expected no other run{otherwise} on {name}, one is working on it: {first.owner}{at}"
+
+    def _renew(self) -> None:
+        pause = 1.0
+        while not self._ended.wait(pause):
+            pause = min(RENEWED, 2 * pause)
+            with suppress(ToolkitError, OSError):  # the next time, or the lease ends
+                gone = store_of(self._path).age(self._path) is None
+                self._write()
+                if gone and (others := self._others()):
+                    self.lost = (
+                        f"this run's claim ended, as when a machine sleeps; {self._met(others)}; run again later"
+                    )
+                    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+                    return
+
+
+def _order(path: str) -> str:
+    """The random name of a claim."""
+    return path.rsplit(".", 2)[-2]
+
+
+def held(folder: str, *, own: str | None = None) -> list[Held]:
     """The claims of runs that are alive.
 
     Args:
         folder: of the claims.
-        clean: whether those of runs that are not are deleted.
+        own: the caller's own claim. It is not among them; those of runs that are not alive are then deleted.
     """
+    now = 0.0 if own is None else store_of(own).age(own) or 0.0  # another machine's clock may be another
     found = []
     for name in list_files(folder, hidden=True):
         path = join(folder, name)
-        if not name.endswith(".json"):
+        if path == own or not name.endswith(".json"):
             continue
         age = store_of(path).age(path)
         try:
             claim = msgspec.json.decode(store_of(path).read(path), type=Claim)
         except (FileNotFoundError, msgspec.DecodeError):
             continue
-        if age is not None and age <= LEASE and not is_gone(claim.owner):
-            found.append(Held(path, claim, age))
-        elif clean:
+        if age is not None and age - now <= LEASE and not is_gone(claim.owner):
+            found.append(Held(path, claim, age - now))
+        elif own is not None:
             remove(path)
     return found

@@ -1,0 +1,150 @@
+"""Of runs that cannot work side by side one works, whatever their clocks say and however slow their store is."""
+
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from toolkit import claims
+from toolkit.claims import claimed, held
+from toolkit.errors import ConfigError, ToolkitError
+from toolkit.streams import write_file
+
+RUNS = 5
+
+
+def write_claim(path: Path, digest: str) -> None:
+    """As a run of another machine does."""
+    claim = claims.Claim(holds={"the output": digest}, since=0.0, owner="elsewhere.1-1")
+    path.write_bytes(msgspec.json.encode(claim))
+
+
+def test_of_runs_that_begin_together_one_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(1)
+
+    def slowly(path: str, data: bytes) -> None:
+        time.sleep(rng.choice([0, 0, 0.01, 0.03]))
+        write_file(path, data)
+        time.sleep(rng.choice([0, 0, 0.01, 0.03]))
+
+    monkeypatch.setattr(claims, "write_file", slowly)
+    monkeypatch.setattr(claims, "LOOK", 0.005)
+    for n in range(12):
+        folder, working, most, done, told = str(tmp_path / str(n)), 0, 0, 0, 0
+        lock = threading.Lock()
+
+        def run(i: int, folder: str = folder, lock: threading.Lock = lock) -> None:
+            nonlocal working, most, done, told
+            time.sleep(rng.choice([0, 0.005, 0.02]))
+            try:
+                with claimed(folder, "it", {"the output": str(i) if i else ""}):
+                    with lock:
+                        working += 1
+                        most = max(most, working)
+                    time.sleep(0.1)
+                    with lock:
+                        working -= 1
+                        done += 1
+            except ConfigError:
+                with lock:
+                    told += 1
+
+        threads = [threading.Thread(target=run, args=(i,)) for i in range(RUNS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert (most, done + told) == (1, RUNS)
+        assert done
+        assert held(folder) == []
+
+
+def test_runs_with_the_same_settings_and_on_other_things_do_not_wait(tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    with (
+        claimed(folder, "it", {"a": "x", "b": "y"}),
+        claimed(folder, "it", {"a": "x"}),
+        claimed(folder, "it", {"c": ""}),
+    ):
+        assert len(held(folder)) == 3
+        with pytest.raises(ConfigError, match="expected no other run with other settings on b, one is working on it"):
+            claimed(folder, "it", {"b": "z"}).__enter__()
+        with pytest.raises(ConfigError, match="expected no other run on c"):
+            claimed(folder, "it", {"c": "z"}).__enter__()
+    assert os.listdir(folder) == []
+
+
+OTHER = """
+import sys, time
+clock, skew = time.time, float(sys.argv[2])
+time.time = lambda: clock() + skew
+from toolkit.claims import claimed
+from toolkit.errors import ConfigError
+try:
+    with claimed(sys.argv[1], "it", {"the output": "of another"}):
+        print("works", flush=True)
+        sys.stdin.readline()
+except ConfigError:
+    print("told", flush=True)
+"""
+
+
+@pytest.mark.parametrize("skew", [-300, -1, 1, 300])
+def test_clocks_have_no_say(tmp_path: Path, skew: float) -> None:
+    command = [sys.executable, "-c", OTHER, str(tmp_path), str(skew)]
+    with claimed(str(tmp_path), "it", {"the output": "ours"}):
+        assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "told\n"
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout
+        assert other.stdout.readline() == "works\n"
+        with pytest.raises(ConfigError, match="expected no other run"):
+            claimed(str(tmp_path), "it", {"the output": "ours"}).__enter__()
+        other.communicate("\n")
+    with claimed(str(tmp_path), "it", {"the output": "ours"}):
+        pass
+
+
+def test_the_claim_of_a_run_that_was_killed_ends(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", OTHER, str(tmp_path), "0"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout
+        assert other.stdout.readline() == "works\n"
+        other.kill()
+    [left] = tmp_path.glob("*.json")
+    with claimed(str(tmp_path), "it", {"the output": "ours"}):
+        assert not left.exists()
+    far = left.with_name(f"elsewhere.1-1.{left.name.split('.')[-2]}.json")  # of another machine: by its age alone
+    write_claim(far, "")
+    with pytest.raises(ConfigError, match="expected no other run"):
+        claimed(str(tmp_path), "it", {"the output": "ours"}).__enter__()
+    os.utime(far, (time.time() - claims.LEASE - 1,) * 2)
+    with claimed(str(tmp_path), "it", {"the output": "ours"}):
+        assert not far.exists()
+
+
+def test_a_run_whose_claim_was_deleted_goes_on_alone_and_ends_beside_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "RENEWED", 0.02)
+
+    def work() -> None:
+        with claimed(str(tmp_path), "it", {"the output": "ours"}):
+            [own] = tmp_path.glob("*.json")
+            own.unlink()
+            deadline = time.monotonic() + 10
+            while not own.exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            assert own.exists(), "nobody else works on it"
+            write_claim(tmp_path / "elsewhere.1-1.00.json", "theirs")
+            own.unlink()
+            time.sleep(10)
+
+    with pytest.raises(ToolkitError, match=r"this run's claim ended, .* one is working on it: elsewhere\.1-1"):
+        work()
+    assert [path.name for path in tmp_path.iterdir()] == ["elsewhere.1-1.00.json"]
