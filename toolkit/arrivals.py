@@ -16,7 +16,7 @@ import xxhash
 from toolkit.downloads import BLOCK, Keep, Kept
 from toolkit.errors import DataError
 from toolkit.paths import stat
-from toolkit.stores import Stat, scheme_of
+from toolkit.stores import Stat, is_web, scheme_of
 from toolkit.stores.web import Reading
 from toolkit.streams import open_stored
 
@@ -25,10 +25,6 @@ QUEUED = 64
 
 CLOSING = 2.0
 """Seconds that a reader waits for the end of its thread, which may just be waiting for an answer."""
-
-
-def is_web(path: str) -> bool:
-    return scheme_of(path) in ("http", "https")
 
 
 class Arrival:

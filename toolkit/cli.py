@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from toolkit.command_line import LOOKS, parser
-from toolkit.interrupts import STATUS, Terminated, ignore_sigterm, raise_on_sigterm
+from toolkit.interrupts import STATUS, Terminated, ignore_sigterm, is_terminated, raise_on_sigterm
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -90,7 +90,7 @@ def _run(parsed: argparse.Namespace) -> int:
 
 
 def _interrupted(error: KeyboardInterrupt) -> int:
-    by_signal = isinstance(error, Terminated)
+    by_signal = isinstance(error, Terminated) or is_terminated()
     what = "terminated" if by_signal else "interrupted"
     print(f"{what}; the same command goes on where it stopped", file=sys.stderr)
     return STATUS if by_signal else 130

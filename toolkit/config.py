@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar, get_args
 import msgspec
 import yaml
 
-from toolkit.errors import ConfigError, did_you_mean
+from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.stores import store_of
 from toolkit.stores.options import StorageOptions
 from toolkit.streams import Size
@@ -142,6 +142,8 @@ def load(path: str) -> Source:
     """
     try:
         text = store_of(path).read(path).decode()
+    except DataError as error:
+        raise ConfigError(str(error)) from None
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ConfigError(f"{path}: expected a readable YAML file, got: {reason}") from None

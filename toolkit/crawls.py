@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from toolkit.errors import ConfigError, DataError
 from toolkit.paths import join
-from toolkit.stores import scheme_of, store_of
+from toolkit.stores import is_web, store_of
 from toolkit.streams import Lines
 
 BASE = "https://data.commoncrawl.org/"
@@ -80,8 +80,7 @@ def choose(paths: list[str], files: Files) -> list[str]:
 
 def place_of(path: str, base: str) -> tuple[str, str]:
     """Where a file is, and its path below the folder of all crawls, which names its shard."""
-    on_web = scheme_of(base) in ("http", "https")
-    return join(base, quote(path) if on_web else path), path.removeprefix(_FOLDER)
+    return join(base, quote(path) if is_web(base) else path), path.removeprefix(_FOLDER)
 
 
 def _lines(path: str) -> Iterator[str]:

@@ -14,8 +14,11 @@ from collections.abc import Callable
 
 import msgspec
 
+from toolkit import inflating
+
 _START = re.compile(rb"HTTP/\d(?:\.\d+)?[ \t]+(\d+)")
 _END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
+_FOLD = re.compile(rb"\r?\n[ \t]+(?=[^\s])")
 _CHUNK = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]{0,1000})?\r?\n")
 _HEAD = 1 << 18
 """Bytes of a status line and headers, at most."""
@@ -65,7 +68,7 @@ def parse_response(block: bytes) -> Response | None:
         return None
     head, body = (block[: end.start()], block[end.end() :]) if end else (block, b"")
     headers: dict[str, list[str]] = {}
-    for line in head.split(b"\n")[1:]:
+    for line in _FOLD.sub(b" ", head).split(b"\n")[1:]:
         name, colon, value = line.partition(b":")
         if colon:
             headers.setdefault(_text(name).lower(), []).append(_text(value))
@@ -185,4 +188,30 @@ def _brotli(body: bytes, limit: int) -> tuple[bytes, bool]:
     return b"".join(pieces), inflater.is_finished()
 
 
-_CODINGS: dict[str, Callable[[bytes, int], tuple[bytes, bool]]] = {"gzip": _gzip, "deflate": _deflate, "br": _brotli}
+def _zstd(body: bytes, limit: int) -> tuple[bytes, bool]:
+    """One frame, as RFC 9659 has it."""
+    module = inflating.zstd()
+    inflater = module.ZstdDecompressor()
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        while not inflater.eof:
+            piece = inflater.decompress(body, limit + 1 - size)
+            body = b""
+            pieces.append(piece)
+            size += len(piece)
+            if size > limit:
+                raise TooLarge
+            if not piece and inflater.needs_input:
+                break
+    except module.ZstdError:
+        return b"".join(pieces), False
+    return b"".join(pieces), inflater.eof
+
+
+_CODINGS: dict[str, Callable[[bytes, int], tuple[bytes, bool]]] = {
+    "gzip": _gzip,
+    "deflate": _deflate,
+    "br": _brotli,
+    "zstd": _zstd,
+}

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import xxhash
 
-from toolkit import arrivals, records
+from toolkit import records
 from toolkit.errors import ConfigError
 from toolkit.ingest_plan import Work, settings_of
 from toolkit.paths import Dataset, exists, join, remove, stat
-from toolkit.stores import Stat
+from toolkit.stores import Stat, is_web
 from toolkit.streams import stored_digest
 from toolkit.waiting import for_each
 
@@ -105,7 +105,7 @@ def _is_same(work: Work, record: InputRecord, found: Stat) -> bool:
     """Whether an input is the one that was ingested; what is on the web is not read for that."""
     if Stat(record.size, record.stamp) == found:
         return True
-    if arrivals.is_web(work.path) or record.size != found.size:
+    if is_web(work.path) or record.size != found.size:
         return False
     return record.content == stored_digest(work.path, xxhash.xxh3_128())
 

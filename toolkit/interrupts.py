@@ -24,6 +24,14 @@ class Ended(SystemExit):
         super().__init__(STATUS)
 
 
+_has_come = threading.Event()
+
+
+def is_terminated() -> bool:
+    """Whether SIGTERM has come; native code may have made a plain `KeyboardInterrupt` of it."""
+    return _has_come.is_set()
+
+
 def raise_on_sigterm(error: type[Terminated | Ended]) -> None:
     """Lets SIGTERM raise an error in the main thread, once: a second one would interrupt the cleaning up.
 
@@ -35,6 +43,7 @@ def raise_on_sigterm(error: type[Terminated | Ended]) -> None:
 
     def terminate(number: int, frame: FrameType | None) -> None:
         nonlocal raised
+        _has_come.set()
         if not raised:
             raised = True
             raise error()

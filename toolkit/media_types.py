@@ -16,6 +16,7 @@ _MAGIC = re.compile(
 )
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_WIDE = ("utf-16", "utf-32", "ucs-2", "iso-10646-ucs", "unicode")
 _SEEN = 1445
 """Bytes that the standard looks at."""
 
@@ -43,6 +44,15 @@ def sniffed(body: bytes) -> str:
     return "application/octet-stream" if _BINARY.search(head) else "text/plain"
 
 
-def is_binary(body: bytes) -> bool:
-    """Whether bytes that are called text begin as those of a well-known format that is none."""
-    return _MAGIC.match(body) is not None
+def is_binary(body: bytes, charset: str = "") -> bool:
+    """Whether bytes that are called text are none.
+
+    They begin as a well-known format does, or have more bytes that no text has than a damaged text would: random bytes
+    have five times as many.
+    """
+    if _MAGIC.match(body):
+        return True
+    if body.startswith(_BOMS) or charset.lower().startswith(_WIDE):
+        return False
+    head = body[:_SEEN]
+    return len(_BINARY.findall(head)) > max(2, len(head) // 50)

@@ -1,13 +1,14 @@
 """Where things are: listing, globbing, and the places of a dataset."""
 
+import contextlib
 import functools
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from toolkit.errors import ConfigError, DataError
-from toolkit.stores import Stat, scheme_of, store_of
+from toolkit.stores import Stat, is_web, scheme_of, store_of
 
 SHARD_SUFFIXES = (".jsonl.gz", ".json.gz", ".jsonl.zst", ".jsonl", ".json")
 """What a shard of documents may end in."""
@@ -105,7 +106,8 @@ def remove_stale_temporaries(root: str) -> int:
 
 
 def is_glob(pattern: str) -> bool:
-    return any(c in pattern for c in "*?[{")
+    """Whether it may match several files; on the web, which cannot be listed, nothing does."""
+    return not is_web(pattern) and any(c in pattern for c in "*?[{")
 
 
 def fixed_part(pattern: str) -> str:
@@ -142,8 +144,9 @@ def glob_regex(pattern: str) -> re.Pattern[str]:
         elif c == "?":
             out.append("[^/]")
         elif c == "[" and (end := pattern.find("]", i + 2)) > 0:
-            inside = pattern[i + 1 : end].replace("\\", "\\\\").replace("[", "\\[")
-            out.append("[" + ("^/" + inside[1:] if inside[0] == "!" else inside) + "]")
+            not_, inside = ("^", pattern[i + 2 : end]) if pattern[i + 1] == "!" else ("", pattern[i + 1 : end])
+            ranges = re.findall(r"(.)(?:(-)(.))?", inside, re.DOTALL)
+            out.append(f"(?!/)[{not_}{''.join(re.escape(a) + to + re.escape(b) for a, to, b in ranges)}]")
             i = end
         elif c == "{" and "}" in pattern[i:]:
             out.append("(?:")
@@ -170,6 +173,8 @@ def expand(pattern: str) -> list[tuple[str, str]]:
     Raises:
         ConfigError: if nothing matches.
     """
+    if is_web(pattern):
+        return [_on_the_web(pattern)]
     base = fixed_part(pattern)
     below = pattern[len(base) :].lstrip("/") if base else pattern
     if not is_glob(pattern):
@@ -187,7 +192,23 @@ def expand(pattern: str) -> list[tuple[str, str]]:
     ]
     if not found:
         raise ConfigError(f"{pattern}: expected at least one file, got no match")
+    _check_names(base, (relative for _, relative in found))
     return found
+
+
+def _check_names(folder: str, names: Iterable[str]) -> None:
+    """Raises ConfigError if a name cannot be written in records, which are UTF-8."""
+    for name in names:
+        if not name.isascii() and any("\ud800" <= c <= "\udfff" for c in name):
+            raise ConfigError(f"{folder}: expected file names in UTF-8, got {os.fsencode(name)!r}; rename the file")
+
+
+def _on_the_web(url: str) -> tuple[str, str]:
+    """A file on the web, and its name without a query. One that the server does not give now is no fault of others."""
+    with contextlib.suppress(DataError):
+        if not exists(url):
+            raise ConfigError(f"{url}: expected a file, got nothing there")
+    return url, url.partition("?")[0].rpartition("/")[2]
 
 
 # --- a dataset --------------------------------------------------------------------------------------------------------
@@ -252,6 +273,7 @@ class Dataset:
                     path=join(self.documents, relative),
                 )
             found.append(relative)
+        _check_names(self.documents, found)
         if not found:
             what = "no shard that the globs admit" if self.include or self.exclude else "none"
             raise ConfigError(f"{self.documents}: expected documents, got {what}; run `toolkit ingest` first?")

@@ -318,7 +318,7 @@ def test_a_model_is_loaded_once_in_a_process_and_an_error_is_one_shard_s(
 
 @pytest.mark.ray
 @pytest.mark.slow
-@pytest.mark.parametrize("victim", ["worker and node", "driver", "interrupt"])
+@pytest.mark.parametrize("victim", ["worker and node", "driver", "interrupt", "terminate"])
 def test_what_dies_costs_a_rerun_at_most(
     cluster: Cluster, second: int, slow: Project, wanted: dict[str, str], victim: str
 ) -> None:
@@ -335,16 +335,18 @@ def test_what_dies_costs_a_rerun_at_most(
             driver.kill()
         case "interrupt":
             driver.send_signal(signal.SIGINT)
+        case "terminate":
+            driver.send_signal(signal.SIGTERM)
     code, log = driver.wait(60), (slow.root / "log").read_text()
     assert "Traceback" not in log, log
     if victim == "worker and node":
         assert code == 0, log
         assert {path: digest for path, digest in tree(slow.attributes).items() if path in wanted} == wanted
     else:
-        assert code == (-signal.SIGKILL if victim == "driver" else 130), log
+        assert code == {"driver": -signal.SIGKILL, "interrupt": 130, "terminate": 143}[victim], log
         assert wait_until(lambda: not any(map(is_alive, workers))), "the driver's workers end"
         assert len(tree(slow.attributes)) < SHARDS
-        if victim == "interrupt":
+        if victim != "driver":
             assert not list(slow.root.rglob("*.tmp"))
     if victim == "driver":
         ran = toolkit(cluster, slow, "tag")

@@ -223,6 +223,21 @@ def test_a_server_that_lies_is_an_error_that_names_the_file(
     assert strays(project.documents) == []
 
 
+@pytest.mark.parametrize("status", ["401", "520"])
+def test_a_file_that_is_refused_fails_by_name_and_others_are_read_with_their_queries(
+    project: Project, crawl: list[Path], naps: list[float], status: str
+) -> None:
+    bad, good = crawl[:2]
+    with web(bad.parent, Behaviour(chances={status: 1.0})) as refusing, web(good.parent, Behaviour()) as url:
+        query = "?X-Amz-Signature=a/b*c"
+        paths = [f"{refusing}{bad.name}", f"{url}{good.name}{query}"]
+        project.config["ingest"] = [{"format": "wet", "from": paths, "source": "cc"}]
+        ran = project("ingest")
+    assert ran.code == 1
+    assert f"{bad.name}: expected the file, got the answer {status}" in ran.err
+    assert [path.name for path in project.documents.rglob("*.gz")] == [good.name.replace(".warc.wet", ".jsonl")]
+
+
 def test_a_server_without_lengths_dates_or_head_is_read(project: Project, expected: dict[str, str]) -> None:
     behaviour = Behaviour(length="chunked", etag=False, head=False)
     with web(project.root / "www", behaviour) as url:

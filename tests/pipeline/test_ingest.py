@@ -76,6 +76,15 @@ def test_wet_records_are_counted_by_type(project: Project) -> None:
     assert counts == {"documents": 2, "record.metadata": 1, "record.warcinfo": 2}
 
 
+@pytest.mark.parametrize(("form", "kind"), [("wet", "response"), ("warc", "conversion")])
+def test_a_file_of_the_other_format_is_an_error(project: Project, form: str, kind: str) -> None:
+    path = write_wet(project, INFO, record(1, type=kind), record(2, type=kind))
+    ran = project.ingest({"format": form, "from": [str(path)], "source": "cc"})
+    assert ran.code == 1
+    assert f"got 2 {'responses' if form == 'wet' else 'texts'}" in ran.err
+    assert f"(`format: {'warc' if form == 'wet' else 'wet'}`)?" in ran.err
+
+
 def test_trim_drops_short_lines_at_both_ends_and_counts_what_is_left_empty(project: Project) -> None:
     texts = {
         "menu\n" + LINE + "\nshort\n" + LINE + "\nfoot\n": LINE + "\nshort\n" + LINE,

@@ -250,7 +250,7 @@ def test_hostile_pages_cost_nothing_but_themselves(tmp_path: Path, extractor: st
     path = write_warc(tmp_path, *(record(i, http(body, HTML)) for i, body in enumerate((*hostile, last))))
     drafts, counts = read(path, extractor=extractor, timeout=2)
     assert drafts[-1].text.startswith("The last page")
-    lost = counts["lost.timeout"] + counts["lost.crash"] + counts["no_text"]
+    lost = sum(counts[name] for name in ("lost.timeout", "lost.crash", "no_text", "binary"))
     assert len(drafts) + lost == len(hostile) + 1
 
 

@@ -98,7 +98,7 @@ def _handler(root: Path, behaviour: Behaviour) -> type[http.server.BaseHTTPReque
                     behaviour.alive -= 1
 
         def _answer(self, *, body: bool) -> None:
-            path = root / unquote(self.path).lstrip("/")
+            path = root / unquote(self.path.partition("?")[0]).lstrip("/")
             if not path.is_file():
                 return self._say(404)
             if not body and not behaviour.head:

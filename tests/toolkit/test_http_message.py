@@ -1,10 +1,13 @@
 """HTTP answers as crawlers keep them: whole, decoded already, damaged, or hostile."""
 
 import gzip
+import lzma
+import random
 import zlib
 
 import brotli
 import pytest
+from backports import zstd
 
 from toolkit.http_message import TooLarge, UnknownCoding, decoded_body, parse_response
 from toolkit.media_types import is_binary, parse_content_type, sniffed
@@ -59,6 +62,8 @@ def deflate(data: bytes) -> bytes:
         (zlib.compress(TEXT), ["Content-Encoding: deflate"]),
         (deflate(TEXT), ["Content-Encoding: Deflate"]),
         (brotli.compress(TEXT), ["Content-Encoding: br"]),
+        (zstd.compress(TEXT), ["Content-Encoding: zstd"]),
+        (gzip.compress(TEXT), ["Content-Encoding:", "\tgzip"]),
         (chunked(gzip.compress(TEXT), 7), ["Transfer-Encoding: Chunked", "Content-Encoding: gzip"]),
         (brotli.compress(gzip.compress(TEXT)), ["Content-Encoding: gzip, br"]),
     ],
@@ -106,8 +111,8 @@ def test_hostile_bodies_take_no_time() -> None:
 
 
 def test_an_unknown_coding_is_named() -> None:
-    with pytest.raises(UnknownCoding, match="zstd"):
-        body_of(TEXT, "Content-Encoding: zstd")
+    with pytest.raises(UnknownCoding, match="dcb"):
+        body_of(TEXT, "Content-Encoding: dcb")
 
 
 @pytest.mark.parametrize(
@@ -133,3 +138,24 @@ def test_what_nobody_has_named_is_told_by_its_first_bytes() -> None:
     assert sniffed(b"MZ\x90\x00\x03") == "application/octet-stream"
     assert is_binary(b"\x89PNG\r\n")
     assert not is_binary(b"<html>")
+
+
+@pytest.mark.parametrize(
+    ("body", "charset", "found"),
+    [
+        (b"\0\0\0\x20ftypisom\0\0\x02\0isomiso2avc1mp41", "", True),
+        (b"MZ\x90\0\x03\0\0\0\x04\0\0\0\xff\xff", "", True),
+        (b"RIFF\x24\0\0\0WEBPVP8 \x18\0\0\0", "", True),
+        (random.Random(0).randbytes(3000), "utf-8", True),
+        (lzma.compress(TEXT), "", True),
+        ("<p>text".encode("utf-16-le"), "UTF-16", False),
+        ("\ufefftext".encode("utf-16"), "", False),
+        ("日本語\x1b".encode("iso2022_jp") * 50, "", False),
+        (b"a form\x0cfeed, and a \0 by mistake", "", False),
+        (bytes(range(0x80, 0x100)) * 9, "koi8-r", False),
+    ],
+)
+def test_binary_data_that_is_called_text_is_told_by_its_control_characters(
+    body: bytes, charset: str, found: bool
+) -> None:
+    assert is_binary(body, charset) == found

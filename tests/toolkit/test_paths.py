@@ -4,11 +4,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conftest import Run
-from toolkit.errors import ConfigError, DataError
+from toolkit.errors import ConfigError, DataError, ToolkitError
 from toolkit.paths import Dataset, expand, fixed_part, glob_regex, list_files, open_dataset, remove_stale_temporaries
 from toolkit.stores.local import temporary_name
 
@@ -37,6 +38,9 @@ def make(root: Path, *names: str) -> None:
         ("[ab]", "a  b", "c  ab  /"),
         ("[a-c]1", "a1  c1", "d1"),
         ("[!a]", "b  é", "a  /"),
+        ("[+--]1", "+1  ,1  -1", ".1  *1"),
+        ("[--/]1", "-1  .1", ",1  /1"),
+        ("[&&a||~~[]1", "&1  a1  |1  ~1  [1", "b1"),
         ("x[!a]y", "xby", "xay  x/y"),
         ("{a,bc}.gz", "a.gz  bc.gz", "b.gz  a,bc.gz"),
         ("{x,y/z}/a", "x/a  y/z/a", "y/a"),
@@ -143,6 +147,44 @@ def test_a_dataset_without_places_is_refused(
         open_dataset(dataset, documents, attributes)
 
 
+def test_links_to_a_folder_that_they_are_in_are_not_followed_and_others_are(tmp_path: Path) -> None:
+    (tmp_path / "root" / "a").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "root" / "a" / "x").touch()
+    (tmp_path / "elsewhere" / "y").touch()
+    (tmp_path / "root" / "a" / "back").symlink_to("..")
+    (tmp_path / "root" / "a" / "there").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "home").symlink_to(tmp_path / "root")
+    assert list(list_files(str(tmp_path / "root"))) == ["a/there/y", "a/x"]
+
+
+def test_a_name_that_is_not_utf_8_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "documents").mkdir()
+    try:
+        Path(os.fsdecode(os.fsencode(tmp_path / "documents") + b"/caf\xe9.jsonl")).touch()
+    except OSError:
+        pytest.skip("this file system knows UTF-8 only")
+    with pytest.raises(ConfigError, match=r"expected file names in UTF-8, got b'caf\\xe9.jsonl'; rename"):
+        expand(f"{tmp_path}/documents/*")
+    with pytest.raises(ConfigError, match="expected file names in UTF-8"):
+        open_dataset(str(tmp_path), None, None).shards()
+
+
+def test_a_folder_that_cannot_be_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "closed").mkdir()
+    scandir = os.scandir
+
+    def refusing(path: str) -> Any:  # root may read everything
+        if path.endswith("closed"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(ToolkitError, match="closed: expected a folder that can be read, got: Permission denied"):
+        list(list_files(str(tmp_path)))
+    assert list(list_files(str(tmp_path / "missing"))) == []
+
+
 def test_documents_may_be_a_glob_or_have_globs(tmp_path: Path) -> None:
     make(tmp_path, "d/en/a.jsonl.gz", "d/en/b.jsonl.gz", "d/fr/a.jsonl.gz", "d/README.md")
     by_glob = open_dataset(None, f"{tmp_path}/d/*/a.jsonl.gz", "attributes")
@@ -197,6 +239,16 @@ def test_only_temporaries_of_dead_processes_of_this_machine_are_deleted(tmp_path
     assert remove_stale_temporaries(str(tmp_path)) == 1
     assert sorted(list_files(str(tmp_path), hidden=True)) == sorted(kept)
     assert list(list_files(str(tmp_path))) == ["x/a.jsonl.gz"], "temporary files are invisible to globs"
+
+
+@pytest.mark.parametrize("target", ["missing", "file", "https://example.org/x", "s3://"])
+def test_clean_refuses_what_is_no_folder(
+    target: str, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    ran = run("clean", target)
+    assert (ran.code, ran.err) == (2, f"error: {target}: expected a folder on disk, or s3://BUCKET and a prefix\n")
 
 
 def test_clean_deletes_what_processes_that_are_gone_have_left(tmp_path: Path, run: Run) -> None:

@@ -3,7 +3,8 @@
 from toolkit.commands import Context, Outcome
 from toolkit.errors import ConfigError
 from toolkit.mixing import settings as mix_settings
-from toolkit.stores import store_of
+from toolkit.paths import is_folder
+from toolkit.stores import is_web, scheme_of, store_of
 
 
 def run(context: Context) -> Outcome:
@@ -25,7 +26,7 @@ def run(context: Context) -> Outcome:
 def _roots(context: Context) -> list[str]:
     """The folders that are given, or all that the configuration writes in."""
     if context.options.targets:
-        return list(dict.fromkeys(target.rstrip("/") for target in context.options.targets))
+        return list(dict.fromkeys(map(_checked, context.options.targets)))
     roots = []
     if context.has_dataset:
         dataset = context.dataset
@@ -36,3 +37,11 @@ def _roots(context: Context) -> list[str]:
     if not roots:
         raise ConfigError(f"{context.options.config}: expected folders that are written in, got none")
     return list(dict.fromkeys(roots))
+
+
+def _checked(target: str) -> str:
+    """A folder, which on S3 may have nothing below it but uploads."""
+    root = target.rstrip("/")
+    if is_web(target) or root.endswith(":") or not (scheme_of(target) or is_folder(root)):
+        raise ConfigError(f"{target}: expected a folder on disk, or s3://BUCKET and a prefix")
+    return root

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from toolkit import ingest_plan, ingest_records, ingesting
-from toolkit.arrivals import is_web
 from toolkit.commands import Context, Outcome, failures, show_plan, table
 from toolkit.executors import P, R, Report, Result, Task
 from toolkit.failure_records import FailureRecords
 from toolkit.paths import size_of
+from toolkit.stores import is_web
 from toolkit.waiting import for_each
 
 

@@ -117,6 +117,11 @@ class Warc(Reader):
         source.counts += Counter()  # which drops those that are 0
         if not number:
             raise DataError("expected WARC records, got none that is valid", path=source.path)
+        if (pages := source.counts["record.conversion"]) and pages + source.counts["record.warcinfo"] == number:
+            message = (
+                f"expected responses of servers, got {pages} texts made of them; is it a WET file (`format: wet`)?"
+            )
+            raise DataError(message, path=source.path)
 
     def html_options(self) -> HtmlOptions:
         """Those that are about HTML."""
@@ -164,7 +169,7 @@ class Warc(Reader):
         if not body:
             counts["empty"] += 1
             return None
-        if is_binary(body):
+        if is_binary(body, charset):
             counts["binary"] += 1
             return None
         return Page(body, charset, kind in HTML)

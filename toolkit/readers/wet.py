@@ -30,12 +30,13 @@ class Wet(Reader):
     ] = "replace"
 
     def read(self, source: Input) -> Iterator[Draft]:
-        number = 0
+        number = texts = 0
         for record in sound_records(source):
             number += 1
             if record.type != "conversion":
                 source.counts[f"record.{record.type}"] += 1
                 continue
+            texts += 1
             text = decode(record.block or b"", self.invalid_utf8, source)
             if text is not None:
                 yield Draft(
@@ -47,6 +48,11 @@ class Wet(Reader):
                 )
         if not number:
             raise DataError("expected WARC records, got none that is valid", path=source.path)
+        if not texts and (answers := source.counts["record.response"]):
+            message = (
+                f"expected texts of pages, got {answers} responses of servers; is it a WARC file (`format: warc`)?"
+            )
+            raise DataError(message, path=source.path)
 
 
 def decode(block: bytes, invalid: str, source: Input) -> str | None:

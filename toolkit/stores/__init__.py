@@ -115,6 +115,11 @@ def scheme_of(path: str) -> str:
     return scheme if found else ""
 
 
+def is_web(path: str) -> bool:
+    """Whether it is on the web, where files can be read by their names and nothing else."""
+    return scheme_of(path) in ("http", "https")
+
+
 def store_of(path: str) -> Store:
     """The store that a path belongs to.
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import IO
 
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, ToolkitError
 from toolkit.stores import Stat
 
 FOLDER_TRIES = 100
@@ -43,9 +43,22 @@ class Local:
         return os.path.isdir(path)
 
     def files(self, root: str) -> Iterator[str]:
-        """Symbolic links are followed."""
+        """Symbolic links are followed, but for those to a folder that they are in.
+
+        Raises:
+            ToolkitError: if a folder cannot be read.
+        """
+
+        def refuse(error: OSError) -> None:
+            if not isinstance(error, FileNotFoundError | NotADirectoryError):
+                raise ToolkitError(f"{error.filename}: expected a folder that can be read, got: {error.strerror}")
+
         found = []
-        for folder, _, files in os.walk(root, followlinks=True):
+        above: dict[str, set[tuple[int, int]]] = {root: set()}
+        for folder, folders, files in os.walk(root, onerror=refuse, followlinks=True):
+            around = above.pop(folder) | {_identity(folder)}
+            folders[:] = [name for name in folders if not _is_link_to(os.path.join(folder, name), around)]
+            above |= {os.path.join(folder, name): around for name in folders}
             relative = os.path.relpath(folder, root)
             found += files if relative == "." else [f"{relative}/{name}" for name in files]
         return iter(sorted(found))
@@ -216,6 +229,16 @@ class _Writing:
         found = os.fstat(self._file.fileno())
         self._file.close()
         return found
+
+
+def _is_link_to(path: str, folders: set[tuple[int, int]]) -> bool:
+    return os.path.islink(path) and _identity(path) in folders
+
+
+def _identity(folder: str) -> tuple[int, int]:
+    """Device and inode."""
+    found = os.stat(folder)
+    return found.st_dev, found.st_ino
 
 
 def _sync_folder(folder: str) -> None:

@@ -7,6 +7,7 @@ import io
 import random
 import re
 import time
+import urllib.parse
 from collections.abc import Iterator
 from typing import IO, Any, NoReturn
 
@@ -22,16 +23,22 @@ CONNECT, READ = 10, 60
 ATTEMPTS = 8
 """Requests without any progress, before it is given up."""
 
+STRANGERS = 3
+"""The same, to a host that has never answered this process: it may be a wrong name."""
+
 LONGEST = 60.0
 """Seconds between two attempts, whatever the server asks for."""
 
-BUSY = (403, 429, 500, 502, 503, 504)
-"""Answers that may be others later; 403 is how Common Crawl's servers ask for patience."""
+BUSY = (403, 408, 429)
+"""Answers that may be others later, beside those from 500; 403 is how Common Crawl's servers ask for patience."""
 
 KNOWN = (404, 405, 410, 416, 501)
 """Answers that mean something to those who asked."""
 
 PACKAGE = "corpus-toolkit"
+
+_met: set[str] = set()
+"""Hosts that have answered."""
 
 
 class Web:
@@ -234,6 +241,7 @@ def _asked(path: str, method: str, headers: dict[str, str] | None = None) -> Any
     """An answer to a request, once the server is not too busy for it."""
     import requests
 
+    host = urllib.parse.urlsplit(path).netloc
     named = {"User-Agent": _user_agent(), "Accept-Encoding": "identity", **(headers or {})}
     for attempt in range(ATTEMPTS):
         last = attempt == ATTEMPTS - 1
@@ -242,19 +250,31 @@ def _asked(path: str, method: str, headers: dict[str, str] | None = None) -> Any
                 method, path, headers=named, stream=True, timeout=(CONNECT, READ), allow_redirects=True
             )
         except (requests.exceptions.RequestException, ValueError) as error:
-            if last or _is_hopeless(error):
-                raise DataError(f"expected an answer, got: {error}", path=path) from None
+            stranger = host not in _met and attempt == STRANGERS - 1
+            if last or stranger or _is_hopeless(error):
+                raise DataError(f"expected an answer, got: {_cause(error)}", path=path) from None
             _wait(attempt, None)
             continue
-        if answer.status_code in BUSY and not last:
+        _met.add(host)
+        if _is_busy(answer.status_code) and not last:
             answer.close()
             _wait(attempt, answer.headers.get("Retry-After"))
             continue
-        if answer.status_code in BUSY or (answer.status_code >= 400 and answer.status_code not in KNOWN):
+        if answer.status_code >= 400 and answer.status_code not in KNOWN:
             answer.close()
             raise DataError(f"expected the file, got {_said(answer)}", path=path)
         return answer
     raise AssertionError
+
+
+def _is_busy(status: int) -> bool:
+    return status in BUSY or (status >= 500 and status not in KNOWN)
+
+
+def _cause(error: Exception) -> str:
+    """What is at the bottom of an error of the library, without the names of its objects."""
+    inner = getattr(error, "reason", None) or next(iter(error.args), None)
+    return _cause(inner) if isinstance(inner, Exception) else str(error).rpartition(">: ")[2]
 
 
 def _said(answer: Any) -> str:
