@@ -21,7 +21,7 @@ COMMANDS = {
     "clean": "delete what killed runs have left behind; when no run is working there",
 }
 
-SHARED = ("run", "ingest", "tag", "mix", "validate")
+SHARED = ("run", "ingest", "tag", "mix", "validate", "status")
 """Commands whose work several runs can share."""
 
 LOOKS = ("validate", "stats", "head", "croissant", "card", "features", "clean")

@@ -154,3 +154,21 @@ def test_shares_of_a_validation_find_what_the_whole_finds(project: Project) -> N
     found = [project("validate", "--json", "--shard", f"{i}/3") for i in range(3)]
     assert sorted(ran.code for ran in found) == [0, 0, 1]
     assert [f for ran in found for f in ran.json["findings"] if "03.jsonl.gz:6" in f] == expected
+    assert "left out: documents that are there twice" in project("validate", "--shard", "0/3").out
+    assert "left out" not in project("validate").out
+
+
+def test_the_status_of_shares_is_that_of_the_whole_in_pieces(project: Project) -> None:
+    project.ok("run", "--shard", "0/2")
+    assert project("status", "--shard", "0/2").code == 0
+    whole, *shares = [
+        {
+            (stage["stage"], state): stage[state]
+            for stage in project("status", "--json", *part).json["stages"]
+            for state in ("done", "missing")
+        }
+        for part in ((), ("--shard", "0/2"), ("--shard", "1/2"))
+    ]
+    assert {key: value for key, value in whole.items() if key[0] != "publish"} == {
+        key: shares[0][key] + shares[1][key] for key in shares[0]
+    }

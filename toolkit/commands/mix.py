@@ -70,6 +70,8 @@ def _first_stage(context: Context, prepared: Prepared) -> Outcome:
     text = (
         f"share {index} of {count}: {len(listed) - len(broken)} shards are ready for {output}, {len(broken)} failed; "
         "when all shares are done, run the same command without --shard"
+        if todo or broken
+        else f"share {index} of {count}: its {len(listed)} shards are published in {output}"
     )
     data = {"output": output, "published": False, "shards": len(listed), "failed": broken}
     return Outcome(text=text, data=data, failures=broken, exit_code=1 if broken else 0)

@@ -108,6 +108,8 @@ class _Look:
             limit = self.context.config.max_document_bytes
             inputs, by_shard = ingest_plan.plan(entries, self.dataset, limit, overwrite=False), {}
 
+        inputs = [work for work in inputs if self.context.is_mine(work.shard)]
+
         def look(work: ingest_plan.Work) -> Item:
             cause = ingest_records.why_not_done(work)
             if not cause or (work.key in by_shard and self._is_mixed(by_shard[work.key])):
@@ -139,7 +141,7 @@ class _Look:
         plan = tag_plan.read_section(self.context.section("tag"))
         try:
             settings = tagging.settings_of(tag_plan.prepare(plan, self.dataset, overwrite=False, write=False))
-            shards = self.dataset.shards() if not self._mixed else _there(self.dataset)
+            shards = self.context.limited(self.dataset.shards() if not self._mixed else _there(self.dataset))
         except ToolkitError as error:
             yield from (Stage(f"tag {name}", [], str(error)) for name in plan.sets)
             return
@@ -168,7 +170,10 @@ class _Look:
             yield Stage("mix", [], "weights depend on all shards: `toolkit mix --dry-run` looks at them")
             return
         listed = [
-            work for stream in settings.streams for work in self._works(settings, stream) if work.key not in self._mixed
+            work
+            for stream in settings.streams
+            for work in self._works(settings, stream)
+            if work.key not in self._mixed and self.context.is_mine(work.shard)
         ]
         if not listed and not self._mixed:
             yield Stage("mix", [], "there are no documents yet; run `toolkit ingest`")
@@ -190,6 +195,8 @@ class _Look:
         found = for_each(look, listed)
         items = [item for item, _ in found] + [Item(key, "done") for key in sorted(self._mixed)]
         yield Stage("mix", items)
+        if self.context.in_part:
+            return
         failed = self._failed["write"].items()
         output = settings.output.path
         is_in = [*(is_in for _, is_in in found), *self._mixed.values()]
@@ -260,7 +267,7 @@ def _text(stages: Sequence[Stage], runs: Sequence[claims.Held], done: bool) -> s
         doing = [f"{name} {', '.join(keys)}" for name, keys in held.claim.doing.items()]
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(held.claim.since))
         text += f"\n{held.claim.run} by {held.claim.owner} since {since}, {held.age:.0f} s ago at: "
-        text += ("; ".join(doing) or "nothing") + "\n"
+        text += ("; ".join(doing) or ("nothing, it waits for others" if held.claim.waits else "nothing")) + "\n"
     for why in dict.fromkeys(one.unknown for one in stages if one.unknown):
         lines = why.split("\n")
         more = f"\n{len(lines) - SHOWN} more" if len(lines) > SHOWN else ""

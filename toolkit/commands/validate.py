@@ -51,6 +51,8 @@ def run(context: Context) -> Outcome:
         warnings += found.warnings
     lines = [*findings, *(f"warning: {warning}" for warning in warnings)]
     text = "\n".join(lines) + ("\n\n" if lines else "") + f"checked {', '.join(checked)}: {len(findings)} findings"
+    if context.in_part or context.options.first is not None:
+        text += "\nleft out: documents that are there twice, and what else is about all shards together"
     data = {"checked": checked, "findings": findings, "warnings": warnings}
     return Outcome(text=text, data=data, exit_code=1 if findings else 0)
 
