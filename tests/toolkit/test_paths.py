@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import Run
 from toolkit.errors import ConfigError, DataError, ToolkitError
 from toolkit.paths import Dataset, expand, fixed_part, glob_regex, list_files, open_dataset, remove_stale_temporaries
+from toolkit.stores import store_of
 from toolkit.stores.local import temporary_name
 
 
@@ -228,6 +229,18 @@ def test_sets_are_the_visible_folders_of_the_attributes(tmp_path: Path) -> None:
 
 
 # --- temporary files --------------------------------------------------------------------------------------------------
+
+
+def test_a_signal_that_comes_before_a_temporary_has_its_name_leaves_no_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(path: str) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("toolkit.stores.local.temporary_name", interrupted)
+    with pytest.raises(KeyboardInterrupt):  # and no error of the finalizer, which would be one of this test
+        store_of("").writing(str(tmp_path / "a"))
+    assert os.listdir(tmp_path) == []
 
 
 def test_only_temporaries_of_dead_processes_of_this_machine_are_deleted(tmp_path: Path) -> None:

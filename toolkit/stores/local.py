@@ -175,6 +175,8 @@ class _Pieces:
 class _Writing:
     """A hidden temporary beside the path; synced, then renamed."""
 
+    _temporary = ""  # until a name is made: a signal may come meanwhile
+
     def __init__(self, path: str) -> None:
         self._path = path
         self._folder = os.path.dirname(path)
@@ -220,7 +222,7 @@ class _Writing:
         self._discard()
 
     def _discard(self) -> None:
-        if os.path.exists(self._temporary):
+        if os.path.exists(self._temporary):  # which is false of no name
             os.unlink(self._temporary)
 
     def _synced(self) -> os.stat_result:
