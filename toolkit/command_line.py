@@ -224,8 +224,8 @@ def _add_stats(command: argparse.ArgumentParser) -> None:
         "--histogram", metavar="NAME", help="draw the distribution of a value, with the thresholds of the mix's rules"
     )
     command.add_argument("--mix", action="store_true", help="what the mix read and kept, from its manifest")
-    command.add_argument("--top", type=_positive, default=1000, metavar="N", help="groups shown, the largest (1000)")
-    command.add_argument("--format", choices=("markdown", "csv", "json"), default="markdown", help="of tables")
+    command.add_argument("--top", type=_positive, metavar="N", help="groups shown, the largest (1000)")
+    command.add_argument("--format", choices=("markdown", "csv", "json"), help="of tables (markdown)")
     command.add_argument(
         "--output", metavar="FILE", help="write .md, .csv or .json; with --histogram .png, .svg or .pdf"
     )

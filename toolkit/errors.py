@@ -71,3 +71,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``"; did you mean 'x'?"`` if something known is close to the word, else an empty string."""
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def amount(number: int, what: str) -> str:
+    """``1 value``, ``2,000 values``."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,7 +1,8 @@
 """What failed, and why: a small file for each task that did, until it has been done.
 
-``<folder>/<stage>/<key>.json``, below the bookkeeping folder of a dataset (``failed/ingest``, ``failed/tag``) or of an
-output (``failed/mix``). The run that starts tasks writes them, so that there is one also where a worker was killed.
+``<folder>/<stage>/<key>.json``, the key by `toolkit.paths.unlike_data`, below the bookkeeping folder of a dataset
+(``failed/ingest``, ``failed/tag``) or of an output (``failed/mix``). The run that starts tasks writes them, so that
+there is one also where a worker was killed.
 """
 
 from collections.abc import Collection
@@ -10,7 +11,7 @@ from contextlib import suppress
 import msgspec
 
 from toolkit.errors import ToolkitError
-from toolkit.paths import join, list_files, remove
+from toolkit.paths import from_unlike_data, join, list_files, remove, unlike_data
 from toolkit.stores import store_of
 from toolkit.streams import write_file
 
@@ -72,8 +73,9 @@ class FailureRecords:
     def _keys(self) -> set[str]:
         if self._known is None:
             paths = list_files(self._folder, hidden=True)
-            self._known = {path.removesuffix(".json") for path in paths if path.endswith(".json")}
+            names = (path.removesuffix(".json") for path in paths if path.endswith(".json"))
+            self._known = {from_unlike_data(name) for name in names}
         return self._known
 
     def _path(self, key: str) -> str:
-        return join(self._folder, key + ".json")
+        return join(self._folder, unlike_data(key) + ".json")

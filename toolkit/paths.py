@@ -49,6 +49,19 @@ def absolute(path: str) -> str:
     return path.rstrip("/") if scheme_of(path) else os.path.abspath(path)
 
 
+def unlike_data(path: str) -> str:
+    """The path of a record about a file: no two files have the same, and no glob for data matches it.
+
+    Other programs take what a glob matches for data in hidden folders, too.
+    """
+    return path.replace("=", "=3D").replace(".", "=2E")
+
+
+def from_unlike_data(name: str) -> str:
+    """The file that a record of such a path is about."""
+    return name.replace("=2E", ".").replace("=3D", "=")
+
+
 def check_writable(folder: str, where: str) -> None:
     """Raises ConfigError if a folder cannot be made, or written in: before work is done in vain.
 

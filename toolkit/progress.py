@@ -5,6 +5,8 @@ import time
 from types import TracebackType
 from typing import Self
 
+from toolkit.errors import amount
+
 LINE_SECONDS = 10.0
 
 
@@ -56,7 +58,7 @@ class Progress:
         if self._quiet:
             return
         if self._terminal:
-            self._bar.set_postfix_str(f"{self.documents:,} documents, {self._rate():.1f} MB/s", refresh=False)
+            self._bar.set_postfix_str(f"{amount(self.documents, 'document')}, {self._rate():.1f} MB/s", refresh=False)
         elif time.monotonic() - self._last > LINE_SECONDS:
             self._last = time.monotonic()
             self._line("")
@@ -67,7 +69,7 @@ class Progress:
     def _line(self, state: str) -> None:
         seconds = time.monotonic() - self._start
         left = "" if state or not self.done else f", about {seconds / self.done * (self.total - self.done):.0f} s left"
-        text = f"{self.what}: {self.done}/{self.total} {self.unit}, {self.documents:,} documents"
+        text = f"{self.what}: {self.done}/{self.total} {self.unit}, {amount(self.documents, 'document')}"
         if self.bytes:
             text += f", {self._rate():.1f} MB/s"
         print(f"{text}, {seconds:.1f} s{left}{' ' + state if state else ''}", file=sys.stderr, flush=True)

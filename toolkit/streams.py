@@ -417,13 +417,14 @@ class RowOutput(Output):
     Args:
         path: of the file.
         threads: that compress.
+        compress: how, if not by the suffix.
     """
 
-    def __init__(self, path: str, threads: int = 0) -> None:
+    def __init__(self, path: str, threads: int = 0, compress: Callable[[bytes], bytes] | None = None) -> None:
         super().__init__(path)
         self.rows = 0
         self.content_size = 0
-        self._compress = compressor_for(path)
+        self._compress = compress or compressor_for(path)
         self._compressing = Compressing(self, threads)
         self._block: list[bytes] = []
         self._held = 0

@@ -242,7 +242,7 @@ def test_a_list_that_has_changed_is_applied_again(fixed: Project) -> None:
 
 
 def test_entries_that_matched_nothing_are_counted_and_listed_on_every_run(fixed: Project) -> None:
-    listed = fixed.out / ".toolkit" / "unmatched.txt"
+    listed = fixed.out / ".toolkit" / "unmatched.tsv"
     lines = "2\n# no entry\nnobody\ns\t1\n1\nc.example\n"
     first = blocked(fixed, lines, {"drop": "n == 2 if n is not None else False", "name": "before"}, name="mine")
     assert first["blocklists"] == [{"rule": "mine", "entries": 5, "matched": 3}], "also what was dropped before"

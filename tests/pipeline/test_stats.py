@@ -128,7 +128,7 @@ def test_the_same_bytes_with_any_number_of_processes_and_only_what_changed_is_re
     asked = ("--json", "--by", "host", "--by", "label", "--attribute", "all")
     one = labelled.ok("stats", "processes=1", *asked)
     kept = tree(labelled.data / ".toolkit" / "stats", bookkeeping=True)
-    for path in (labelled.data / ".toolkit" / "stats").rglob("*.json"):
+    for path in (labelled.data / ".toolkit" / "stats").rglob("*.counts"):
         path.unlink()
     two = labelled.ok("stats", "processes=2", *asked)
     assert (one.out, kept) == (two.out, tree(labelled.data / ".toolkit" / "stats", bookkeeping=True))
@@ -281,7 +281,7 @@ def test_fields_of_oscar_can_be_grouped_by_and_have_distributions(mixable: Proje
     assert {name: row["documents"] for name, row in groups(ran["tables"][0]).items()} == {True: 2, False: 2}
     found = {each["attribute"]: each["all"] for each in ran["attributes"]}
     assert found["sentence_identifications[].label"]["values"] == 7
-    assert found["annotation[]"]["null_share"] == 1
+    assert (found["annotation[]"]["nulls"], found["annotation[]"]["null_lists"]) == (0, 4)
 
 
 def test_lines_of_oscar_are_joined_by_line_feeds(project: Project) -> None:
@@ -293,6 +293,125 @@ def test_lines_of_oscar_are_joined_by_line_feeds(project: Project) -> None:
     path = write_rows(project.root / "en.jsonl", [line])
     (table,) = project.run("stats", path, "--json").json["tables"]
     assert (table["groups"][0]["group"], table["total"]["lines"], table["total"]["bytes"]) == ("en", 3, 3)
+
+
+def test_attributes_that_a_mix_merged_into_documents_are_counted(labelled: Project) -> None:
+    labelled.config["mix"]["output"]["attributes"] = True
+    labelled.ok("mix")
+    rows = labelled.output()
+    found = labelled.run("stats", labelled.out, "--by", "language.prob < 0.5", "--json").json["tables"][0]
+    assert groups(found) == grouped((row["attributes"]["language"]["prob"] < 0.5, row["text"]) for row in rows)
+    other = write_rows(labelled.root / "other" / "documents" / "a.jsonl.gz", [document("x", "y")]).parent.parent
+    mix = labelled.config["mix"]
+    labelled.config["mix"] = {
+        "streams": {
+            "a": {"dataset": str(labelled.data), "attributes": mix["attributes"]},
+            "b": {"dataset": str(other)},
+        },
+        "output": mix["output"],
+    }
+    labelled.ok("mix")
+    rows = labelled.output()
+    asked = ("--by", "language.prob", "--attribute", "all", "--json")
+    ran = labelled.run("stats", labelled.out, *asked).json
+    values = [row.get("attributes", {}).get("language", {}).get("prob") for row in rows]
+    assert values.count(None) == 1
+    assert groups(ran["tables"][0]) == grouped(zip(values, (row["text"] for row in rows), strict=True))
+    listed = {each["attribute"]: each["all"] for each in ran["attributes"]}
+    assert (listed["language.prob"]["values"], listed["language.prob"]["nulls"]) == (len(rows) - 1, 1)
+    assert listed["spans[].score"]["null_lists"] == 1
+
+
+@pytest.mark.parametrize("format_", ["oscar", "dolma", "parquet", "text"])
+def test_an_output_of_which_nothing_was_kept_has_zeros(mixable: Project, format_: str) -> None:
+    if format_ == "parquet":
+        pytest.importorskip("pyarrow")
+    rules = [{"drop": "True", "name": "all"}]
+    output = {"format": format_, "path": str(mixable.out)}
+    mixable.config["mix"] = {"attributes": ["said"], "rules": rules, "output": output}
+    mixable.ok("mix")
+    ran = mixable.run("stats", mixable.out, "--by", "label", "--by", "host")
+    assert ran.code == 0
+    assert [line.split("|")[2].strip() for line in ran.out.splitlines() if line.startswith("| all")] == ["0", "0"]
+    assert "there are no documents" in ran.out
+    tables = mixable.run("stats", mixable.out, "--json", "--unicode-words").json["tables"]
+    assert (tables[0]["total"], tables[0]["groups"]) == (slowly([]) | {"unicode_words": 0}, [])
+    assert "there are no documents" in mixable.run("stats", mixable.out, "--attribute", "all").out
+    ran = mixable.run("stats", mixable.out, "--histogram", "language.prob")
+    assert (ran.code, "expected values, got no documents" in ran.err) == (2, True)
+    compared = mixable.run("stats", mixable.out, "--mix", "--json").json["total"]
+    assert (compared["before"]["documents"], compared["after"]) == (4, slowly([]))
+
+
+def test_dropped_documents_in_the_output_are_not_counted_with_it(mixable: Project) -> None:
+    rules = [{"drop": "True", "name": "all"}]
+    output = {"format": "oscar", "path": str(mixable.out)}
+    rejected = str(mixable.out / "dropped")
+    mixable.config["mix"] = {"attributes": ["said"], "rules": rules, "output": output, "rejected": rejected}
+    mixable.ok("mix")
+    for target, number in ((mixable.out, 0), (rejected, 4)):
+        (table,) = mixable.run("stats", target, "--json").json["tables"]
+        assert table["total"]["documents"] == number
+
+
+@pytest.mark.parametrize("rows", [[], None])
+def test_a_dataset_without_documents_says_so(project: Project, rows: list[Any] | None) -> None:
+    (project.documents).mkdir(parents=True)
+    if rows is None:
+        assert "expected documents, got none" in project("stats").err
+        return
+    write_rows(project.documents / "a.jsonl.gz", rows)
+    project.config["tag"] = {"shape-0": "line_shape"}
+    project.ok("tag")
+    assert project.ok("stats", "--attribute", "all").out.strip() == "there are no documents"
+    assert "there are no documents" in project.ok("stats").out
+    assert "there are no documents" not in project.ok("stats", "--format", "csv").out
+    assert "expected values, got no documents" in project("stats", "--histogram", "line_shape.lines").err
+
+
+# --- how it is shown ----------------------------------------------------------------------------------------------
+
+
+def test_groups_of_any_text_are_lines_of_a_table(project: Project) -> None:
+    names = ["a\nb|c", "", None, "\x1b[31m\t", "ünï"]
+    rows = [document(str(i), "x" * i, metadata={"crawl": "", "n": name}) for i, name in enumerate(names, 1)]
+    write_rows(project.documents / "a.jsonl.gz", rows)
+    values = [attributes(str(i), {"n": name}) for i, name in enumerate(names, 1)]
+    write_rows(project.attributes / "said" / "a.jsonl.gz", values)
+    shown = project.ok("stats", "--by", "n").out.splitlines()
+    cells = [line.split(" | ")[0].removeprefix("| ").rstrip() for line in shown[2:]]
+    assert cells == ["ünï", r"\x1b[31m\t", "(none)", '""', r"a\nb\|c", "all"]
+    listed = list(csv.reader(io.StringIO(project.ok("stats", "--by", "n", "--format", "csv").out)))
+    assert [row[0] for row in listed[1:]] == ["ünï", "\x1b[31m\t", "", '""', "a\nb|c", "all"]
+    drawn = project.ok("stats", "--histogram", "n").out.splitlines()
+    assert len(drawn) == 2 + 4
+    assert drawn[0] == "n: 4 values, 1 null (20.0 %)"
+    assert any(line.startswith(r"a\nb|c") for line in drawn)
+
+
+def test_what_has_no_host_has_none(project: Project) -> None:
+    urls = {
+        "http://a.example/x": "a.example", "HTTPS://user:pw@B.example:8080?q": "b.example", "c.example/p": "c.example",
+        "http://[::1]:80/": "::1", "http://localhost": "localhost", "not a url": None, "mailto:x@y.example": None,
+        "http:///path": None, "http://not a host/": None, "urn:uuid:1": None, "": None, "file:///x": None, "word": None,
+    }  # fmt: skip
+    rows = [document(url, url, metadata={"url": url}) for url in urls]
+    write_rows(project.documents / "a.jsonl.gz", rows)
+    (table,) = project.ok("stats", "--by", "host", "--json").json["tables"]
+    assert groups(table) == grouped((host, url) for url, host in urls.items())
+
+
+def test_an_attribute_whose_values_cannot_be_counted_is_named_with_its_type(project: Project) -> None:
+    write_rows(project.documents / "a.jsonl.gz", [document("1", ""), document("2", "")])
+    values = [attributes("1", {"mixed": 1, "n": 1}), attributes("2", {"mixed": [{}], "n": 1})]
+    write_rows(project.attributes / "said" / "a.jsonl.gz", values)
+    ran = project("stats", "--attribute", "mixed")
+    assert (ran.code, "got 'mixed', of type any; there are: n" in ran.err) == (2, True)
+
+
+def test_one_document_is_not_documents(project: Project) -> None:
+    write_rows(project.documents / "a.jsonl.gz", [document("1", "")])
+    assert "1/1 shards, 1 document, " in project.ok("stats").err
 
 
 # --- what is wrong ------------------------------------------------------------------------------------------------
@@ -334,8 +453,17 @@ def test_expressions_are_checked_before_anything_is_read(labelled: Project) -> N
         (("--attribute", "langage"), "did you mean 'language'"),
         (("--histogram", "language"), "expected one value"),
         (("--output", "x.txt"), "expected a file that ends in .md, .csv, .json"),
-        (("--histogram", "language.prob", "--by", "label"), "without --by"),
-        (("--mix", "--by", "label"), "by itself"),
+        (("--histogram", "language.prob", "--by", "label"), "expected --histogram without --by"),
+        (("--histogram", "language.prob", "--format", "csv"), "expected --histogram without --format"),
+        (("--histogram", "language.prob", "--top", 3), "expected --histogram without --top"),
+        (("--histogram", "language.prob", "--unicode-words"), "expected --histogram without --unicode-words"),
+        (("--mix", "--by", "label"), "expected --mix without --by"),
+        (("--mix", "--top", 3), "expected --mix without --top"),
+        (("--mix", "--histogram", "language.prob"), "expected --mix without --histogram"),
+        (("--attribute", "all", "--top", 3), "expected --attribute without --top"),
+        (("--attribute", "all", "--top", 3, "--by", "label"), None),
+        (("--json", "--format", "csv"), "expected --json without --format"),
+        (("--output", "t.md", "--format", "json"), "--output t.md says another format than --format json"),
     ):
         ran = labelled("stats", *arguments)
         assert (ran.code == 0) == (message is None), ran.err

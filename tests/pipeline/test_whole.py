@@ -40,7 +40,7 @@ def test_inputs_that_failed_are_named_by_all_that_goes_on_without_them(two: Proj
     path.write_text("{\n")
     assert two("ingest").code == 1
     for command in ("tag", "mix"):
-        assert f"1 inputs are not in this: their ingest failed or was interrupted ({path})" in two.ok(command).out
+        assert f"1 input is not in this: its ingest failed or was interrupted ({path})" in two.ok(command).out
     ran = two("validate")
     assert ran.code == 1
     assert f"{path}: expected to be ingested" in ran.out

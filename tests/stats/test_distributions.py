@@ -9,9 +9,9 @@ import pytest
 
 from toolkit import schema
 from toolkit.errors import DataError
-from toolkit.schema import FLOAT, INT, SPANS, STR, Type, list_of, nullable
+from toolkit.schema import FLOAT, INT, SPAN, SPANS, STR, Type, list_of, nullable
 from toolkit.stats import distributions
-from toolkit.stats.distributions import EXACT, QUANTILES, Distributions, Leaf, leaves, summary, together
+from toolkit.stats.distributions import EXACT, QUANTILES, Distribution, Distributions, Leaf, leaves, summary, together
 from toolkit.stats.sketch import ACCURACY
 
 NUMBER = Leaf("x", "number", lambda value: (value,))
@@ -40,8 +40,52 @@ def test_few_values_are_counted_one_by_one() -> None:
     found = Distributions()
     found.add('"en"', TEXT, ["a", "b", None, "a"])
     assert summary(found.finished()[0]) == {
-        "values": 3, "nulls": 1, "null_share": 0.25, "counts": [{"value": "a", "count": 2}, {"value": "b", "count": 1}],
+        "values": 3, "nulls": 1, "null_share": 0.25, "null_lists": 0,
+        "counts": [{"value": "a", "count": 2}, {"value": "b", "count": 1}],
     }  # fmt: skip
+
+
+def test_a_list_that_is_null_has_no_null_elements() -> None:
+    type_ = nullable(list_of(nullable(Type("object", fields=(("prob", nullable(FLOAT)),)))))
+    decoder = msgspec.json.Decoder(schema.to_python(type_))
+    values = [decoder.decode(text) for text in (b'[{"prob": 0.5}, {"prob": null}, null]', b"null", b"[]")]
+    found = Distributions()
+    for leaf in leaves("k", type_):
+        found.add("null", leaf, [each for value in values for each in leaf.get(value)])
+    parts = msgspec.json.decode(msgspec.json.encode(found.finished()), type=list[Distribution])
+    merged = Distributions()
+    merged.merge(parts)
+    assert {each.attribute: (each.count, each.nulls, each.no_lists) for each in merged.finished()} == {
+        "k[].prob": (1, 2, 1),
+        "len(k)": (2, 1, 0),
+    }
+
+
+def test_one_span_counts_as_an_object() -> None:
+    span = msgspec.json.decode(b"[3, 5, 0.25]", type=schema.to_python(SPAN))
+    expected = {"k.start": [3], "k.end": [5], "k.score": [0.25]}
+    assert {leaf.path: list(leaf.get(span)) for leaf in leaves("k", SPAN)} == expected
+    assert [leaf.get(None) for leaf in leaves("k", nullable(SPAN))] == [(None,)] * 3
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_quantiles_are_of_the_nearest_rank(many: bool) -> None:
+    found = Distributions()
+    found.add("null", NUMBER, [0.33, 4.33])
+    (each,) = found.finished()
+    if many:
+        each = msgspec.structs.replace(each, values=None)
+    expected = {"0.01": 0.33, "0.5": 0.33, "0.75": 4.33, "0.95": 4.33, "0.99": 4.33}
+    numbers = summary(each)["quantiles"]
+    assert {share: numbers[share] for share in expected} == pytest.approx(expected, rel=ACCURACY)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 20, 100, 200])
+def test_the_rank_is_not_off_by_rounding(count: int) -> None:
+    found = Distributions()
+    found.add("null", NUMBER, range(1, count + 1))
+    ranks = {share: -(-count * round(float(share) * 100) // 100) for share in QUANTILES}
+    assert summary(found.finished()[0])["quantiles"] == ranks
 
 
 @pytest.mark.parametrize("count", [EXACT, 50_000])
@@ -51,7 +95,7 @@ def test_quantiles_are_as_close_as_promised(count: int) -> None:
     for some in np.array_split(values, 7):
         found.add("null", NUMBER, [*some.tolist(), None])
     numbers = summary(found.finished()[0])
-    exact = np.quantile(values, QUANTILES, method="lower")
+    exact = np.quantile(values, [float(share) for share in QUANTILES], method="inverted_cdf")
     limit = 0 if count <= EXACT else ACCURACY
     assert np.allclose(list(numbers["quantiles"].values()), exact, rtol=limit * 1.001, atol=0)
     assert (numbers["min"], numbers["max"], numbers["nulls"]) == (values.min(), values.max(), 7)

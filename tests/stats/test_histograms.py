@@ -1,15 +1,19 @@
 """Histograms: bins that hold every value once, the thresholds of rules, the same picture each time."""
 
+import itertools
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from toolkit.config import Source
 from toolkit.errors import ConfigError
 from toolkit.rules import read_rules
-from toolkit.stats.distributions import Distributions, Leaf
-from toolkit.stats.histograms import Histogram, text
+from toolkit.stats.distributions import EXACT, Distributions, Leaf
+from toolkit.stats.histograms import BINS, Histogram, text
 from toolkit.stats.plots import draw
 from toolkit.stats.thresholds import Threshold, thresholds
 
@@ -25,6 +29,9 @@ RULES: list[Any] = [
     },
     {"drop": "language.prob < 0.1 * line_shape.lines"},
     {"drop": "other.prob < 0.2"},
+    {"drop": "any(x.prob < 0.82 and x.label == 'en' for x in line_language)", "name": "line"},
+    {"drop": "len([x for x in line_language if 0.4 > x.prob]) > 3 or any(len(x.spans) > 7 for x in line_language)"},
+    {"drop": "all(any(y.prob < 0.25 for y in x) for x in nested)", "name": "inner"},
 ]
 
 
@@ -47,6 +54,19 @@ def test_thresholds_are_found_in_expressions() -> None:
 
 
 @pytest.mark.parametrize(
+    ("attribute", "expected"),
+    [
+        ("line_language[].prob", ["line_language[].prob < 0.4", "line_language[].prob < 0.82"]),
+        ("len(line_language[].spans)", ["len(line_language[].spans) > 7"]),
+        ("nested[][].prob", ["nested[][].prob < 0.25"]),
+        ("x.prob", []),
+    ],
+)
+def test_thresholds_of_elements_are_found_in_comprehensions(attribute: str, expected: list[str]) -> None:
+    assert [each.text for each in thresholds(read_rules(Source(RULES), ""), attribute)] == expected
+
+
+@pytest.mark.parametrize(
     "values",
     [
         [0.1, 0.5, 0.5, 1.0],
@@ -58,20 +78,56 @@ def test_thresholds_are_found_in_expressions() -> None:
         [0.0] * 5,
         [x / 7 for x in range(9000)],
         [1e15, 1e15 + 1],
+        [0.1, 0.1 + 2e-17],
+        [-sys.float_info.max, 5e-324, sys.float_info.max],
+        [*range(100), sys.float_info.max],
+        [1e300],
     ],
 )
 def test_every_value_is_in_one_bin(values: list[float]) -> None:
-    found = histogram(values)
+    check_bins(histogram(values), values)
+
+
+def check_bins(found: Histogram, values: list[float]) -> None:
+    """Every value is in one bin, where it belongs."""
     assert sum(each.count for each in found.bins) == len(values)
-    assert all(a.high == b.low for a, b in zip(found.bins, found.bins[1:], strict=False))
+    assert all(a.high == b.low for a, b in itertools.pairwise(found.bins))
+    last = found.bins[-1]
     assert found.bins[0].low <= min(values)
-    assert max(values) <= found.bins[-1].high
-    assert len(found.bins) < 50
+    assert max(values) <= last.high
+    assert len(found.bins) <= BINS + 2
+    if len(set(values)) <= EXACT:
+        for each in found.bins:
+            assert each.count == sum(
+                each.low <= value < each.high or value == each.high == last.high for value in values
+            )
+
+
+@given(places=st.integers(1, 3), low=st.integers(-300, 300), others=st.lists(st.integers(1, 3000), min_size=1))
+@example(places=1, low=1, others=[27])
+@settings(max_examples=300, deadline=None)
+def test_ranges_of_decimals_do_not_collapse(places: int, low: int, others: list[int]) -> None:
+    values = [number / 10**places for number in (low, *(low + other for other in others))]
+    found = histogram(values)
+    check_bins(found, values)
+    assert len(found.bins) > BINS // 2 or max(values) > 64  # there a long tail has powers of two
+    for each in found.bins:
+        assert float(each.title) == each.low
+        assert len(each.title.lstrip("-").replace(".", "")) <= places + 6
+
+
+@pytest.mark.parametrize("places", [1, 2])
+def test_no_range_within_one_collapses(places: int) -> None:
+    numbers = range(10**places + 1)
+    for low, high in itertools.combinations(numbers, 2):
+        values = [low / 10**places, high / 10**places]
+        check_bins(histogram(values), values)
+        assert len(histogram(values).bins) > BINS // 2
 
 
 def test_a_threshold_stands_where_it_lies() -> None:
     shown = text(histogram([0.1, 0.2, 0.9, None], marks=[Threshold(0.5, "en", "unsure", "x < 0.5")])).splitlines()
-    assert shown[0] == "x: 3 values, 1 nulls (25.0 %)"
+    assert shown[0] == "x: 3 values, 1 null (25.0 %)"
     at = next(i for i, line in enumerate(shown) if "x < 0.5 (en): unsure" in line)
     assert float(shown[at - 1].split("│")[0]) < 0.5 <= float(shown[at + 1].split("│")[0])
 

@@ -142,6 +142,29 @@ def test_a_crawl_in_a_bucket_gives_the_same_bytes_as_on_disk(bucket: str, tmp_pa
     assert len(found[0]) == 2
 
 
+def test_counts_in_a_bucket_are_with_their_dataset_or_output(
+    bucket: str, sample: list[Path], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = join(bucket, "corpus")
+    assert run("run", "-c", lay_out(root, sample)).code == 0
+    monkeypatch.setenv("TOOLKIT_CACHE", str(tmp_path))
+    (part, *_) = (name for name in list_files(join(root, "oscar")) if name.endswith(".gz"))
+    write_file(join(bucket, "foreign/en.jsonl.gz"), store_of(root).read(join(root, "oscar", part)))
+    for target, place in (
+        (join(root, "oscar"), "oscar"), (join(root, "oscar", part), "oscar"), (join(root, "data/documents"), "data"),
+        (join(root, "data"), "data"), (join(bucket, "foreign"), ""), (join(bucket, "foreign/en.jsonl.gz"), ""),
+    ):  # fmt: skip
+        before = {*store_of(bucket).files(bucket)}
+        for read in (True, False):
+            found = run("stats", target, "--by", "source", "--json").json
+            assert found["inputs"]["files"]
+            assert read or not found["inputs"]["read"]
+        new = {*store_of(bucket).files(bucket)} - before
+        ours = f"corpus/{place}/.toolkit/"
+        assert all(name.startswith(ours) for name in new) if place else not new
+    assert [*tmp_path.rglob("*.counts")]
+
+
 def test_croissant_on_s3_is_that_on_disk(tmp_path: Path, bucket: str, sample: list[Path], run: Run) -> None:
     given = {"name": "s", "description": "d", "creator": {"name": "E"}, "date_published": "2026-01-31"}
     page = "https://example.org/"

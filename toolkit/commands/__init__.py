@@ -13,7 +13,7 @@ from toolkit import claims, config, ingest_records, records
 from toolkit.commands.workers import Workers
 from toolkit.config import Config, Source
 from toolkit.dolma import is_dolma
-from toolkit.errors import ConfigError, DataError
+from toolkit.errors import ConfigError, DataError, amount
 from toolkit.executors import P, R, Report, Result, Task
 from toolkit.executors.settings import read as read_executor
 from toolkit.failure_records import FailureRecord, FailureRecords
@@ -99,8 +99,8 @@ class Options:
     histogram: str | None = None
     unicode_words: bool = False
     mix: bool = False
-    format: str = "markdown"
-    top: int = 1000
+    format: str | None = None
+    top: int | None = None
     output: str | None = None
 
 
@@ -270,8 +270,9 @@ class Context:
             raise DataError("\n".join(missing))
         if not (unfinished := ingest_records.unfinished(dataset)):
             return ""
+        are, their = ("is", "its") if len(unfinished) == 1 else ("are", "their")
         return (
-            f"\n{len(unfinished)} inputs are not in this: their ingest failed or was interrupted "
+            f"\n{amount(len(unfinished), 'input')} {are} not in this: {their} ingest failed or was interrupted "
             f"({', '.join(unfinished[:3])}{', …' if len(unfinished) > 3 else ''}); run `toolkit ingest`"
         )
 

@@ -3,27 +3,34 @@
 import os
 import re
 import sys
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
-from toolkit import validating
+from toolkit import schema, validating
 from toolkit.commands import Context, works
+from toolkit.config import Source, convert
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.mixing import publish, sets
 from toolkit.mixing import settings as mix_settings
 from toolkit.mixing.join import JoinedShard
-from toolkit.mixing.sets import JoinedSet, names_for_rules, null_safe
+from toolkit.mixing.sets import JoinedSet, Key, names_for_rules, null_safe
 from toolkit.mixing.settings import Joined, Stream
-from toolkit.paths import Dataset, check_writable, exists, is_folder, join
+from toolkit.paths import BOOKKEEPING, Dataset, check_writable, exists, is_folder, join
 from toolkit.rules import Rule
-from toolkit.stats import files, shard
+from toolkit.stats import files, places, shard
 from toolkit.stats.distributions import leaves
 from toolkit.stats.keys import LABELS
 from toolkit.stats.shard import Settings, Work
+from toolkit.writer import WRITERS
 
 _PATHS = ("language.label", "oscar.identification.label")
 """Where documents have a label, if no mix says so."""
+
+_META = re.compile(r"_meta\.jsonl?(\.\w+)?$")
 
 _STEM = re.compile(r"(?:_part_\d+)?\.(?:jsonl?|txt|parquet)(?:\.\w+)?$")
 
@@ -37,12 +44,14 @@ class Counting:
         rules: of the configuration's mix.
         unit: what files are.
         notes: what is to be said of inputs that are not in it.
+        emptied: whether there is an output of a mix that kept nothing.
     """
 
     works: list[Work] = field(default_factory=list)
     rules: list[Rule] = field(default_factory=list)
     unit: str = "files"
     notes: str = ""
+    emptied: bool = False
 
 
 def prepare(context: Context, settings: Settings, temporary: str) -> Counting:
@@ -62,24 +71,27 @@ def prepare(context: Context, settings: Settings, temporary: str) -> Counting:
         _add_target(context, settings, counting, target.rstrip("/"), place)
     if not context.options.targets:
         _add_configured(context, settings, counting, place)
-    if not counting.works:
+    if not counting.works and not counting.emptied:
         raise ConfigError("expected documents to count, got none")
     _check_attributes(settings, counting.works)
     return counting
 
 
 class _Place:
-    """Where results are kept: with our records of a dataset or an output; if that cannot be, for this run only."""
+    """Where results are kept, below a folder; if that cannot be, for this run only."""
 
     def __init__(self, temporary: str, *, quiet: bool) -> None:
         self._temporary = temporary
         self._quiet = quiet
         self._number = 0
 
-    def of(self, folder: str, digest: str) -> str:
-        kept = join(folder, "stats", digest)
+    def of(self, find: Callable[[], str], digest: str) -> str:
+        """The folder for what was asked for, below the one that a function gives."""
         try:
+            folder = find()
+            kept = join(places.kept(folder), digest)
             check_writable(kept, "stats")
+            places.forget_former(folder)
         except ConfigError as error:
             if not self._quiet:
                 print(f"warning: what is counted is not kept: {error}", file=sys.stderr)
@@ -92,12 +104,8 @@ def _add_target(context: Context, settings: Settings, counting: Counting, target
     if is_folder(join(target, "documents")) and not publish.load_manifest(target):
         dataset = Dataset(join(target, "documents"), join(target, "attributes"))
         _add_stream(context, settings, counting, _stream_of(dataset), None, place)
-    elif is_folder(target):
+    elif is_folder(target) or exists(target):
         _add_files(context, settings, counting, target, place)
-    elif exists(target):
-        folder, name = os.path.split(target)
-        kept = place.of(join(folder or ".", ".toolkit"), settings.digest())
-        _add_file(context, settings, counting, target, name, None, kept)
     else:
         raise ConfigError(f"{target}: expected a dataset, an output or a file, got nothing there")
 
@@ -116,21 +124,52 @@ def _add_configured(context: Context, settings: Settings, counting: Counting, pl
 # --- outputs ----------------------------------------------------------------------------------------------------------
 
 
-def _add_files(context: Context, settings: Settings, counting: Counting, folder: str, place: _Place) -> None:
-    manifest = publish.load_manifest(folder)
+def _add_files(context: Context, settings: Settings, counting: Counting, target: str, place: _Place) -> None:
+    """Those of a folder, or one."""
+    home = places.home_of(target)
+    manifest = publish.load_manifest(home.root) if home.kind == "output" else None
     labels = {part.path: part.label for part in manifest.parts} if manifest else {}
-    found = [path for path in validating.data_files(folder) if not re.search(r"_meta\.jsonl?(\.\w+)?$", path)]
-    rejected = {path for path, label in labels.items() if label == mix_settings.REJECTED}
-    if not found:
-        raise ConfigError(f"{folder}: expected a dataset, an output or files of documents, got none there")
-    kept = place.of(join(folder, ".toolkit"), settings.digest(bool(manifest)))
-    for path in context.limited([path for path in found if path not in rejected]):
-        _add_file(context, settings, counting, join(folder, path), path, labels.get(path), kept)
+    found = [target]
+    places.forget_former(join(target if is_folder(target) else os.path.dirname(target) or ".", BOOKKEEPING))
+    if is_folder(target):
+        found = [join(target, path) for path in validating.data_files(target) if not _META.search(path)]
+    if manifest and not home.name(target):
+        found = [path for path in found if labels.get(home.name(path)) != mix_settings.REJECTED]
+        counting.emptied = counting.emptied or not found
+    elif not found:
+        raise ConfigError(f"{target}: expected a dataset, an output or files of documents, got none there")
+    types = _merged(manifest) if manifest else {}
+    kept = place.of(home.folder, settings.digest(home.kind, home.root if home.kind == "files" else "", types))
+    paths = {home.name(path): path for path in found}
+    for name in context.limited(list(paths)):
+        counting.works.append(_work(context, settings, paths[name], name, labels.get(name), types, kept))
 
 
-def _add_file(
-    context: Context, settings: Settings, counting: Counting, path: str, name: str, label: str | None, kept: str
-) -> None:
+def _merged(manifest: publish.Manifest) -> dict[str, Any]:
+    """The types of the attributes that a mix merged into its documents; null where only some streams have them."""
+    recorded = manifest.settings
+    try:
+        writer = convert(Source(recorded["options"]), WRITERS.find(recorded["format"]))
+    except ConfigError:  # a format of the user's, that is not here
+        return {}
+    types: dict[str, schema.Type] = {}
+    sure = Counter[str]()
+    for stream in recorded["streams"] if writer.takes_all() else ():
+        paths = (join(stream["name"], joined["set"]) for joined in stream["attributes"])
+        keys = [key for path in paths for key in msgspec.convert(manifest.sets.get(path, []), list[Key])]
+        sure.update({key.name for key in keys if not key.default})
+        for key in keys:
+            types[key.name] = schema.union(types.get(key.name, schema.NEVER), key.declared)
+    nullable = {name for name in types if sure[name] < len(recorded["streams"])}
+    return {
+        name: schema.to_json(schema.nullable(type_) if name in nullable else type_)
+        for name, type_ in sorted(types.items())
+    }
+
+
+def _work(
+    context: Context, settings: Settings, path: str, name: str, label: str | None, types: dict[str, Any], kept: str
+) -> Work:
     layout = files.layout_of(path)
     own = {"oscar": "identification.label", "parquet": "label"}.get(layout)
     if own and settings.label is None:
@@ -141,11 +180,12 @@ def _add_file(
         name=name,
         file=path,
         layout=layout,
+        types=types,
         label=label if label is not None else (_label_of(path) if layout == "text" else None),
         max_document_bytes=2 * context.config.max_document_bytes,
     )
     shard.keys_of(work)
-    counting.works.append(work)
+    return work
 
 
 def _label_of(path: str) -> str:
@@ -172,7 +212,7 @@ def _add_stream(
     joined, settings, unreadable = _joined(context, settings, stream, label, shards)
     if unreadable:
         raise ConfigError("\n".join(unreadable.values()))
-    kept = place.of(stream.dataset.bookkeeping, settings.digest(joined))
+    kept = place.of(lambda: stream.dataset.bookkeeping, settings.digest(joined))
     for path in shards:
         one = JoinedShard(stream=stream, sets=joined, shard=path, max_document_bytes=context.config.max_document_bytes)
         counting.works.append(
@@ -230,4 +270,8 @@ def _check_attributes(settings: Settings, listed: list[Work]) -> None:
     for wanted in settings.attributes:
         if not any(shard.is_part(path, wanted) for path in paths):
             hint = did_you_mean(wanted, [*types, *paths]) or f"; there are: {', '.join(paths) or 'none'}"
+            if wanted in types:
+                hint = f", of type {types[wanted]}; there are: {', '.join(paths) or 'none'}"
+            elif not types and not listed[0].shard:
+                hint = "; files by themselves have none that are known: count their dataset, or an output of a mix"
             raise ConfigError(f"expected an attribute with values that can be counted, got {wanted!r}{hint}")

@@ -1,5 +1,6 @@
 """``toolkit stats``: how much there is of what, and how attributes are distributed."""
 
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -8,9 +9,9 @@ from typing import Any
 import msgspec
 
 from toolkit import records
-from toolkit.commands import Context, Outcome, failures
+from toolkit.commands import Context, Options, Outcome, failures
 from toolkit.commands.counted import prepare
-from toolkit.errors import ConfigError, did_you_mean
+from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.executors import Task
 from toolkit.mixing import publish
 from toolkit.mixing import settings as mix_settings
@@ -25,6 +26,16 @@ from toolkit.stats.thresholds import thresholds
 from toolkit.streams import write_file
 
 FORMATS = {".md": "markdown", ".csv": "csv", ".json": "json"}
+
+_REMEDIES = {
+    "--mix": ": it shows what the mix has noted, and reads nothing",
+    "--histogram": ": it draws one attribute of all documents",
+    "--attribute": " but with --by, too",
+    "--json": ": it has every number as it is",
+}
+
+TOP = 1000
+"""Groups that are shown."""
 
 MERGED = 4096
 """Groups that are taken from a file at a time."""
@@ -49,13 +60,17 @@ def run(context: Context) -> Outcome:
         tasks = [Task(work.path, work, size_of(work.path)) for work in counting.works]
         results = context.run("stats", shard.count_file, tasks, counting.unit)
         if broken := failures(results):
-            message = f"{len(broken)} of {len(tasks)} {counting.unit} failed; those that did not are not read again"
+            of = amount(len(tasks), counting.unit.removesuffix("s"))
+            message = f"{len(broken)} of {of} failed; those that did not are not read again"
             return Outcome(text=message, data={"failed": broken}, failures=broken, exit_code=1)
         distributions = _distributions(counting.works)
+        documents = sum(result.value.documents for result in results if result.value)
+        if options.histogram and not documents:
+            raise ConfigError(f"--histogram {options.histogram}: expected values, got no documents")
         if options.histogram:
             return _histogram(context, options.histogram, distributions, counting.rules)
         found = [
-            tables.Table.of(by, _merged(counting.works, number, join(temporary, f"all-{number}")), options.top,
+            tables.Table.of(by, _merged(counting.works, number, join(temporary, f"all-{number}")), options.top or TOP,
                             unicode=settings.unicode)
             for number, by in enumerate(settings.by)
         ]  # fmt: skip
@@ -65,28 +80,58 @@ def run(context: Context) -> Outcome:
         "tables": [table.data() for table in found],
         "attributes": tables.distributions_data(distributions),
     }
-    rendered = _rendered(context, found, distributions)
-    return _delivered(context, rendered, data, counting.notes)
+    rendered = _rendered(found, distributions)
+    return _delivered(context, rendered, data, counting.notes + ("" if documents else "\nthere are no documents"))
 
 
 def _check(context: Context) -> None:
     """Raises ConfigError for options that do not go together, or that need a package which is not there."""
     options = context.options
+    _check_together(options)
     if options.output:
         known = plots.PICTURES if options.histogram else tuple(FORMATS)
         if not options.output.endswith(known):
             raise ConfigError(f"--output {options.output}: expected a file that ends in {', '.join(known)}")
+        if options.format not in (None, _format_of(options.output)):
+            raise ConfigError(
+                f"expected --output or --format, got both: --output {options.output} says another format "
+                f"than --format {options.format}"
+            )
     if options.histogram or options.attributes:
         Sketch()
     if options.histogram and options.output:
         plots.check_installed()
-    if options.histogram and (options.by or options.attributes or options.mix):
-        raise ConfigError("expected --histogram without --by, --attribute and --mix")
-    if options.mix and (options.by or options.attributes or options.label or options.first or options.unicode_words):
-        raise ConfigError("expected --mix by itself: it shows what the mix has noted, and reads nothing")
 
 
-def _rendered(context: Context, found: list[tables.Table], distributions: list[Distribution]) -> dict[str, str]:
+def _check_together(options: Options) -> None:
+    """Raises ConfigError for an option that would do nothing beside another."""
+    given = {
+        "--by": options.by,
+        "--label": options.label,
+        "--unicode-words": options.unicode_words,
+        "--attribute": options.attributes,
+        "--histogram": options.histogram,
+        "--first": options.first,
+        "--limit": options.limit,
+        "--top": options.top,
+        "--format": options.format,
+    }
+    idle: dict[str, tuple[str, ...]] = {}
+    if options.mix:
+        reading = ("--by", "--label", "--unicode-words", "--attribute", "--histogram", "--first", "--limit", "--top")
+        idle["--mix"] = reading
+    if options.histogram:
+        idle["--histogram"] = ("--by", "--label", "--unicode-words", "--attribute", "--top", "--format")
+    if options.attributes and not options.by:
+        idle["--attribute"] = ("--unicode-words", "--top")
+    if options.json and options.format != "json":
+        idle["--json"] = ("--format",)
+    for option, others in idle.items():
+        if found := next((other for other in others if given[other]), None):
+            raise ConfigError(f"expected {option} without {found}, which does nothing beside it{_REMEDIES[option]}")
+
+
+def _rendered(found: list[tables.Table], distributions: list[Distribution]) -> dict[str, str]:
     """The tables in each format of text."""
     labels = len(tables.by_attribute(distributions)) == 1
     some = [tables.table_markdown(table) for table in found]
@@ -100,11 +145,18 @@ def _delivered(context: Context, rendered: dict[str, str], data: dict[str, Any],
     """On standard output, or in a file."""
     path = context.options.output
     rendered["json"] = msgspec.json.format(msgspec.json.encode(data), indent=1).decode() + "\n"
+    format_ = context.options.format or "markdown"
+    if not path and format_ == "markdown":
+        return Outcome(text=(rendered[format_] + notes).strip("\n"), data=data)
     if not path:
-        return Outcome(text=(rendered[context.options.format] + notes).rstrip(), data=data)
-    kind = next(kind for suffix, kind in FORMATS.items() if path.endswith(suffix))
-    write_file(path, rendered[kind].encode())
+        print(notes.strip(), end="\n" if notes else "", file=sys.stderr)  # programs read the other formats
+        return Outcome(text=rendered[format_].rstrip(), data=data)
+    write_file(path, rendered[_format_of(path)].encode())
     return Outcome(text=path + notes, data=data)
+
+
+def _format_of(path: str) -> str:
+    return next((kind for suffix, kind in FORMATS.items() if path.endswith(suffix)), "")
 
 
 # --- merging ----------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from toolkit.errors import DataError
 from toolkit.mixing.plan import PartPlan
 from toolkit.mixing.settings import MixSettings, work_folder
 from toolkit.mixing.stage import stage_path
-from toolkit.paths import join, remove, stat
+from toolkit.paths import join, remove, stat, unlike_data
 from toolkit.stores import Pieces, store_of
 from toolkit.streams import COMPRESSORS, Output, decompress
 
@@ -53,7 +53,7 @@ class PartRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 def staged_path(output: str, digest: str, path: str) -> str:
     """Where a part lies before it is published; also one that goes to a folder beside the output."""
-    return join(work_folder(output), "parts", digest, path.replace("../", "_up/"))
+    return join(work_folder(output), "parts", digest, unlike_data(path.replace("../", "_up/")))
 
 
 def assemble_part(work: Work, report: Report) -> PartRecord:

@@ -30,7 +30,7 @@ from toolkit.mixing.join import (
 )
 from toolkit.mixing.settings import REJECTED, MixSettings, work_folder
 from toolkit.mixing.statistics import NO_LABEL, Statistics, Tally
-from toolkit.paths import SHARD_SUFFIXES, join, remove, stat, strip_suffix
+from toolkit.paths import SHARD_SUFFIXES, join, remove, stat, strip_suffix, unlike_data
 from toolkit.streams import COMPRESSORS, Compressing, Output
 from toolkit.writer import Mixed, check_folder
 
@@ -96,7 +96,7 @@ class Done(ConfigStruct):
 
 def stage_path(output: str, digest: str, key: str) -> str:
     """Where the intermediate of a shard lies, by its key."""
-    return join(work_folder(output), "stage", digest, key)
+    return join(work_folder(output), "stage", digest, unlike_data(key))
 
 
 def load_stage(output: str, digest: str, key: str) -> StageRecord | None:

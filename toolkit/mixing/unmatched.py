@@ -41,7 +41,7 @@ def matches(
 
 def path_of(output: str) -> str:
     """Where they are listed beside an output: rule, tab, ``file:line: entry``."""
-    return join(work_folder(output), "unmatched.txt")
+    return join(work_folder(output), "unmatched.tsv")
 
 
 def load(output: str) -> dict[str, list[str]]:

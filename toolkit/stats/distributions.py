@@ -4,12 +4,13 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
+from fractions import Fraction
+from typing import Any, Literal, cast
 
 import msgspec
 
 from toolkit.errors import DataError
-from toolkit.schema import SPANS, Type, field_name
+from toolkit.schema import FLOAT, INT, SPANS, Type, field_name
 from toolkit.stats.sketch import Buckets, Sketch
 
 EXACT = 256
@@ -23,12 +24,20 @@ MOST = 20_000
 
 _GREATEST = sys.float_info.max
 
-QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+QUANTILES = ("0.01", "0.05", "0.25", "0.5", "0.75", "0.95", "0.99")
 
 Kind = Literal["number", "text", "bool"]
 _KINDS: dict[str, Kind] = {"int": "number", "float": "number", "str": "text", "bool": "bool"}
 Value = bool | int | float | str
 Getter = Callable[[Any], Sequence[Any]]
+
+
+class _NoList:
+    """Of which there is one."""
+
+
+NO_LIST = _NoList()
+"""Stands for the elements of a list that is null."""
 
 
 class Leaf(msgspec.Struct, frozen=True):
@@ -37,7 +46,8 @@ class Leaf(msgspec.Struct, frozen=True):
     Attributes:
         path: ``language.prob``; of the elements of a list ``line_language[].label``; ``len(line_language)``.
         kind: of its values.
-        get: gives the values of a document, null where there is none.
+        get: gives the values of a document, null where there is none; `NO_LIST` where there is not even the list that
+            it would be an element of.
     """
 
     path: str
@@ -49,7 +59,13 @@ def leaves(path: str, type_: Type) -> list[Leaf]:
     """All values inside an attribute of a type; what has no declared type has none."""
     match type_.kind:
         case "nullable" if type_.item:
-            return [Leaf(leaf.path, leaf.kind, _or_null(leaf.get)) for leaf in leaves(path, type_.item)]
+            return [
+                Leaf(leaf.path, leaf.kind, _or(NO_LIST if _is_inside_list(path, leaf) else None, leaf.get))
+                for leaf in leaves(path, type_.item)
+            ]
+        case "span":
+            fields = (("start", INT), ("end", INT), ("score", FLOAT))
+            return leaves(path, Type("object", fields=fields))
         case "object":
             return [
                 Leaf(leaf.path, leaf.kind, _of_field(field_name(name), leaf.get))
@@ -76,8 +92,13 @@ def _length(path: str) -> Leaf:
     return Leaf(f"len({path})", "number", lambda value: (len(value),))
 
 
-def _or_null(get: Getter) -> Getter:
-    return lambda value: (None,) if value is None else get(value)
+def _is_inside_list(path: str, leaf: Leaf) -> bool:
+    """Whether the leaf is of elements of a list that begins at the path or below it."""
+    return "[]" in leaf.path.removeprefix("len(").removeprefix(path)
+
+
+def _or(nothing: Any, get: Getter) -> Getter:
+    return lambda value: (nothing,) if value is None else get(value)
 
 
 def _of_field(name: str, get: Getter) -> Getter:
@@ -96,6 +117,7 @@ class Distribution(msgspec.Struct, kw_only=True):
         attribute: path of the leaf.
         kind: of the values.
         nulls: documents (or elements) without a value.
+        no_lists: lists that are null, for the values of elements.
         count: values.
         total: sum of numbers; None where it is too large.
         values: how often each value is there, sorted; None if there are more than `EXACT`.
@@ -106,6 +128,7 @@ class Distribution(msgspec.Struct, kw_only=True):
     attribute: str
     kind: Kind
     nulls: int
+    no_lists: int = 0
     count: int
     total: float | None = 0.0
     values: list[tuple[Value, int]] | None
@@ -117,7 +140,7 @@ class _Held:
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
-        self.nulls = self.count = 0
+        self.nulls = self.no_lists = self.count = 0
         self.total = 0.0
         self.exact: Counter[Any] | None = Counter()
         self.held: Counter[Any] = Counter()
@@ -126,6 +149,7 @@ class _Held:
     def add(self, values: Iterable[Any]) -> None:
         found = Counter(values)
         self.nulls += found.pop(None, 0)
+        self.no_lists += found.pop(NO_LIST, 0)
         self.count += found.total()
         if self.exact is not None:
             self.exact.update(found)
@@ -146,6 +170,7 @@ class _Held:
 
     def merge(self, other: Distribution) -> None:
         self.nulls += other.nulls
+        self.no_lists += other.no_lists
         self.count += other.count
         self.total += other.total if other.total is not None else math.inf
         if other.values is None:
@@ -163,6 +188,7 @@ class _Held:
             attribute=attribute,
             kind=self.kind,
             nulls=self.nulls,
+            no_lists=self.no_lists,
             count=self.count,
             total=self.total if math.isfinite(self.total) else None,
             values=sorted(self.exact.items()) if self.exact is not None else None,
@@ -216,27 +242,41 @@ def summary(found: Distribution) -> dict[str, Any]:
         "values": found.count,
         "nulls": found.nulls,
         "null_share": found.nulls / (found.count + found.nulls) if found.count + found.nulls else None,
+        "null_lists": found.no_lists,
     }
     if found.buckets:
-        sketch = Sketch()
-        sketch.merge(found.buckets)
+        listed = numbers(found)
         result |= {
             "min": found.buckets.low,
             "max": found.buckets.high,
             "mean": None if found.total is None else found.total / found.count,
-            "quantiles": {f"{share:g}": exact_quantile(found, share, sketch) for share in QUANTILES},
+            "quantiles": {share: quantile(listed, found.count, share) for share in QUANTILES},
         }
     result["counts"] = None if found.values is None else [{"value": v, "count": n} for v, n in found.values]
     return result
 
 
-def exact_quantile(found: Distribution, share: float, sketch: Sketch) -> float:
-    """The quantile from the counts where each value is counted, else from the sketch."""
-    if found.values is None:
-        return sketch.quantile(share)
-    rank, seen = share * (found.count - 1), 0
-    for value, count in found.values:
-        seen += count
-        if seen > rank:
-            return value  # type: ignore[return-value]  # of numbers
+def numbers(found: Distribution) -> list[tuple[float, int]]:
+    """The numbers of a distribution, sorted, with how often each is there; of a sketch one for each bucket."""
+    if found.values is not None:
+        return cast("list[tuple[float, int]]", found.values)
+    assert found.buckets
+    sketch = Sketch()
+    sketch.merge(found.buckets)
+    return list(sketch.numbers())
+
+
+def quantile(listed: Iterable[tuple[float, int]], count: int, share: str) -> float:
+    """By the nearest rank: the least number with at least this share of all at or below it.
+
+    Args:
+        listed: what `numbers` gives.
+        count: of all.
+        share: a decimal.
+    """
+    rank, seen = math.ceil(Fraction(share) * count), 0
+    for value, number in listed:
+        seen += number
+        if seen >= rank:
+            return value
     raise AssertionError(share)

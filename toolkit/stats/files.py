@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -19,7 +20,7 @@ from toolkit.documents import (
 from toolkit.errors import ConfigError, DataError
 from toolkit.expressions import Name
 from toolkit.mixing.join import narrowed
-from toolkit.schema import ANY, INT, STR, Type, nullable
+from toolkit.schema import ANY, INT, STR, Type, field_name, nullable
 from toolkit.streams import Lines, content_digest
 from toolkit.writer import find_writer
 
@@ -45,10 +46,19 @@ OSCAR_TYPES = {
 ARGUMENTS = ("r0", "document")
 
 
-def names(layout: Layout) -> dict[str, Name]:
-    """What expressions over a file's documents may use: of OSCAR the fields of ``metadata``."""
-    types = {"oscar": OSCAR_TYPES, "parquet": {"label": nullable(STR)}}.get(layout, {})
-    return {key: Name(type_, f"r0.{key}") for key, type_ in types.items()} | {"document": _DOCUMENT}
+def names(layout: Layout, merged: Mapping[str, Any]) -> dict[str, Name]:
+    """What expressions over a file's documents may use.
+
+    Args:
+        layout: of the file; of OSCAR the fields of ``metadata`` can be used.
+        merged: types of the attributes that are in the documents, in the form of `toolkit.schema`.
+    """
+    types = {"oscar": OSCAR_TYPES, "parquet": {"label": nullable(STR)}, "documents": _types(merged)}.get(layout, {})
+    return {"document": _DOCUMENT} | {key: Name(type_, f"r0.{field_name(key)}") for key, type_ in types.items()}
+
+
+def _types(merged: Mapping[str, Any]) -> dict[str, Type]:
+    return {key: schema.from_json(type_) for key, type_ in merged.items()}
 
 
 class _Labelled(NamedTuple):
@@ -103,10 +113,19 @@ class Source:
         layout: of it.
         max_bytes: a longer line is an error.
         used_fields: of the values that are needed, by key.
+        merged: types of the attributes that are in the documents (see `names`).
     """
 
-    def __init__(self, path: str, layout: Layout, max_bytes: int, used_fields: Mapping[str, set[str]]) -> None:
+    def __init__(
+        self,
+        path: str,
+        layout: Layout,
+        max_bytes: int,
+        used_fields: Mapping[str, set[str]],
+        merged: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         self.path = path
+        self._merged = _types(merged)
         self._layout = layout
         self._max = max_bytes
         self._used = used_fields
@@ -128,12 +147,30 @@ class Source:
             self.content = lines.content or ""
 
     def _documents(self, lines: Lines) -> Iterator[tuple[Document, Any]]:
-        return ((document, None) for document in documents(lines, self.path))
+        values = self._values(self._merged)
+        if not values.__struct_fields__:
+            yield from ((document, None) for document in documents(lines, self.path))
+            return
+        nothing = None if any(field.required for field in msgspec.structs.fields(values)) else values()
+        place: list[Any] = [("attributes", values)] if nothing is None else [("attributes", values | None, None)]
+        row_type = msgspec.defstruct("Row", place)
+        decoder = msgspec.json.Decoder(row_type)
+        for document in documents(lines, self.path):
+            try:
+                row: Any = decoder.decode(document.row)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                message = explain_bad_row(document.row, error)
+                raise DataError(message, path=self.path, line=lines.number, id=document.id) from None
+            yield document, row.attributes or nothing
+
+    def _values(self, known: Mapping[str, Type]) -> type[msgspec.Struct]:
+        """Of those of the known keys that are needed; what may be null need not be there."""
+        types = {key: narrowed(known[key], fields) for key, fields in self._used.items() if key in known}
+        defaults = {key: None for key, type_ in types.items() if type_.kind in ("nullable", "any")}
+        return schema.struct_of({key: schema.to_python(type_) for key, type_ in types.items()}, defaults)
 
     def _oscar(self, lines: Lines) -> Iterator[tuple[Document, Any]]:
-        types = {key: narrowed(OSCAR_TYPES[key], fields) for key, fields in self._used.items() if key in OSCAR_TYPES}
-        defaults = {key: None for key, type_ in types.items() if type_.kind == "nullable"}
-        values = schema.struct_of({key: schema.to_python(type_) for key, type_ in types.items()}, defaults)
+        values = self._values(OSCAR_TYPES)
         row_type = msgspec.defstruct(
             "Line",
             [("content", msgspec.Raw), ("metadata", values), ("warc_headers", msgspec.Raw, msgspec.Raw(b"null"))],

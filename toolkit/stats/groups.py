@@ -10,7 +10,7 @@ import msgspec
 
 from toolkit.counting import COLUMNS, Counts
 from toolkit.paths import join
-from toolkit.streams import Lines, RowOutput
+from toolkit.streams import Lines, RowOutput, compress_fast
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,7 +68,7 @@ class Groups:
             self._sums = np.vstack([self._sums, np.zeros_like(self._sums)])
         np.add.at(self._sums, places, rows)
         if len(self._places) > self._held:
-            write(join(self._folder, f"{self._runs}.jsonl.gz"), self._in_memory())
+            write(join(self._folder, f"{self._runs}.groups"), self._in_memory())
             self._runs += 1
             self._clear()
 
@@ -78,14 +78,14 @@ class Groups:
 
     def __iter__(self) -> Iterator[Group]:
         """All groups, sorted by key."""
-        runs = [read(join(self._folder, f"{i}.jsonl.gz")) for i in range(self._runs)]
+        runs = [read(join(self._folder, f"{i}.groups")) for i in range(self._runs)]
         for key, found in groupby(heapq.merge(self._in_memory(), *runs, key=itemgetter(0)), key=itemgetter(0)):
             yield key, [sum(column) for column in zip(*(row for _, row in found), strict=True)]
 
 
 def write(path: str, groups: Iterator[Group]) -> int:
     """Writes groups to a file; how many."""
-    with RowOutput(path) as out:
+    with RowOutput(path, compress=compress_fast) as out:
         out.write_rows(msgspec.json.encode(group) for group in groups)
     return out.rows
 

@@ -1,14 +1,16 @@
 """Histograms of attributes, with the thresholds of rules marked; as text for the terminal."""
 
+import itertools
 import math
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
 import msgspec
 
-from toolkit.errors import ConfigError
-from toolkit.stats.distributions import Distribution
-from toolkit.stats.sketch import Sketch
+from toolkit.errors import ConfigError, amount
+from toolkit.stats.distributions import Distribution, numbers, quantile
 from toolkit.stats.tables import percent, shown
 from toolkit.stats.thresholds import Threshold
 
@@ -33,6 +35,7 @@ class Histogram(msgspec.Struct, kw_only=True):
         attribute: path.
         bins: in order.
         nulls: values that are not there.
+        no_lists: lists that are not there, of elements.
         thresholds: of rules; empty where values are no numbers.
         numbers: whether bins are ranges of numbers.
     """
@@ -40,6 +43,7 @@ class Histogram(msgspec.Struct, kw_only=True):
     attribute: str
     bins: list[Bin]
     nulls: int
+    no_lists: int
     thresholds: list[Threshold]
     numbers: bool
 
@@ -51,9 +55,10 @@ class Histogram(msgspec.Struct, kw_only=True):
             ConfigError: if there is nothing to draw, or too many different texts.
         """
         if not found.count:
-            raise ConfigError(f"--histogram {found.attribute}: expected values, got {found.nulls:,} nulls")
-        numbers = found.buckets is not None
-        if numbers:
+            got = amount(found.nulls, "null") if found.nulls else "none"
+            raise ConfigError(f"--histogram {found.attribute}: expected values, got {got}")
+        are_numbers = found.buckets is not None
+        if are_numbers:
             bins = _ranges(found)
         elif found.values is None:
             raise ConfigError(
@@ -68,8 +73,9 @@ class Histogram(msgspec.Struct, kw_only=True):
             attribute=found.attribute,
             bins=bins,
             nulls=found.nulls,
-            thresholds=list(thresholds) if numbers else [],
-            numbers=numbers,
+            no_lists=found.no_lists,
+            thresholds=list(thresholds) if are_numbers else [],
+            numbers=are_numbers,
         )
 
     def data(self) -> dict[str, Any]:
@@ -81,40 +87,61 @@ class Histogram(msgspec.Struct, kw_only=True):
             for each in self.bins
         ]
         marked = [each._asdict() for each in self.thresholds]
-        return {"attribute": self.attribute, "bins": bins, "nulls": self.nulls, "thresholds": marked}
+        missing = {"nulls": self.nulls, "null_lists": self.no_lists}
+        return {"attribute": self.attribute, "bins": bins, **missing, "thresholds": marked}
 
 
 def _ranges(found: Distribution) -> list[Bin]:
     """Bins of one width, that end at round numbers; where numbers go over many powers of ten, at powers of two."""
     assert found.buckets
-    sketch = Sketch()
-    sketch.merge(found.buckets)
-    numbers = [(float(value), count) for value, count in found.values or sketch.numbers()]
     low, high = found.buckets.low, found.buckets.high
-    edges = _edges(low, high, sketch.quantile(0.75))
+    listed = numbers(found)
+    upper = quantile(listed, found.count, "0.75")
+    edges = _powers(low, high) if low >= 0 and high > 64 and high > 32 * max(upper, 1) else _edges(low, high)
     counts = [0] * (len(edges) - 1)
     place = 0
-    for number, count in numbers:
+    for number, count in listed:
         while place < len(counts) - 1 and number >= edges[place + 1]:
             place += 1
         counts[place] += count
-    return [Bin(f"{a:g}", count, a, b) for a, b, count in zip(edges, edges[1:], counts, strict=False)]
+    return [Bin(f"{a:.15g}", count, a, b) for a, b, count in zip(edges, edges[1:], counts, strict=False)]
 
 
-def _edges(low: float, high: float, upper: float) -> list[float]:
-    if low >= 0 and high > 64 and high > 32 * max(upper, 1):  # a long tail
-        powers = [2.0**i for i in range(max(0, math.floor(math.log2(max(low, 1)))), math.ceil(math.log2(high)) + 1)]
-        edges = ([0.0] if low < powers[0] else []) + powers
-        return edges if edges[-1] > high else [*edges, edges[-1] * 2]
-    width = (high - low) / BINS or 1.0
-    power = 10.0 ** math.floor(math.log10(width))
-    step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= width * 0.999)
-    first = math.floor(low / step)
-    last = max(math.floor(high / step), first)
-    edges = [float(f"{(first + i) * step:.12g}") for i in range(last - first + 2)]
-    if edges[0] > low or edges[-1] <= high or len(set(edges)) < len(edges):  # numbers that hardly differ
-        return [low, math.nextafter(high, math.inf)]
-    return edges
+def _powers(low: float, high: float) -> list[float]:
+    """Of a long tail: powers of two, one from another as far as it needs for at most `BINS` bins and two."""
+    first, last = math.frexp(max(low, 1.0))[1] - 1, math.frexp(high)[1]
+    step = -(-(last - first) // BINS)
+    powers = [_float(Decimal(2) ** n) for n in range(first, last + step, step)]
+    return ([0.0] if low < powers[0] else []) + powers
+
+
+def _edges(low: float, high: float) -> list[float]:
+    """Multiples of a step that is 1, 2, 2.5 or 5 times a power of ten; in decimals, which binary fractions are not.
+
+    The step is the least by which there are about `BINS` bins at most, from half of that on. Where numbers hardly
+    differ it is larger: edges must.
+    """
+    least, greatest = Decimal(repr(low)), Decimal(repr(high))
+    width = (greatest - least) / BINS or Decimal(1)
+    for step in _steps(width):
+        first, last = math.floor(least / step), math.floor(greatest / step)
+        edges = [_float((first + i) * step) for i in range(last - first + 2)]
+        if edges[0] <= low and high <= edges[-1] and all(a < b for a, b in itertools.pairwise(edges)):
+            return edges
+    raise AssertionError((low, high))
+
+
+def _steps(width: Decimal) -> Iterator[Decimal]:
+    """Round numbers, from the least one that is no less than the width (or by a thousandth)."""
+    for exponent in itertools.count(width.adjusted()):
+        for factor in ("1", "2", "2.5", "5"):
+            if (step := Decimal(factor).scaleb(exponent)) >= width * Decimal("0.999"):
+                yield step
+
+
+def _float(number: Decimal) -> float:
+    """The nearest float that is finite."""
+    return min(max(float(number), -sys.float_info.max), sys.float_info.max)
 
 
 # --- the terminal -----------------------------------------------------------------------------------------------------
@@ -126,10 +153,9 @@ def text(found: Histogram) -> str:
     most = max(each.count for each in found.bins)
     width = max(len(each.title) for each in found.bins)
     numbers = max(len(f"{each.count:,}") for each in found.bins)
-    lines = [
-        f"{found.attribute}: {whole:,} values, {found.nulls:,} nulls ({percent(found.nulls / (whole + found.nulls))})",
-        "",
-    ]
+    share = percent(found.nulls / (whole + found.nulls))
+    head = f"{found.attribute}: {amount(whole, 'value')}, {amount(found.nulls, 'null')} ({share})"
+    lines = [head + (f", {amount(found.no_lists, 'null list')}" if found.no_lists else ""), ""]
     left = list(found.thresholds)
     for each in found.bins:
         while left and found.numbers and left[0].number <= each.low:

@@ -24,6 +24,11 @@ NOTHING = "null"
 
 _SCALARS = ("bool", "int", "float", "str", "any", "null")
 _CRAWL = re.compile(r"(?<![A-Za-z0-9])CC-(?:MAIN|NEWS)-\d{4}(?:-\d{2,4})?(?![0-9-]*[0-9])")
+_WITH_HOST = re.compile(
+    r"""(?xi) (?: [a-z][a-z0-9+.-]* :// (?: [^/?\#@]* @ )? [^\s/?\#@]+  # what a scheme stands before
+              | [\w-]+ (?: \.[\w-]+ )+ \.? (?: : \d+ )? )              # example.org/page, without one
+        (?: [/?\#] | $ )"""
+)
 _CRAWL_FIELDS = ("crawl", "dump")
 
 
@@ -120,9 +125,9 @@ def _crawl(path: str, *values: Any) -> str:
 
 
 def _host(path: str, *values: Any) -> str:
-    """Of the URL that blocklists look at, too."""
+    """Of the URL that blocklists look at, too; what is no URL, or one of nobody's host, has none."""
     url = url_of({"metadata": values[-1].metadata}, "")
-    return _json(host_of(url) or None) if url else NOTHING
+    return _json(host_of(url) or None) if url and _WITH_HOST.match(url) else NOTHING
 
 
 _OF_DOCUMENT: dict[str, Callable[..., str]] = {"source": _source, "crawl": _crawl, "host": _host}

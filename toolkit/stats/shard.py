@@ -1,7 +1,9 @@
 """Statistics of one file, kept with the digest of what was read, so that only what has changed is read again.
 
-``<folder>/<name>.json``        a `Record`, written last
-``<folder>/<name>.0.jsonl.gz``  the groups of the first ``--by``, and so on
+``<folder>/<name>.counts``    a `Record`, written last
+``<folder>/<name>.0.groups``  the groups of the first ``--by``, and so on
+
+The name of the file stands there by `toolkit.paths.unlike_data`: what matches a glob for data would be taken for data.
 """
 
 import tempfile
@@ -22,7 +24,7 @@ from toolkit.errors import DataError
 from toolkit.expressions import Name
 from toolkit.mixing.join import JoinedShard, inputs_of, joint_rows
 from toolkit.mixing.sets import names_for_rules
-from toolkit.paths import join, remove, stat
+from toolkit.paths import join, remove, stat, unlike_data
 from toolkit.schema import Type
 from toolkit.stats import files, groups
 from toolkit.stats.distributions import Distribution, Distributions, Leaf, leaves
@@ -32,7 +34,7 @@ from toolkit.streams import Lines, content_digest
 
 Report = Callable[[int, int], None]
 
-VERSION = 1
+VERSION = 2
 """Of what is counted; files that were counted by another version are counted anew."""
 
 BLOCK_DOCUMENTS = 256
@@ -67,6 +69,7 @@ class Work(ConfigStruct, kw_only=True):
     Attributes:
         folder: that results are kept in.
         name: of the file in it.
+        types: of the attributes that are in the documents of an output, by name, in the form of `toolkit.schema`.
         label: of a file of an output, if its documents do not say.
     """
 
@@ -76,6 +79,7 @@ class Work(ConfigStruct, kw_only=True):
     shard: JoinedShard | None = None
     file: str = ""
     layout: files.Layout = "documents"
+    types: dict[str, Any] = {}
     label: str | None = None
     max_document_bytes: int
 
@@ -86,11 +90,11 @@ class Work(ConfigStruct, kw_only=True):
 
     @property
     def record_path(self) -> str:
-        return join(self.folder, self.name + ".json")
+        return join(self.folder, unlike_data(self.name) + ".counts")
 
     def groups_path(self, number: int) -> str:
         """Of the groups of the ``--by`` of that number."""
-        return join(self.folder, f"{self.name}.{number}.jsonl.gz")
+        return join(self.folder, f"{unlike_data(self.name)}.{number}.groups")
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +130,7 @@ def names_of(work: Work) -> tuple[dict[str, Name], tuple[str, ...]]:
     if work.shard:
         sets = work.shard.sets
         return names_for_rules(sets), (*(f"r{i}" for i in range(len(sets))), "document")
-    return files.names(work.layout), files.ARGUMENTS
+    return files.names(work.layout, work.types), files.ARGUMENTS
 
 
 def keys_of(work: Work) -> Keys:
@@ -308,7 +312,7 @@ class _Rows:
     def __iter__(self) -> Iterator[tuple[Document, list[Any]]]:
         work = self._work
         if work.shard is None:
-            source = files.Source(work.file, work.layout, work.max_document_bytes, self._fields)
+            source = files.Source(work.file, work.layout, work.max_document_bytes, self._fields, work.types)
             yield from source
             self.content = source.content
         elif work.shard.sets:

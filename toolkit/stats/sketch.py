@@ -42,13 +42,11 @@ class Sketch:
 
     def __init__(self) -> None:
         try:
-            from ddsketch.ddsketch import BaseDDSketch
             from ddsketch.mapping import CubicallyInterpolatedMapping
             from ddsketch.store import DenseStore
         except ImportError:
             message = "distributions need the package ddsketch: pip install 'corpus-toolkit[stats]'"
             raise MissingExtra(message) from None
-        self._made = BaseDDSketch
         self._mapping: Any = CubicallyInterpolatedMapping(ACCURACY)  # without logarithms, which differ by machine
         self._positive: Any = DenseStore()
         self._negative: Any = DenseStore()
@@ -76,19 +74,14 @@ class Sketch:
         """What is kept of it."""
         return Buckets(_counts(self._positive), _counts(self._negative), self._zeros, self._low, self._high)
 
-    def quantile(self, share: float) -> float:
-        """The number that this share of all is not above."""
-        sketch = self._made(self._mapping, self._positive, self._negative, self._zeros)
-        return min(max(float(sketch.get_quantile_value(share) or 0.0), self._low), self._high)
-
     def numbers(self) -> Iterator[tuple[float, int]]:
         """A number for each bucket, in order, with its count."""
         for key, count in sorted(_counts(self._negative).items(), reverse=True):
-            yield max(-self._mapping.value(key), self._low), count
+            yield min(max(-self._mapping.value(key), self._low), self._high), count
         if self._zeros:
             yield 0.0, self._zeros
         for key, count in sorted(_counts(self._positive).items()):
-            yield min(self._mapping.value(key), self._high), count
+            yield min(max(self._mapping.value(key), self._low), self._high), count
 
 
 def _counts(store: Any) -> dict[int, int]:

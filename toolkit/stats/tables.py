@@ -45,7 +45,7 @@ class Table(msgspec.Struct, kw_only=True):
     @classmethod
     def of(cls, by: str, groups: Iterable[Group], top: int, *, unicode: bool) -> "Table":
         """The table of the largest groups, so many at most."""
-        number, total = 0, Counts()
+        number, total = 0, Counts(unicode_words=0 if unicode else None)
 
         def passing() -> Iterable[Group]:
             nonlocal number
@@ -98,7 +98,9 @@ def shown(group: Any) -> str:
     """A group's value for people."""
     if group is None:
         return NONE
-    return group if isinstance(group, str) else msgspec.json.encode(group).decode()
+    if not isinstance(group, str):
+        return msgspec.json.encode(group).decode()
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in group) or '""'
 
 
 # --- Markdown ---------------------------------------------------------------------------------------------------------
@@ -169,13 +171,18 @@ def _csv(rows: Iterable[Sequence[Any]]) -> str:
     return out.getvalue()
 
 
+def _raw(group: Any) -> str:
+    """A group's value for programs; nothing if there is none."""
+    return "" if group is None else group if isinstance(group, str) and group else shown(group)
+
+
 def table_csv(table: Table) -> str:
     """Every number as it is; a last column tells groups from the sum of others and of all."""
     names = list(_plain(table.total))
     number, others = table.others
     rows: list[list[Any]] = [[table.by, *names, "groups"]]
     for title, counts, count in [
-        *((("" if group is None else shown(group)), counts, 1) for group, counts in table.groups),
+        *((_raw(group), counts, 1) for group, counts in table.groups),
         *([("others", others, number)] if number else []),
         ("all", table.total, number + len(table.groups)),
     ]:
@@ -226,23 +233,30 @@ def distributions_data(found: Iterable[Distribution]) -> list[dict[str, Any]]:
 def distributions_markdown(found: Iterable[Distribution], *, labels: bool) -> str:
     """A line for each attribute; or a table for each, with a line for each label."""
     grouped = by_attribute(found)
-    head = ["values", "nulls", "least", "5 %", "median", "95 %", "greatest", "mean", "most frequent"]
     if not labels:
-        rows = [[attribute, *_row(summary(together(listed)))] for attribute, listed in grouped.items()]
-        return markdown([["attribute", *head], *rows])
+        return _distributions_table("attribute", [(name, together(listed)) for name, listed in grouped.items()])
     tables = []
     for attribute, listed in grouped.items():
         ranked = sorted(listed, key=lambda each: (-each.count - each.nulls, each.label))
-        lines = [[shown(msgspec.json.decode(each.label)), *_row(summary(each))] for each in ranked]
-        tables.append(markdown([[attribute, *head], *lines, ["all", *_row(summary(together(listed)))]]))
+        lines = [(shown(msgspec.json.decode(each.label)), each) for each in ranked]
+        tables.append(_distributions_table(attribute, [*lines, ("all", together(listed))]))
     return "\n\n".join(tables)
+
+
+def _distributions_table(title: str, listed: Sequence[tuple[str, Distribution]]) -> str:
+    head = ["values", "nulls", "null lists", "least", "5 %", "median", "95 %", "greatest", "mean", "most frequent"]
+    rows = [[title, *head], *([name, *_row(summary(each))] for name, each in listed)]
+    if not any(each.no_lists for _, each in listed):
+        place = rows[0].index("null lists")
+        rows = [row[:place] + row[place + 1 :] for row in rows]
+    return markdown(rows)
 
 
 def _row(found: dict[str, Any]) -> list[str]:
     quantiles = found.get("quantiles", {})
     numbers = [found.get("min"), *(quantiles.get(share) for share in ("0.05", "0.5", "0.95")), found.get("max")]
     cells = ["" if number is None else f"{number:.6g}" for number in [*numbers, found.get("mean")]]
-    return [f"{found['values']:,}", percent(found["null_share"]), *cells, _frequent(found)]
+    return [f"{found['values']:,}", percent(found["null_share"]), f"{found['null_lists']:,}", *cells, _frequent(found)]
 
 
 def percent(share: float | None) -> str:
@@ -262,13 +276,19 @@ def _frequent(found: dict[str, Any]) -> str:
     return listed + (f", {more} more" if more else "")
 
 
+def _label(found: Distribution) -> str:
+    """For programs; ``(none)`` tells documents without one from all."""
+    label = msgspec.json.decode(found.label)
+    return shown(label) if label is None else _raw(label)
+
+
 def distributions_csv(found: Iterable[Distribution]) -> str:
     """A line for each attribute and label; of all labels together where that is empty."""
-    names = ("values", "nulls", "null_share", "min", "max", "mean")
+    names = ("values", "nulls", "null_share", "null_lists", "min", "max", "mean")
     rows: list[list[Any]] = []
     shares: list[str] = []
     for attribute, listed in by_attribute(found).items():
-        for label, each in [("", together(listed)), *((shown(msgspec.json.decode(e.label)), e) for e in listed)]:
+        for label, each in [("", together(listed)), *((_label(e), e) for e in listed)]:
             numbers = summary(each)
             quantiles = numbers.get("quantiles", {})
             shares = shares or list(quantiles)

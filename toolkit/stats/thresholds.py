@@ -1,7 +1,7 @@
 """The thresholds that rules set for an attribute, found in their expressions."""
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from toolkit.rules import Rule
@@ -39,20 +39,56 @@ def thresholds(rules: Iterable[Rule], attribute: str) -> list[Threshold]:
                 tree = ast.parse(text.strip(), mode="eval") if text.strip() else None
             except SyntaxError:
                 tree = None
-            for node in ast.walk(tree) if tree else ():
-                if isinstance(node, ast.Compare):
-                    found.update(dict.fromkeys(_of(node, rule, attribute)))
+            for node, paths in _comparisons(tree, {}) if tree else ():
+                found.update(dict.fromkeys(_of(node, paths, rule, attribute)))
     return sorted(found, key=lambda each: (each.number, each.rule, each.label))
 
 
-def _of(node: ast.Compare, rule: Rule, attribute: str) -> Iterable[Threshold]:
+Paths = Mapping[str, str]
+"""What the variables of comprehensions stand for: elements, ``line_language[]``."""
+
+
+def _comparisons(node: ast.AST, paths: Paths) -> Iterator[tuple[ast.Compare, Paths]]:
+    """All comparisons, each with the variables that it sees."""
+    if isinstance(node, ast.Compare):
+        yield node, paths
+    if isinstance(node, ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp):
+        for each in node.generators:
+            yield from _comparisons(each.iter, paths)
+            bound = {name.id: "" for name in ast.walk(each.target) if isinstance(name, ast.Name)}
+            if isinstance(each.target, ast.Name):
+                bound[each.target.id] = _path(each.iter, paths) + "[]"
+            paths = {**paths, **bound}
+            for condition in each.ifs:
+                yield from _comparisons(condition, paths)
+        results = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        for result in results:
+            yield from _comparisons(result, paths)
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _comparisons(child, paths)
+
+
+def _path(node: ast.expr, paths: Paths) -> str:
+    """How ``--histogram`` calls what a node stands for."""
+    match node:
+        case ast.Name(id=name):
+            return paths.get(name, name)
+        case ast.Attribute(value=value, attr=name):
+            return f"{_path(value, paths)}.{name}"
+        case ast.Call(func=ast.Name(id="len"), args=[inside]):
+            return f"len({_path(inside, paths)})"
+    return ast.unparse(node)
+
+
+def _of(node: ast.Compare, paths: Paths, rule: Rule, attribute: str) -> Iterable[Threshold]:
     operands = [node.left, *node.comparators]
     for left, op, right in zip(operands, node.ops, operands[1:], strict=False):
         if type(op) not in _SIGNS:
             continue
         written, turned = _SIGNS[type(op)]
         for one, other, sign in ((left, right, written), (right, left, turned)):
-            if ast.unparse(one) == attribute:
+            if _path(one, paths) == attribute:
                 for label, number in _numbers(other, rule.parameters).items():
                     yield Threshold(number, label, rule.name, f"{attribute} {sign} {number:g}")
 
