@@ -4,7 +4,7 @@ Source: the Parquet format, https://parquet.apache.org/docs/file-format/; what D
 read without being told the types.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from importlib.util import find_spec
 from typing import IO, Annotated, Any, Literal
 
@@ -213,6 +213,21 @@ class Parquet(Writer):
                             metadata = msgspec.Raw((values["metadata"] or "null").encode())
                             id, source, text = (str(values[name]) for name in ("id", "source", "text"))
                             yield Document(text, id=id, source=source, metadata=metadata), values["label"]
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(f"expected a sound Parquet file, got damage: {error}", path=path, line=row + 1) from None
+
+    def read_rows(self, path: str) -> Generator[dict[str, Any], None, None]:
+        self.check_installed()
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        row = 0
+        try:
+            with pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
+                for batch in file.iter_batches(1, use_threads=False):
+                    for values in batch.to_pylist():
+                        row += 1
+                        yield values
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"expected a sound Parquet file, got damage: {error}", path=path, line=row + 1) from None
 

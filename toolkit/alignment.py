@@ -18,15 +18,21 @@ MAX_ROW = 1_000_000_000
 _PLAIN = msgspec.json.Decoder(AttributesRow)
 
 
-def missing_file(path: str, documents: str) -> AlignmentError:
-    """The error for an attribute file that is not there; it names the first document that is without attributes."""
+def missing_file(path: str, documents: str, command: str = "tag") -> AlignmentError:
+    """The error for an attribute file that is not there; it names the first document that is without attributes.
+
+    Args:
+        path: of the attributes.
+        documents: path of the documents.
+        command: that makes such files.
+    """
     first: str | None = None
     try:
         with Lines(documents, MAX_ROW) as lines:
             first = next((row.id for row, _ in Rows(lines, DOCUMENT_DECODER, documents)), None)
     except DataError:
         pass  # the documents are reported where they are read
-    message = f"expected the attributes of {documents}:1, got no such file; run `toolkit tag`"
+    message = f"expected the attributes of {documents}:1, got no such file; run `toolkit {command}`"
     return AlignmentError(message, path=path, line=1, id=first)
 
 

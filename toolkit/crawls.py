@@ -16,6 +16,9 @@ from toolkit.streams import Lines
 BASE = "https://data.commoncrawl.org/"
 """Where the files officially are."""
 
+NAMES = re.compile(r"(?<![A-Za-z0-9])CC-(?:MAIN|NEWS)-\d{4}(?:-\d{2,4})?(?![0-9-]*[0-9])")
+"""Names of crawls in a text, a path for one."""
+
 _FOLDER = "crawl-data/"
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w-][\w.-]*)*")
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")

@@ -13,7 +13,7 @@ import xxhash
 from toolkit import records
 from toolkit.errors import ConfigError
 from toolkit.ingest_plan import Work, settings_of
-from toolkit.paths import Dataset, exists, join, remove, stat
+from toolkit.paths import Dataset, exists, join, list_files, remove, stat
 from toolkit.stores import Stat, is_web
 from toolkit.streams import stored_digest
 from toolkit.waiting import for_each
@@ -159,6 +159,29 @@ def forget_attempts(works: Iterable[Work], dataset: Dataset) -> None:
         attempt = records.load(path, Attempt)
         if path not in known and attempt and not any(exists(dataset.shard_path(shard)) for shard in attempt.shards):
             remove(path)
+
+
+def carried_shards(dataset: Dataset, set_name: str) -> set[str] | None:
+    """The shards that a set covers which ingest made of what its inputs carry; None for any other set.
+
+    These are the shards of these inputs, by the records of either, whether the files are there or not; and files that
+    are there.
+    """
+    found = records.load_schema(dataset, set_name)
+    formats = {str(key.settings.get("format")) for key in found.keys.values()} if found else set()
+    if found is None or any("tagger" in key.settings for key in found.keys.values()):
+        return None
+    inputs = [records.load(path, InputRecord) for path in records.ingest_files(dataset, ".json")]
+    ours = (
+        each
+        for each in inputs
+        if each and each.settings.get("format") in formats and each.settings.get("set", set_name) == set_name
+    )
+    return {
+        *records.recorded_shards(dataset, set_name),
+        *(shard for each in ours for shard in each.shards),
+        *list_files(dataset.attribute_path(set_name, "")),
+    }
 
 
 def unfinished(dataset: Dataset) -> list[str]:

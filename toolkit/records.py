@@ -1,6 +1,7 @@
 """What is known about attribute sets: their schema, and a completion record for each shard.
 
 ``.toolkit/sets/<set>/schema.json``          a `SetSchema`: types and settings, the same for all shards
+``.toolkit/sets/<set>/models.json``          what the models are called whose digests the settings have
 ``.toolkit/sets/<set>/shards/<shard>.json``  a `ShardRecord`: written last, deleted before its data is replaced
 ``.toolkit/sets/<set>/seen/<shard>.json``    a `Seen`: what we found in a file that another program wrote
 """
@@ -159,6 +160,22 @@ def load_schema(dataset: Dataset, set_name: str) -> SetSchema | None:
 
 def save_schema(dataset: Dataset, set_name: str, found: SetSchema) -> None:
     save(join(set_folder(dataset, set_name), "schema.json"), found)
+
+
+def load_models(dataset: Dataset, set_name: str) -> dict[str, str]:
+    """What the models of a set are called, by sha256; apart from the schema, because a name changes no value."""
+    return load(_models_path(dataset, set_name), dict[str, str]) or {}
+
+
+def save_models(dataset: Dataset, set_name: str, names: dict[str, str]) -> None:
+    """Notes what models are called, by sha256; a model that is known keeps its name."""
+    known = load_models(dataset, set_name)
+    if names.keys() - known.keys():
+        write_file(_models_path(dataset, set_name), msgspec.json.encode(names | known, order="sorted") + b"\n")
+
+
+def _models_path(dataset: Dataset, set_name: str) -> str:
+    return join(set_folder(dataset, set_name), "models.json")
 
 
 def record_path(dataset: Dataset, set_name: str, shard: str) -> str:

@@ -278,4 +278,7 @@ def prepare(
         for shard in records.recorded_shards(dataset, set_name):
             records.forget(dataset, set_name, shard)
         records.save_schema(dataset, set_name, schemas[set_name])
+    for step in build(plan) if write else ():
+        if names := tagger.model_names(step.tagger):
+            records.save_models(dataset, step.set, names)
     return schemas

@@ -4,6 +4,7 @@ A tagger is its configuration: a frozen Struct whose fields are its options. Par
 source, one sentence and the edge cases, examples, options, ``tag``. It imports ``from toolkit``, nothing else of ours.
 """
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
@@ -152,6 +153,19 @@ def model_options(tagger: Tagger) -> dict[str, str]:
     """The options of a tagger that name model files, with their values."""
     values = {option: getattr(tagger, option) for option in _markers(type(tagger), "model")}
     return {option: value for option, value in values.items() if value is not None}
+
+
+def model_names(tagger: Tagger) -> dict[str, str]:
+    """What its models are called, by sha256: as they are given; of a path on this machine the last part alone."""
+    return {models.digest(model): _model_name(model) for model in model_options(tagger).values()}
+
+
+def _model_name(model: str) -> str:
+    scheme, url, place = model.partition("://")
+    if not url:
+        return os.path.basename(model.rstrip("/"))
+    host, slash, path = place.partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path.partition('?')[0]}"  # without what signs it
 
 
 def settings(tagger: Tagger, reference: str, key: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from toolkit.alignment import MAX_ROW, AttributeRows, missing_file
 from toolkit.config import ConfigStruct, Source, convert
 from toolkit.documents import DOCUMENT_DECODER, Document, DocumentRow, Rows, to_document
 from toolkit.errors import AlignmentError, DataError, StaleError, ToolkitError
-from toolkit.ingest_records import InputRecord
+from toolkit.ingest_records import InputRecord, carried_shards
 from toolkit.mixing import publish
 from toolkit.paths import Dataset, exists, join, list_files, stat
 from toolkit.streams import READ, Lines, open_stored
@@ -62,8 +62,8 @@ class Work(ConfigStruct):
     """One file to check.
 
     Attributes:
-        kind: ``documents``, ``attributes`` or ``output``.
-        path: relative to the dataset's root of that kind, or (output) the file.
+        kind: ``documents``, ``attributes``, ``output`` or ``rejected`` (documents that a mix dropped).
+        path: relative to the dataset's root of that kind, or (output, rejected) the file.
         set: of attributes.
         format: of an output, with its options.
         fields: that its rules have added to the metadata.
@@ -112,9 +112,9 @@ def _check_documents(work: Work, findings: Findings, report: Report) -> None:
             Lines(path, work.max_document_bytes, digest=True) as lines,
         ):
             offset = 0
-            for row, document, size in _rows(lines, path, findings):
+            for row, document, line in _rows(lines, path, findings):
                 index.add(rowindex.entry_of(row), offset)
-                offset += size + 1
+                offset += len(line) + 1
                 report(1, len(document.text))
             if findings.count:
                 raise _Unindexed
@@ -140,13 +140,13 @@ def _documents(path: str, work: Work, findings: Findings) -> Iterator[tuple[Docu
 
 def _rows(
     lines: Lines, path: str, findings: Findings, first: int | None = None
-) -> Iterator[tuple[DocumentRow, Document, int]]:
-    """The good rows of a shard with the bytes of their lines; the bad ones become findings."""
+) -> Iterator[tuple[DocumentRow, Document, bytes]]:
+    """The good rows of a shard with their lines; the bad ones become findings."""
     rows = Rows(lines, DOCUMENT_DECODER, path)
     while first is None or rows.number < first:
         try:
             row, line = next(rows)
-            yield row, to_document(row, rows), len(line)
+            yield row, to_document(row, rows), line
         except StopIteration:
             return
         except DataError as error:
@@ -163,7 +163,8 @@ def _check_attributes(work: Work, findings: Findings, report: Report) -> None:
         findings.add(DataError(f"expected the attributes of a shard, there is no {documents_path}", path=path))
         return
     if not exists(path):
-        findings.add(missing_file(path, documents_path))
+        carried = carried_shards(dataset, work.set) is not None
+        findings.add(missing_file(path, documents_path, "ingest" if carried else "tag"))
         return
     ours = records.load_schema(dataset, work.set)
     if ours and work.first is None and _fits_index(dataset, work, ours, report):
@@ -208,7 +209,8 @@ def _fits_index(dataset: Dataset, work: Work, ours: records.SetSchema, report: R
 def _check_record(work: Work, dataset: Dataset, path: str, findings: Findings) -> None:
     record = records.load_record(dataset, work.set, work.path)
     if record is None:
-        findings.add(DataError("expected a completion record, got none; run `toolkit tag`", path=path))
+        command = "tag" if carried_shards(dataset, work.set) is None else "ingest"
+        findings.add(DataError(f"expected a completion record, got none; run `toolkit {command}`", path=path))
     elif not records.is_intact(dataset, work.set, work.path, record):
         findings.add(DataError("expected the file that its completion record describes, it was changed", path=path))
     else:
@@ -313,10 +315,49 @@ def _check_output(work: Work, findings: Findings, report: Report) -> None:
             findings.add(DataError("expected a line feed at the end of the file", path=work.path, line=lines.number))
 
 
+class _Rejection(msgspec.Struct):
+    rule: str
+    values: dict[str, Any]
+
+
+class _RejectedRow(msgspec.Struct):
+    rejected: _Rejection
+
+
+_REJECTED = msgspec.json.Decoder(_RejectedRow)
+
+
+def _check_rejected(work: Work, findings: Findings, report: Report) -> None:
+    """Documents as they were, each with the rule that dropped it."""
+    with Lines(work.path, work.max_document_bytes * 2) as lines:
+        for row, document, line in _rows(lines, work.path, findings, work.first):
+            try:
+                _REJECTED.decode(line)
+            except msgspec.DecodeError as error:
+                message = f"expected the rule that dropped the document and the values that it saw, got: {error}"
+                findings.add(DataError(message, path=work.path, line=lines.number, id=row.id))
+            report(1, len(document.text))
+
+
+def is_rejected(path: str) -> bool:
+    """Whether the rows of a file are documents that a mix dropped, by the first one."""
+    if ".jsonl" not in os.path.basename(path):
+        return False
+    try:
+        with Lines(path, MAX_ROW) as lines:
+            line = next(lines, b"")
+        for decoder in (_REJECTED, DOCUMENT_DECODER):
+            decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, ToolkitError):
+        return False
+    return True
+
+
 _CHECKS: dict[str, Callable[[Work, Findings, Report], None]] = {
     "documents": _check_documents,
     "attributes": _check_attributes,
     "output": _check_output,
+    "rejected": _check_rejected,
 }
 
 _CHECKSUM_FILE = re.compile(r"(_sha256\.txt|checksum\.sha(256|384)|\.sha256|\.sha384)$")

@@ -7,7 +7,7 @@ bytes; the engine groups them by label, compresses, cuts into parts, and writes.
 import functools
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any, ClassVar, Self
 
@@ -175,6 +175,14 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
             DataError: if it is damaged.
         """
         raise NotImplementedError(type(self).__name__)
+
+    def read_rows(self, path: str) -> Generator[dict[str, Any], None, None]:
+        """The rows of a file of a format that does not concatenate, as `line` has them, for examples.
+
+        Raises:
+            DataError: if it is damaged.
+        """
+        yield from ()
 
     def check_file(
         self, path: str, documents: int | None = None, first: int | None = None

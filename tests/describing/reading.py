@@ -104,7 +104,7 @@ def differences(
 
 def leaves(value: Any, name: str = "") -> Iterator[str]:
     """Dotted names of all that a row has."""
-    if isinstance(value, dict):
+    if isinstance(value, dict) and value:
         for key, inner in value.items():
             yield from leaves(inner, f"{name}.{key}" if name else key)
     elif isinstance(value, list) and all(isinstance(each, dict | None) for each in value):

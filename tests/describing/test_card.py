@@ -13,12 +13,15 @@ from typing import Any
 
 import pytest
 import yaml
+from backports import zstd
 
 from tests.conftest import ROOT
-from tests.pipeline.conftest import Project, document, write_rows
+from tests.pipeline.conftest import Project, document, read_rows, write_rows
 from toolkit.describing import hub
+from toolkit.describing.about import About
 from toolkit.describing.card import read
 from toolkit.describing.licences import identifiers
+from toolkit.describing.wording import counted
 from toolkit.errors import DataError
 
 Head = dict[str, Any]
@@ -96,6 +99,17 @@ def test_the_example_is_the_first_record_cut(released: Project) -> None:
     assert shown["metadata"]["sentence_identifications"][:3] == row["metadata"]["sentence_identifications"][:3]
 
 
+@pytest.mark.parametrize(("format_", "kind"), [("text", "text"), ("parquet", "json")])
+def test_other_formats_have_an_example_too(released: Project, format_: str, kind: str) -> None:
+    if format_ == "parquet":
+        pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
+    released.config["mix"]["output"] = {"format": format_, "path": str(released.root / "o")}
+    released.ok("mix")
+    released.ok("card")
+    text = section(released.root / "o", "Example").partition(f"```{kind}\n")[2].partition("\n```")[0]
+    assert text.endswith(" …") if kind == "text" else json.loads(text)["text"]
+
+
 def test_what_nobody_says_is_not_made_up(released: Project) -> None:
     del released.config["about"]
     released.ok("card")
@@ -166,7 +180,7 @@ def test_what_the_user_wrote_stays(released: Project) -> None:
 )
 def test_broken_marks_are_told_with_their_line(written: str, line: int, said: str) -> None:
     with pytest.raises(DataError) as raised:
-        read("README.md", written)
+        read("README.md", written, About())
     assert str(raised.value).startswith(f"README.md:{line}: {said}")
 
 
@@ -190,6 +204,30 @@ def test_a_head_that_is_no_yaml_is_told(small: Project) -> None:
     assert ran.code == 2
     assert "README.md:" in ran.err
     assert card(small.out) == text
+
+
+def test_broken_yaml_in_a_key_of_ours_is_told_with_its_line(released: Project) -> None:
+    released.ok("card")
+    text = card(released.out).replace("pretty_name: small\n", "pretty_name: [small\n", 1)
+    (released.out / "README.md").write_text(text)
+    ran = released("card")
+    assert ran.code == 2
+    assert "README.md:3: expected YAML" in ran.err
+    assert card(released.out) == text
+
+
+def test_a_block_below_a_heading_of_the_users_own_goes_to_the_end(released: Project) -> None:
+    released.config["about"]["description"] = "What it is.\n\n## Sources\n\nPages."
+    released.ok("card")
+    text = card(released.out).replace("\n## Statistics\n", f"\n## My notes\n\n{BLOCK}\n## Statistics\n", 1)
+    text = text.replace("\n- Version: ", f"\n{SECOND}\n- Version: ", 1)
+    (released.out / "README.md").write_bytes(text.encode())
+    released.ok("card")
+    again = card(released.out)
+    assert again.endswith(BLOCK)
+    assert "My notes" not in again
+    assert SECOND in again.partition("\n## What it is\n")[0]  # a heading of the description begins no section
+    released.ok("card", "--check")
 
 
 def test_another_readme_is_not_overwritten(small: Project) -> None:
@@ -248,6 +286,98 @@ def test_a_release_without_records_has_a_card(released: Project) -> None:
     assert "Collected: 2024-" in section(released.out, "How it was made")
 
 
+def test_a_dataset_is_counted_whoever_made_it(described: Project) -> None:
+    write_rows(described.documents / "empty.jsonl.gz", [])
+    write_rows(described.attributes / "exp" / "empty.jsonl.gz", [])
+    described.ok("tag")
+    described.ok("card", "--of", "dataset")
+    found = head(described.data)
+    assert found["size_categories"] == ["n<1K"]
+    counts = {each["config_name"]: each["splits"][0]["num_examples"] for each in found["dataset_info"]}
+    assert counts == {"documents": 4, "attributes-exp": 4, "attributes-own-0": 4}
+    assert "4 documents in 9 files" in section(described.data, "What it is")
+    assert "not counted" not in section(described.data, "Statistics")
+
+
+def test_documents_that_only_the_index_counted(small: Project) -> None:
+    """Croissant's reader takes no zstd, so their rows are not looked at."""
+    shard = small.documents / "a.jsonl.gz"
+    rows = read_rows(shard)
+    shard.unlink()
+    content = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    (small.documents / "a.jsonl.zst").write_bytes(zstd.compress(content))
+    (small.attributes / "shape-0" / "a.jsonl.gz").unlink()
+    small.ok("tag")
+    small.ok("card", "--of", "dataset")
+    assert head(small.data)["size_categories"] == ["n<1K"]
+    assert "12 documents" in section(small.data, "What it is")
+
+
+def test_documents_without_sets_are_called_so(project: Project) -> None:
+    write_rows(project.documents / "a.jsonl.gz", [document("x", "one")])
+    project.ok("card")
+    assert [each["config_name"] for each in head(project.data)["configs"]] == ["documents"]
+
+
+LONG = [2**63 + 5, 0, -1, None]
+HUGE = [2**64, 1, -(2**63) - 1, 2**70]
+
+
+def test_integers_that_are_no_64_bits_are_told(project: Project) -> None:
+    def described(**columns: list[Any]) -> tuple[str, dict[str, str]]:
+        rows = [
+            document(f"x-{i}", "one", **dict(zip(columns, row, strict=True)))
+            for i, row in enumerate(zip(*columns.values(), strict=True))
+        ]
+        write_rows(project.documents / "a.jsonl.gz", rows)
+        told = project.ok("card").out
+        (info,) = head(project.data)["dataset_info"]
+        return told, {each["name"]: each["dtype"] for each in info["features"] if each["name"] in columns}
+
+    told, types = described(small=[2**63 - 1, -(2**63), 0, 1], long=LONG)
+    assert "note: long: it has integers of 2^63 and more; the features say `json`" in told
+    assert types == {"small": "int64", "long": "json"}
+    told, types = described(long=LONG, huge=HUGE)
+    assert "note: huge: there are integers that no 64 bits hold" in told
+    assert types == {"long": "float64", "huge": "float64"}
+    assert "datasets rounds large ones: `long`, `huge`." in section(project.data, "Limits")
+    told, _ = described(huge=HUGE, mixed=[1, "x", 2, "y"])
+    assert "note: huge: there are integers that no 64 bits hold, beside values of no type" in told
+    assert "cannot load these data: `huge`." in section(project.data, "Limits")
+
+
+def test_what_was_counted_is_told_in_words(released: Project) -> None:
+    released.ok("card")
+    step = section(released.out, "How it was made").partition("\n1. ")[2].partition("\n")[0]
+    record = next((released.data / ".toolkit" / "ingest").rglob("*.json"))
+    assert "record.warcinfo" in json.loads(record.read_text())["counts"]
+    assert "2 records of the type warcinfo left out" in step
+    assert "1 document with bytes that are no UTF-8, replaced by U+FFFD" in step
+    assert "2 documents without a long line left out" in step
+    assert counted({"documents": 1, "lost.timeout": 1, "status.404": 2, "mine": 3, "binary": 0}) == (
+        "1 page left out because the extractor took too long, 2 answers of the status 404 left out, mine: 3"
+    )
+
+
+def test_one_is_no_plural(project: Project) -> None:
+    write_rows(project.documents / "a.jsonl.gz", [document("x", "o")])
+    project.config["mix"] = {"output": {"format": "dolma", "path": str(project.out)}, "attributes": []}
+    project.config["mix"]["rules"] = [{"drop": "document.id == 'y'", "name": "never"}]
+    project.ok("mix")
+    project.ok("card")
+    assert "mix: 1 of 1 document kept, 1 of 1 character" in card(project.out)
+    assert "Of 1 document 1 was kept (100.0 %), of 1 character 1." in card(project.out)
+    assert "1 documents" not in card(project.out)
+
+
+def test_a_live_card_pins_nothing(released: Project) -> None:
+    released.ok("card", "about.live=true")
+    assert all(each.keys() == {"config_name", "features"} for each in head(released.out)["dataset_info"])
+    assert "The data still grow" in section(released.out, "What it is")
+    released.ok("card")
+    assert "The data still grow" not in card(released.out)
+
+
 @pytest.mark.parametrize(
     ("rows", "category"),
     [(0, "n<1K"), (999, "n<1K"), (1000, "1K<n<10K"), (10**9, "1B<n<10B"), (10**12 - 1, "100B<n<1T"), (10**15, "n>1T")],
@@ -274,6 +404,14 @@ def test_sizes_are_in_the_words_of_the_hub(rows: int, category: str) -> None:
                 "license_name": "terms-of-use",
                 "license_link": "https://example.org/terms-of-use.html",
             },
+        ),
+        (
+            ["https://spdx.org/licenses/CC0-1.0.html", "https://example.org/lic"],
+            {"license": ["cc0-1.0", "other"], "license_name": "lic", "license_link": "https://example.org/lic"},
+        ),
+        (
+            ["https://example.org/lic", "https://example.org/terms"],
+            {"license": "other", "license_name": "lic-and-terms", "license_link": "https://example.org/lic"},
         ),
         ([], {}),
     ],
@@ -344,10 +482,13 @@ def loads(tmp_path: Path) -> Loads:
     if find_spec("datasets") is None:
         pytest.skip("the package datasets is not installed")
 
+    caches: list[str] = []  # what is loaded once, datasets takes from there
+
     def load(folder: Path) -> tuple[dict[str, list[dict[str, Any]]], str]:
         environment = dict(os.environ, HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", HF_HOME=str(tmp_path / "hf"))
+        caches.append(str(tmp_path / f"cache-{len(caches)}"))
         ran = subprocess.run(
-            [sys.executable, "-c", LOAD, str(folder), str(tmp_path / "cache")],
+            [sys.executable, "-c", LOAD, str(folder), caches[-1]],
             env=environment,
             capture_output=True,
             text=True,
@@ -422,6 +563,35 @@ def test_documents_without_headers_are_loaded(project: Project, loads: Loads) ->
     project.ok("card")
     found, _ = loads(project.out)
     assert [row["id"] for row in found["default"]] == [row["id"] for row in rows]
+
+
+@pytest.mark.slow
+def test_large_integers_are_loaded(project: Project, loads: Loads) -> None:
+    if version("datasets").startswith("4."):
+        pytest.skip("datasets 4 does not know the type json")
+    rows = [document(f"x-{i}", "one", long=n, inner={"long": n}, many=[n]) for i, n in enumerate(LONG)]
+    write_rows(project.documents / "a.jsonl.gz", rows)
+    project.ok("card")
+    assert loads(project.data)[0]["documents"] == rows
+    rows = [document(f"x-{i}", "one", long=long, huge=n) for i, (long, n) in enumerate(zip(LONG, HUGE, strict=True))]
+    write_rows(project.documents / "a.jsonl.gz", rows)
+    project.ok("card")
+    assert [(row["long"], row["huge"]) for row in loads(project.data)[0]["documents"]] == [
+        (None if row["long"] is None else float(row["long"]), float(row["huge"])) for row in rows
+    ]
+
+
+@pytest.mark.slow
+def test_live_data_are_loaded_when_they_have_grown(released: Project, loads: Loads) -> None:
+    released.ok("card", "about.live=true")
+    before, _ = loads(released.out)
+    part = next(released.out.glob("en/*.jsonl.gz"))
+    rows = read_rows(part)
+    write_rows(part, [*rows, *rows])
+    write_rows(released.out / "en" / "en_part_99.jsonl.gz", rows)
+    after, _ = loads(released.out)
+    assert len(after["en"]) == len(before["en"]) + 2 * len(rows)
+    assert after["zh"] == before["zh"]
 
 
 @pytest.mark.slow

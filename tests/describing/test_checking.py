@@ -131,7 +131,28 @@ def test_mlcroissant_reads_the_records(described: Project) -> None:
     path = described.data / "croissant.json"
     found = json.loads(path.read_text())
     records(found, "documents")["field"][0]["source"]["transform"]["regex"] = "^documents/(.+)$"
-    records(found, "documents")["field"][5]["source"]["transform"] = {"jsonPath": "$[1d"}
+    records(found, "documents")["field"][5]["source"]["transform"] = {"jsonPath": "$.1d"}
     path.write_text(json.dumps(found))
     assert "mlcroissant: documents" in described("validate").out
     assert read_rows(described.documents / "b.jsonl.gz")
+
+
+@pytest.mark.parametrize("known", ["by the manifest", "by the configuration", "by their rows"])
+def test_dropped_documents_inside_the_output_are_no_rows_of_it(released: Project, known: str) -> None:
+    released.config["mix"] |= {"rejected": str(released.out / "dropped")}
+    del released.config["mix"]["output"]["part_size"]
+    released.ok("mix")
+    path = released.out / "dropped" / "documents" / "rejected.jsonl.gz"
+    rows = read_rows(path)
+    assert rows
+    if known != "by the manifest":
+        (released.out / ".toolkit" / "manifest.json").unlink()
+    check = [released.out] if known == "by their rows" else ["-c", released.yaml]
+    ran = released.run("validate", *check)
+    assert ran.code == 0, ran.out
+    rows[1]["rejected"] = {"rule": 1}
+    del rows[2]["text"]
+    write_rows(path, rows)
+    found = released.run("validate", *check).out
+    assert f"{path}:2: expected the rule that dropped the document" in found
+    assert f"{path}:3: " in found

@@ -11,7 +11,9 @@ from tests.conftest import ROOT
 from tests.describing.conftest import ABOUT
 from tests.describing.reading import lines_of
 from tests.pipeline.conftest import Project, write_rows
+from toolkit.describing import looking
 from toolkit.describing.about import About
+from toolkit.describing.of_output import output_facts
 
 Nodes = dict[str, dict[str, Any]]
 
@@ -80,6 +82,14 @@ def test_what_is_required_and_not_given_is_named(described: Project, key: str) -
         ("version", 1.0, "expected MAJOR.MINOR.PATCH (1.0.0), got 1.0"),
         ("version", "2024.01", "expected MAJOR.MINOR.PATCH (1.0.0), got '2024.01'"),
         ("date_published", "yesterday", "expected a date such as 2026-01-31"),
+        ("date_published", "2026-13-31", "expected a date such as 2026-01-31"),
+        ("date_created", "2026-02-29", "expected a date such as 2026-01-31"),
+        ("date_modified", "2026-01-31T25:00", "expected a date such as 2026-01-31"),
+        ("in_language", ["de", "English"], "expected a BCP 47 code such as de or zh-Hant, got 'English'"),
+        ("in_language", "zh_CN", "expected a BCP 47 code such as de or zh-Hant, got 'zh_CN'"),
+        ("creator", {"name": "R"}, "about.creator.type: expected Organization or Person, got none"),
+        ("creator", [{"name": "R"}], "about.creator[0].type: expected Organization or Person, got none"),
+        ("publisher", {"name": "R"}, "about.publisher.type: expected Organization or Person, got none"),
         ("keyword", ["a"], "did you mean 'keywords'?"),
         ("rai", {"dataLimitation": "x"}, "did you mean 'dataLimitations'?"),
         ("splits", {"train": 0.5}, "sum up to 1"),
@@ -142,6 +152,8 @@ def test_what_cannot_be_described_is_named(described: Project) -> None:
         "updated_at": "some files have no such key in any row that was looked at",
         "metadata.*": "its key is none of JSON paths",
         "metadata.empty": "it never has a value",
+        "metadata.bare": "its objects have no keys",
+        "metadata.bares": "its objects have no keys",
         "metadata.matrix": "its lists hold more than values, spans and objects",
     }
 
@@ -157,6 +169,46 @@ def test_examples_are_the_first_rows_cut(released: Project) -> None:
         assert example["documents/identification"] == {f"documents/identification/{k}": v for k, v in found.items()}
     released.ok("croissant", "about.examples=0")
     assert "examples" not in json.dumps(document(released.out)["recordSet"])
+
+
+def test_examples_are_the_first_three_over_the_files(described: Project) -> None:
+    described.ok("croissant", "about.splits={a: 0.5, b: 0.5}")
+    found = by_id(document(described.data)["recordSet"])
+    for name in ("documents", "attributes-exp", "attributes-own-0", "document-splits"):
+        ids = [example[f"{name}/id"] for example in found[name]["examples"]]
+        assert ids == ["b-1", "b-2", "a-1"]
+        assert [example[f"{name}/file"].partition("/")[0] for example in found[name]["examples"]] == ["b", "b", "cc"]
+
+
+def test_examples_of_parquet_are_its_first_rows(released: Project) -> None:
+    pq = pytest.importorskip("pyarrow.parquet", reason="the extra `parquet` is not installed")
+    released.config["mix"]["output"] = {"format": "parquet", "by": "language", "path": str(released.out / "p")}
+    released.ok("mix")
+    released.ok("croissant")
+    rows = [row for path in sorted((released.out / "p").glob("*/*.parquet")) for row in pq.read_table(path).to_pylist()]
+    shown = by_id(document(released.out / "p")["recordSet"])["documents"]["examples"]
+    assert [example["documents/id"] for example in shown] == [row["id"] for row in rows[:3]]
+    assert [example["documents/prob"] for example in shown] == [row["prob"] for row in rows[:3]]
+
+
+@pytest.mark.parametrize("format_", ["oscar", "text", "parquet"])
+def test_the_first_document_is_a_fact(released: Project, format_: str) -> None:
+    if format_ == "parquet":
+        pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
+    released.config["mix"]["output"] = {"format": format_, "path": str(released.root / "o")}
+    released.ok("mix")
+
+    def looks(works: list[looking.Work]) -> list[looking.Looked]:
+        return [looking.look(work, lambda rows, size: None) for work in works]
+
+    facts = output_facts(str(released.root / "o"), [], looks, first=None, examples=1, max_bytes=1 << 24)
+    assert facts.example
+    assert facts.example.path == facts.groups[0].paths[0]
+    value = facts.example.value
+    text = value if isinstance(value, str) else value.get("content", value.get("text"))
+    assert isinstance(text, str)
+    assert len(text) > 100
+    assert "\n\n" not in text or format_ == "parquet"
 
 
 def test_a_live_dataset_has_no_checksums(described: Project) -> None:
@@ -185,7 +237,7 @@ def test_rules_and_taggers_are_told_with_their_counts_and_models(released: Proje
         assert f"{rule['documents']:,} of {rule['reached']:,} documents" in step
     settings = manifest["sets"]["lines-0"][0]["settings"]
     (tool,) = [each for each in found["rai:machineAnnotationTools"] if each.startswith("line_language, ")]
-    assert settings["options"]["model"]["sha256"] in tool
+    assert f"model: {{name: lid.176.ftz, sha256: {settings['options']['model']['sha256']}}}" in tool
     assert f"version {settings['version']}" in tool
     assert found["rai:dataLimitations"] == ["Few pages."]
     assert found["conformsTo"][1] == "http://mlcommons.org/croissant/RAI/1.0"
@@ -203,8 +255,12 @@ def test_formats_without_rows_are_listed_as_files(released: Project) -> None:
     released.ok("mix")
     assert "no record set" in released.ok("croissant").out
     found = document(released.root / "text")
-    assert found["recordSet"] == []
+    (languages,) = found["recordSet"]
+    manifest = json.loads((released.root / "text" / ".toolkit" / "manifest.json").read_text())
+    counts = {label: totals["documents"] for label, totals in manifest["labels"].items()}
+    assert {row["languages/code"]: row["languages/documents"] for row in languages["data"]} == counts
     assert by_id(found["distribution"])["documents-files"]["encodingFormat"] == "text/plain"
+    assert "0 findings" in released.ok("validate").out
 
 
 def test_the_page_describes_every_setting() -> None:
@@ -242,3 +298,148 @@ def test_a_users_own_format_is_described(small: Project) -> None:
         "parts": None,
     }
     small.ok("validate")
+
+
+# --- what is said of where the data come from -------------------------------------------------------------------------
+
+
+def test_models_are_named_without_their_folders(project: Project) -> None:
+    (project.root / "own.py").write_text(
+        "from toolkit import Document, Files, Tagger\n\nclass Mine(Tagger):\n    words: Files\n"
+        "    other: Files\n\n    def tag(self, document: Document) -> int:\n        return 1\n"
+    )
+    for name in ("my-words.txt", "others.txt"):
+        (project.root / name).write_text(name)
+    write_rows(project.documents / "a.jsonl.gz", [{"id": "a", "text": "b", "source": "s"}])
+    tagger = {"tagger": f"{project.root}/own.py:Mine"}
+    tagger |= {"words": f"{project.root}/my-words.txt", "other": f"{project.root}/others.txt"}
+    project.config["tag"] = {"own-0": tagger}
+    project.config["mix"] = {"attributes": ["own-0"], "output": {"format": "dolma", "path": str(project.out)}}
+    project.config["about"] = dict(ABOUT)
+    project.ok("tag")
+    project.ok("mix")
+    digest = hashlib.sha256(b"my-words.txt").hexdigest()
+    for of, folder in (("dataset", project.data), ("output", project.out)):
+        project.ok("croissant", "--of", of)
+        (tool,) = document(folder)["rai:machineAnnotationTools"]
+        assert f"words: {{name: my-words.txt, sha256: {digest}}}" in tool
+        assert "own.py:Mine" in tool
+        assert str(project.root) not in (folder / "croissant.json").read_text()
+
+
+def test_software_is_named_only_where_it_is_recorded(described: Project) -> None:
+    described.ok("croissant")
+    found = document(described.data)
+    assert found["rai:dataAnnotationProtocol"] == (
+        "The attributes own-0 were made by software. How the attributes exp were made is not recorded."
+    )
+    assert not any("exp" in tool or "another" in tool for tool in found["rai:machineAnnotationTools"])
+    assert "attributes exp: how they were made is not recorded." in found["rai:dataPreprocessingProtocol"]
+
+
+def test_warc_records_are_told_by_source(described: Project) -> None:
+    described.ok("croissant")
+    found = document(described.data)
+    assert found["rai:dataCollectionRawData"] == (
+        "WARC records of source s: 1 document, made 2024-05-18T01:58:10Z to 2024-05-18T01:58:10Z; kept of their "
+        'headers: warc-date, content-length, it\'s "odd".'
+    )
+    assert "rai:dataCollectionTimeframe" not in found  # of another source nobody knows, whatever `added` says
+
+
+def test_documents_that_are_all_of_warc_records_have_their_time(released: Project) -> None:
+    released.ok("croissant")
+    found = document(released.out)
+    dates = [row["warc_headers"]["warc-date"] for _, _, row in lines_of(released.out, "*/*.jsonl.gz")]
+    assert found["rai:dataCollectionTimeframe"] == [min(dates), max(dates)]
+    assert found["rai:dataCollectionRawData"].startswith("WARC records; kept of their headers: warc-type, ")
+
+
+def test_crawls_are_told_by_the_metadata_too(described: Project) -> None:
+    rows = [
+        {"id": "1", "text": "x", "source": "s", "metadata": {"crawl": "CC-MAIN-2021-49"}},
+        {"id": "2", "text": "x", "source": "s", "metadata": {"dump": "crawl-data/CC-NEWS-2024-03", "crawl": 1}},
+    ]
+    described.config["dataset"] = str(described.root / "crawls")
+    write_rows(described.root / "crawls" / "documents" / "a.jsonl.gz", rows)
+    described.ok("croissant", "--of", "dataset")
+    found = document(described.root / "crawls")
+    assert found["rai:dataCollection"] == "The metadata of documents name CC-MAIN-2021-49, CC-NEWS-2024-03."
+    assert [each["@id"] for each in found["prov:wasDerivedFrom"]] == [
+        "https://data.commoncrawl.org/crawl-data/CC-MAIN-2021-49/",
+        "https://data.commoncrawl.org/crawl-data/CC-NEWS/2024/03/",
+    ]
+
+
+# --- what readers change, and what cannot be described ----------------------------------------------------------------
+
+
+def test_what_readers_change_is_noted(described: Project) -> None:
+    rows: list[dict[str, Any]] = [
+        {"id": "0001", "text": "x", "source": "s", "code": "12345678901234567890", "n": 2**53 + 1, "whole": 2**53 + 1},
+        {"id": "0002", "text": "y", "source": "s", "code": None, "n": None, "whole": 1, "metadata": {"n": 2**53 + 1}},
+        {"id": "0003", "text": "z", "source": "s", "code": "7", "whole": 2, "metadata": {"n": None, "code": "7"}},
+    ]
+    root = described.root / "numbers"
+    described.config["dataset"] = str(root)
+    write_rows(root / "documents" / "odd dir#1" / "100% [x].jsonl.gz", rows)
+    write_rows(root / "attributes" / "exp" / "odd dir#1" / "100% [x].jsonl.gz", [r | {"attributes": {}} for r in rows])
+    ran = described.ok("croissant", "--of", "dataset").out
+    notes = [line.removeprefix("note: ") for line in ran.splitlines() if line.startswith("note: ")]
+    place = "documents/odd dir#1/100% [x].jsonl.gz"
+    urls = "a URL may not have; Croissant's reader wants it as it is, other programs may not take it"
+    changed = "is a number; Croissant's reader changes such texts (0001 becomes 1)"
+    assert notes == [
+        f"{place}: every `id` {changed}",
+        f"{place}: every `code` {changed}",
+        f"{place}: `n` has integers beyond 2^53, and rows without one; Croissant's reader rounds such integers",
+        f"attributes/exp/odd dir#1/100% [x].jsonl.gz: every `id` {changed}",
+        f"{place}: its path has signs that {urls} (and 1 more)",
+    ]
+    warned = described("validate").out
+    assert f"{root}/{place}: 'n' has integers beyond 2^53, and rows without one" in warned
+    assert f"{root}/{place}: all rows have a number as 'code'" in warned
+
+
+def test_a_file_that_readers_refuse_is_named(described: Project) -> None:
+    root = described.root / "mixed"
+    described.config["dataset"] = str(root)
+    write_rows(root / "documents" / "a.jsonl", [{"id": "1x", "text": "x", "source": "s", "metadata": {"n": 2**64}}])
+    assert "documents/a.jsonl:1: an integer of 2^64 or more" in described.ok("croissant", "--of", "dataset").out
+    from backports import zstd
+
+    data = zstd.compress(b'{"id": "2x", "text": "x", "source": "s"}\n')
+    (root / "documents" / "b.jsonl.zst").write_bytes(data)
+    ran = described.ok("croissant", "--of", "dataset", "about.version=2.0.0")
+    assert "documents: no record set, because Croissant's reader does not take files such as documents/b.js" in ran.out
+
+
+def test_declared_maps_in_an_output_are_no_fields(described: Project) -> None:
+    described.config["mix"] = {
+        "attributes": ["own-0"],
+        "output": {"format": "dolma", "path": str(described.out), "attributes": True},
+    }
+    described.ok("mix")
+    described.ok("croissant")
+    (record,) = document(described.out)["recordSet"]
+    assert "attributes.mine.shares (its keys are not fixed)" in record["description"]
+    assert "attributes.mine" in {field["name"] for field in record["field"]}
+    assert not any("shares" in field["name"] for field in record["field"])
+
+
+def test_an_output_of_no_document_is_said_to_have_none(small: Project) -> None:
+    small.config["about"] = dict(ABOUT)
+    small.config["mix"]["rules"] = [{"drop": "line_shape.lines >= 0", "name": "all"}]
+    small.ok("mix")
+    for command in ("croissant", "card"):
+        ran = small(command)
+        assert ran.code == 2
+        assert "of 12 the mix has kept none" in ran.err
+        assert "run `toolkit mix`" not in ran.err
+
+
+@pytest.mark.parametrize("command", ["croissant", "card"])
+def test_a_path_that_is_not_there_is_named_first(project: Project, command: str) -> None:
+    ran = project.run(command, project.root / "none")
+    assert ran.code == 2
+    assert f"{project.root}/none: expected the folder of an output, or of a dataset, got nothing there" in ran.err

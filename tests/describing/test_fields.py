@@ -2,8 +2,8 @@
 
 import pytest
 
+from toolkit.crawls import NAMES
 from toolkit.describing.fields import KEYS, completed, fields_of, merged
-from toolkit.describing.made import _CRAWL
 from toolkit.schema import ANY, FLOAT, INT, NEVER, NULL, SPANS, STR, Type, list_of, nullable
 
 
@@ -69,4 +69,4 @@ def test_declared_maps_have_the_keys_that_were_seen() -> None:
 
 def test_crawls_are_told_by_paths() -> None:
     path = "s3://commoncrawl/crawl-data/CC-MAIN-2024-22/segments/1/wet/CC-MAIN-20240517233122-20240518-0.warc.wet.gz"
-    assert _CRAWL.findall(path) == ["CC-MAIN-2024-22"]
+    assert NAMES.findall(path) == ["CC-MAIN-2024-22"]

@@ -2,11 +2,13 @@
 
 import copy
 import json
+import shutil
 from typing import Any
 
 import pytest
 
-from tests.pipeline.conftest import Project
+from tests.describing.conftest import ABOUT
+from tests.pipeline.conftest import Project, read_rows, write_rows
 from toolkit.describing import versions
 
 
@@ -55,6 +57,51 @@ def test_the_gravest_change_counts(new: dict[str, Any], level: str, reason: str 
     assert reason is None or reasons[0].startswith(reason)
 
 
+LANGUAGE: dict[str, Any] = {
+    "name": "language",
+    "source": {"extract": {"fileProperty": "fullpath"}, "transform": {"regex": "^([^/]+)/.+$"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "level", "reason"),
+    [
+        (["de/a", "en/a"], ["de/a"], "MAJOR", "en/a is gone"),
+        (["de/a", "en/a"], ["de/a", "de/b"], "MAJOR", "en/a is gone"),
+        (["de/a", "de/b"], ["de/a", "de/c", "de/d"], "MAJOR", "de/b is gone"),
+        (["de/a", "en/a"], ["de/b", "en/b"], "PATCH", "de/a has another name"),
+    ],
+)
+def test_the_same_bytes_elsewhere_replace_no_file(old: list[str], new: list[str], level: str, reason: str) -> None:
+    before, after = (
+        {"distribution": [file(path, "1") for path in paths], "recordSet": [{"field": [LANGUAGE]}]}
+        for paths in (old, new)
+    )
+    found, reasons = versions.due(before, after)
+    assert (found, reasons[0]) == (level, reason)
+
+
+MORE = changed(distribution=[file("a", "1"), file("b", "2"), file("c", "3")])
+
+
+@pytest.mark.parametrize(
+    ("new", "fault"),
+    [
+        (OLD | {"version": "1.2.2"}, "expected about.version 1.2.3 or more, as it was before, got 1.2.2"),
+        (OLD | {"version": "1.2.10"}, ""),
+        (OLD | {"description": "new"}, ""),
+        (changed(distribution=[file("a", "1"), file("c", "2")]), ""),
+        (MORE, "expected about.version 1.3.0 or more after 1.2.3, got 1.2.3: c is new"),
+        (MORE | {"version": None}, "expected about.version above 1.2.3, got none, though c is new"),
+        (MORE | {"version": "1.2.4"}, ""),
+        (MORE | {"isLiveDataset": True}, ""),
+    ],
+)
+def test_a_version_does_not_go_down_or_stay(new: dict[str, Any], fault: str) -> None:
+    assert versions.fault(OLD, new) == fault
+    assert versions.fault({**OLD, "version": None}, new) == ""
+
+
 @pytest.mark.parametrize(
     ("new", "enough"),
     [("1.2.3", "none"), ("1.2.4", "PATCH"), ("1.3.0", "MINOR"), ("2.0.0", "MAJOR"), ("1.2.2", "none"), (None, "none")],
@@ -78,6 +125,45 @@ def test_the_command_says_what_is_due(described: Project) -> None:
     found = described.ok("croissant", "about.version=1.1.0", "--json").json
     assert (found["due"], found["raised"]) == ("MINOR", True)
     described.ok("croissant", "about.version=1.1.0", "--check")
+
+
+def test_a_version_that_stays_while_data_change_is_an_error(described: Project) -> None:
+    described.config["about"]["splits"] = {"a": 0.5, "b": 0.5}
+    described.ok("croissant")
+    before = {path: path.read_bytes() for path in described.data.rglob("*") if path.is_file()}
+    rows = read_rows(described.documents / "b.jsonl.gz")
+    ran = described("croissant", "about.version=0.9.0")
+    assert ran.code == 2
+    assert "expected about.version 1.0.0 or more, as it was before, got 0.9.0" in ran.err
+    write_rows(described.documents / "c.jsonl.gz", [row | {"id": f"{row['id']}c"} for row in rows])
+    shutil.rmtree(described.attributes / "exp")
+    described.ok("tag")
+    for arguments in ((), ("--dry-run",)):
+        ran = described("croissant", *arguments)
+        assert (ran.code, "expected about.version 2.0.0 or more after 1.0.0, got 1.0.0: " in ran.err) == (2, True)
+    for path in (described.data / "croissant.json", *(described.data / "splits").rglob("*.gz")):
+        assert path.read_bytes() == before[path]
+    assert described("croissant", "--check").code == 1
+    described.ok("croissant", "about.version=2.0.0")
+    assert (described.data / "splits" / "c.split.gz").exists()
+
+
+def test_documents_of_each_language_are_counted_without_a_manifest(released: Project) -> None:
+    released.ok("croissant")
+    (released.out / ".toolkit" / "manifest.json").unlink()
+    settings = [f"about.{key}={json.dumps(value)}" for key, value in ABOUT.items()]
+    assert (
+        released.run("croissant", released.out, "--json", *settings).json["due"] == "PATCH"
+    )  # of the mix it knows less
+
+
+@pytest.mark.parametrize("text", ['{"distribution": 1}', '{"recordSet": [{"field": 1}]}', '{"distribution": {"a": 1}}'])
+def test_what_has_another_shape_is_told(described: Project, text: str) -> None:
+    path = described.data / "croissant.json"
+    path.write_text(text)
+    ran = described("croissant")
+    assert ran.code == 2
+    assert f"{path}: expected a Croissant file of ours, got JSON of another shape; move it away" in ran.err
 
 
 def test_a_file_that_is_not_ours_is_not_replaced(described: Project) -> None:

@@ -166,7 +166,12 @@ def test_counts_in_a_bucket_are_with_their_dataset_or_output(
 
 
 def test_croissant_on_s3_is_that_on_disk(tmp_path: Path, bucket: str, sample: list[Path], run: Run) -> None:
-    given = {"name": "s", "description": "d", "creator": {"name": "E"}, "date_published": "2026-01-31"}
+    given = {
+        "name": "s",
+        "description": "d",
+        "creator": {"type": "Person", "name": "E"},
+        "date_published": "2026-01-31",
+    }
     page = "https://example.org/"
     about = {**given, "license": page, "url": page, "version": "1.0.0", "splits": {"train": 0.5, "test": 0.5}}
     made = []

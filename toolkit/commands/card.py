@@ -20,7 +20,7 @@ def run(context: Context) -> Outcome:
     old = _old(path)
     if old is not None and not keeping.is_ours(old) and not context.options.overwrite:
         raise ConfigError(f"{path}: expected a card of ours, got another; move it away, or replace it with --overwrite")
-    kept = card.read(path, old) if old is not None and keeping.is_ours(old) else keeping.Kept()
+    kept = card.read(path, old, about) if old is not None and keeping.is_ours(old) else keeping.Kept()
     configurations = hub.configurations_of(facts, list_files(facts.root))
     text = card.document(facts, about, configurations, kept, path)
     names = [each.name for each in configurations]

@@ -1,5 +1,6 @@
 """``toolkit croissant``: describes a dataset or an output in the Croissant format."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -18,25 +19,31 @@ from toolkit.streams import write_file
 def run(context: Context) -> Outcome:
     """Writes ``croissant.json``, or prints it (--dry-run), or says whether it is up to date (--check)."""
     about = read_about(section(context))
-    facts = facts_of(context, about.examples)
-    if about.splits:
-        dry_run = context.options.dry_run or context.options.check
-        works = splits.plan(facts, about.splits, context.config.max_document_bytes, about.examples, dry_run=dry_run)
-        facts = splits.added(facts, about.splits, run_each(context, "split", splits.write, works))
+    found_facts = facts_of(context, about.examples)
+    path = join(found_facts.root, croissant.NAME)
+    old = _old(path)
+    dry_run = context.options.dry_run or context.options.check
+    facts = _split(context, about, found_facts, dry_run=dry_run or old is not None)  # not before the version is right
     made = croissant.document(facts, about, context.options.spec or about.croissant)
     data = jsonld.to_bytes(made)
-    path = join(facts.root, croissant.NAME)
-    old = _old(path)
     level, reasons = versions.due(old, made) if old else ("none", [])
     enough = versions.is_enough(old.get("version") if old else None, about.version, level)
     notes = [*_notes(about, facts), *([] if enough else [_raise(old or {}, level, reasons)])]
     found: dict[str, Any] = {"path": path, "due": level, "reasons": reasons, "raised": enough, "notes": notes}
+    wrong = versions.fault(old, made) if old else ""
     if context.options.check:
+        notes += [wrong] if wrong and enough else []
         fresh = old is not None and store_of(path).read(path) == data
         text = f"{path}: " + ("up to date" if fresh else "expected what the data are now; run `toolkit croissant`")
-        return Outcome("\n".join([text, *notes]), found | {"fresh": fresh}, exit_code=0 if fresh and enough else 1)
+        return Outcome(
+            "\n".join([text, *notes]), found | {"fresh": fresh}, exit_code=0 if fresh and enough and not wrong else 1
+        )
+    if wrong:
+        raise ConfigError(f"{path}: {wrong}; raise it, or move the file away if it was never published")
     if context.options.dry_run:
         return Outcome(data.decode().rstrip("\n"), {"document": made, **found})
+    if old is not None:
+        _split(context, about, found_facts, dry_run=False)
     write_file(path, data)
     splits.remove_others(facts.root, facts)
     sets = ", ".join(record.name for record in facts.records) or "none"
@@ -52,14 +59,26 @@ _MANY = 2000
 """Files from which mlcroissant takes seconds to parse the list."""
 
 
+def _split(context: Context, about: About, facts: Facts, *, dry_run: bool) -> Facts:
+    """The facts with the splits that are asked for; their files are written, if this is no dry run."""
+    if not about.splits:
+        return facts
+    works = splits.plan(facts, about.splits, context.config.max_document_bytes, about.examples, dry_run=dry_run)
+    return splits.added(facts, about.splits, run_each(context, "split", splits.write, works))
+
+
 def _old(path: str) -> dict[str, Any] | None:
     if not exists(path):
         return None
     try:
         found = msgspec.json.decode(store_of(path).read(path), type=dict[str, Any])
         versions.due(found, found)
-    except (msgspec.DecodeError, UnicodeDecodeError, TypeError, AttributeError) as error:
+        versions.fault(found, found)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: expected a Croissant file of ours, got: {error}; move it away") from None
+    except (TypeError, AttributeError, KeyError, re.error, IndexError):
+        message = "expected a Croissant file of ours, got JSON of another shape; move it away"
+        raise ConfigError(f"{path}: {message}") from None
     return found
 
 

@@ -6,28 +6,38 @@ from typing import Any, TypeVar
 from toolkit import config, validating
 from toolkit.commands import Context
 from toolkit.config import Config, Source
-from toolkit.describing import looking, of_dataset, of_output, splits
+from toolkit.describing import aligned, looking, of_dataset, of_output, splits
 from toolkit.describing.facts import Facts
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.executors import R, Report, Task
 from toolkit.mixing import publish
 from toolkit.mixing import settings as mix_settings
-from toolkit.paths import Dataset, is_folder, join
+from toolkit.paths import Dataset, exists, is_folder, join
 from toolkit.stores.options import set_options
 
-W = TypeVar("W", looking.Work, splits.Work)
+W = TypeVar("W", looking.Work, splits.Work, aligned.Work)
 
 
 def section(context: Context) -> Source:
-    """The section ``about:``; without a configuration, what the command line gives of it, and of all others."""
+    """The section ``about:``; without a configuration, what the command line gives of it, and of all others.
+
+    Raises:
+        ConfigError: if the command line names another thing than a folder.
+    """
     if context.options.config is not None:
-        return context.source.at("about") if context.has("about") else Source({}, context.options.config)
-    source = Source({}, "command line")
-    for assignment in context.options.overrides:
-        config.override(source, assignment)
-    context.config = config.convert(source, Config)
-    set_options(context.config.storage)
-    return source.at("about") if source.value.get("about") else source
+        found = context.source.at("about") if context.has("about") else Source({}, context.options.config)
+    else:
+        source = Source({}, "command line")
+        for assignment in context.options.overrides:
+            config.override(source, assignment)
+        context.config = config.convert(source, Config)
+        set_options(context.config.storage)
+        found = source.at("about") if source.value.get("about") else source
+    for target in context.options.targets:
+        if not is_folder(target):
+            got = "a file" if exists(target) else "nothing there"
+            raise ConfigError(f"{target}: expected the folder of an output, or of a dataset, got {got}")
+    return found
 
 
 def facts_of(context: Context, examples: int) -> Facts:
@@ -41,6 +51,9 @@ def facts_of(context: Context, examples: int) -> Facts:
     def looks(works: list[looking.Work]) -> list[looking.Looked]:
         return run_each(context, "look", looking.look, works)
 
+    def aligns(works: list[aligned.Work]) -> None:
+        run_each(context, "align", aligned.check, works)
+
     if context.options.targets:
         target = context.options.targets[0].rstrip("/")
         if context.options.targets[1:]:
@@ -49,11 +62,11 @@ def facts_of(context: Context, examples: int) -> Facts:
         if of == "output":
             return of_output.output_facts(target, [], looks, **options)
         return of_dataset.dataset_facts(
-            Dataset(join(target, "documents"), join(target, "attributes")), looks, **options
+            Dataset(join(target, "documents"), join(target, "attributes")), looks, aligns, **options
         )
     of = context.options.of or ("output" if context.has("mix") else "dataset")
     if of == "dataset":
-        found = of_dataset.dataset_facts(context.dataset, looks, **options)
+        found = of_dataset.dataset_facts(context.dataset, looks, aligns, **options)
         if unfinished := context.whole(context.dataset, context.dataset.shards()):
             found.notes.append(unfinished.strip())
         return found

@@ -5,7 +5,7 @@ from functools import partial
 
 import msgspec
 
-from toolkit import __version__
+from toolkit import __version__, records
 from toolkit.commands import Context, Outcome, failures, reports
 from toolkit.commands.works import Prepared, failed
 from toolkit.errors import ConfigError
@@ -114,6 +114,12 @@ def _manifest(
             f"{name}/{joined.set}" if name else joined.set: msgspec.to_builtins(joined.keys)
             for name, sets in prepared.sets.items()
             for joined in sets
+        },
+        models={
+            digest: called
+            for stream in settings.streams
+            for joined in prepared.sets[stream.name]
+            for digest, called in sorted(records.load_models(stream.dataset, joined.set).items())
         },
         inputs=[
             publish.InputEntry(

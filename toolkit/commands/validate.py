@@ -4,8 +4,8 @@ import os
 
 from toolkit import ingest_records, records, rowindex, tag_plan, validating
 from toolkit.commands import Context, Outcome
-from toolkit.describing import checking, croissant, reference, structure
-from toolkit.describing.checking import Checked
+from toolkit.describing import checking, checking_files, croissant, reference
+from toolkit.describing.checking_files import Checked
 from toolkit.errors import ConfigError, DataError, ToolkitError
 from toolkit.executors import Task
 from toolkit.mixing import publish
@@ -41,7 +41,7 @@ def run(context: Context) -> Outcome:
         if context.has("tag"):
             findings += _check_settings(context)
         if settings and is_folder(settings.output.path):
-            findings += _check_output(context, settings.output.path, checked)
+            findings += _check_output(context, settings.output.path, checked, settings.rejected)
             findings += [] if context.options.shard else _check_current(settings)
             described += _beside(settings.output.path)
     for path in dict.fromkeys(described):
@@ -67,22 +67,35 @@ def _check_croissant(context: Context, path: str) -> Checked:
     """A Croissant file against the specification, against what it lists, and as mlcroissant reads it, if it is here."""
     first = context.options.first
     try:
-        document = checking.read(path)
-        found = Checked(structure.check_structure(path, document))
-        works, faults = checking.plan(path, document, first, _limit(context))
+        plan = checking.plan(path, first, _limit(context))
     except DataError as error:
         return Checked([str(error)])
-    found.findings += faults
-    for result in context.run("croissant", checking.check_file, [Task(work.path, work) for work in works], "files"):
+    found = Checked(plan.findings)
+    done = _check_files(context, plan.works, found)
+    found.findings += checking.finish(plan, done)
+    if lost := checking.lost(done):
+        again = _check_files(context, lost, found) if first is None else []
+        led = checking.found_in(checked for _, checked in again)
+        nowhere = sorted({id_ for _, checked in again for id_ in checked.leads} - led)
+        found.findings += [f"{path}: {id_}: expected a JSON path that leads to a key of some row" for id_ in nowhere]
+    if not found.findings and reference.is_installed() and not scheme_of(path):
+        read = reference.check(path, plan.document, first)
+        found.findings += read.findings
+        found.warnings += read.warnings
+    return found
+
+
+def _check_files(
+    context: Context, works: list[checking_files.Work], found: Checked
+) -> list[tuple[checking_files.Work, Checked]]:
+    """Each file by itself; what is found is added."""
+    results = context.run("croissant", checking_files.check_file, [Task(work.path, work) for work in works], "files")
+    for result in results:
         if result.value:
             found.findings += result.value.findings
             found.warnings += result.value.warnings
         found.findings += [result.failure.message] if result.failure else []
-    if not found.findings and reference.is_installed() and not scheme_of(path):
-        read = reference.check(path, document, first)
-        found.findings += read.findings
-        found.warnings += read.warnings
-    return found
+    return [(work, result.value) for work, result in zip(works, results, strict=True) if result.value]
 
 
 def _check_target(context: Context, target: str, checked: list[str]) -> list[str]:
@@ -149,6 +162,7 @@ def _check_dataset(context: Context, dataset: Dataset, checked: list[str]) -> li
     )
     for set_name in dataset.sets():
         extra = [] if context.in_part else validating.extra_files(dataset, set_name, shards)
+        covered = ingest_records.carried_shards(dataset, set_name)
         works = [
             Work(
                 kind="attributes",
@@ -158,7 +172,7 @@ def _check_dataset(context: Context, dataset: Dataset, checked: list[str]) -> li
                 max_document_bytes=_limit(context),
                 first=first,
             )
-            for shard in [*shards, *extra]
+            for shard in [*(s for s in shards if covered is None or s in covered), *extra]
         ]
         checked.append(f"the set {set_name}")
         findings += _run(context, set_name, works)
@@ -185,7 +199,7 @@ def _shards(dataset: Dataset) -> list[str]:
         return []
 
 
-def _check_output(context: Context, folder: str, checked: list[str]) -> list[str]:
+def _check_output(context: Context, folder: str, checked: list[str], rejected: str | None = None) -> list[str]:
     manifest = publish.load_manifest(folder)
     files = validating.data_files(folder)
     checked.append(f"{len(files)} files of {folder}")
@@ -197,7 +211,7 @@ def _check_output(context: Context, folder: str, checked: list[str]) -> list[str
         fields = mix_settings.MixSettings.added_fields(manifest.settings)
     works = [
         Work(
-            kind="output",
+            kind="rejected" if _is_rejected(folder, path, manifest, rejected) else "output",
             path=join(folder, path),
             format=format_ or _format_of(path),
             options=options,
@@ -212,6 +226,15 @@ def _check_output(context: Context, folder: str, checked: list[str]) -> list[str
     if context.options.first is None and context.options.shard is None:
         findings += validating.check_folder(folder)
     return findings
+
+
+def _is_rejected(folder: str, path: str, manifest: publish.Manifest | None, rejected: str | None) -> bool:
+    """Whether a file has dropped documents: by the manifest, by the configuration, else by its rows."""
+    labels = {part.path: part.label for part in manifest.parts} if manifest else {}
+    if path in labels:
+        return labels[path] == mix_settings.REJECTED
+    below = os.path.relpath(join(folder, path), rejected).split(os.sep)[0] if rejected else os.pardir
+    return below != os.pardir or validating.is_rejected(join(folder, path))
 
 
 def _check_current(settings: mix_settings.MixSettings) -> list[str]:

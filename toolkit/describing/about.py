@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -16,7 +17,9 @@ class Agent(ConfigStruct):
     """A person or an organization."""
 
     name: Annotated[str, Description(description="of the person or organization")]
-    type: Annotated[Literal["Organization", "Person"], Description(description="which of the two")] = "Organization"
+    type: Annotated[Literal["Organization", "Person"] | None, Description(description="which of the two, required")] = (
+        None
+    )
     url: Annotated[str | None, Description(description="its page")] = None
     email: Annotated[str | None, Description(description="its address")] = None
 
@@ -96,7 +99,17 @@ REQUIRED = ("name", "description", "license", "url", "creator", "date_published"
 
 _URLS = ("url", "license", "same_as", "sd_license")
 _DATES = ("date_published", "date_created", "date_modified")
+_AGENTS = ("creator", "publisher")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?")
+_LANGUAGE = re.compile(
+    r"[a-z]{2,3}(-[a-z]{3}){0,3}"  # with extended language subtags
+    r"(-[a-z]{4})?(-([a-z]{2}|\d{3}))?"  # script, region
+    r"(-([a-z0-9]{5,8}|\d[a-z0-9]{3}))*"  # variants
+    r"(-[a-wyz0-9](-[a-z0-9]{2,8})+)*(-x(-[a-z0-9]{1,8})+)?",  # extensions, private use
+    re.IGNORECASE | re.ASCII,
+)
+"""A well-formed tag of a language. Source: RFC 5646, section 2.1."""
+
 VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 
 
@@ -131,8 +144,17 @@ def read_about(section: Source, required: Sequence[str] = REQUIRED) -> About:
                 raise source.error((key,), f"expected a URL such as {example}, got {value!r}")
     for key in _DATES:
         value = getattr(about, key)
-        if value is not None and not _DATE.fullmatch(value):
+        if value is not None and not _is_date(value):
             raise source.error((key,), f"expected a date such as 2026-01-31, got {value!r}")
+    for language in about.language():
+        if not _LANGUAGE.fullmatch(language):
+            raise source.error(("in_language",), f"expected a BCP 47 code such as de or zh-Hant, got {language!r}")
+    for key in _AGENTS:
+        given = getattr(about, key)
+        for i, agent in enumerate(listed(given)):
+            if agent.type is None:
+                place = (key, i, "type") if isinstance(given, list) else (key, "type")
+                raise source.error(place, "expected Organization or Person, got none")
     if about.version is not None and not VERSION.fullmatch(about.version):
         raise source.error(("version",), f"expected MAJOR.MINOR.PATCH (1.0.0), got {about.version!r}")
     if about.splits and not (
@@ -140,3 +162,11 @@ def read_about(section: Source, required: Sequence[str] = REQUIRED) -> About:
     ):
         raise source.error(("splits",), f"expected shares above 0 that sum up to 1, got {about.splits!r}")
     return about
+
+
+def _is_date(text: str) -> bool:
+    """Whether it is a date, with a time or without, that there is."""
+    try:
+        return _DATE.fullmatch(text) is not None and bool(datetime.fromisoformat(text))
+    except ValueError:
+        return False

@@ -10,8 +10,9 @@ from toolkit.describing import keeping, responsible
 from toolkit.describing.about import About, Agent, listed
 from toolkit.describing.facts import Facts, Group, Mixture
 from toolkit.describing.fields import bare
-from toolkit.describing.hub import KEYS, NO_LANGUAGE, SPLIT, Configuration, documents_of, head
+from toolkit.describing.hub import KEYS, NO_LANGUAGE, SPLIT, Configuration, documents_of, head, loaded_otherwise
 from toolkit.describing.licences import identifier
+from toolkit.describing.wording import many
 from toolkit.schema import ANY, Type
 from toolkit.stats.tables import markdown, mix_markdown, percent, size
 
@@ -39,11 +40,11 @@ def document(
         ConfigError: if its head is no YAML with what stays.
     """
     made = {
-        "What it is": what_it_is(facts, configurations),
+        "What it is": what_it_is(facts, about, configurations),
         "How it was made": how_it_was_made(facts, about),
         "Statistics": statistics(facts),
         "Rules": rules(facts.mixture) if facts.mixture and facts.mixture.rules else "",
-        "Example": example(facts.groups[0]) if about.examples else "",
+        "Example": example(facts) if about.examples else "",
         "Limits": limits(facts, about),
         "Licence": licence(about),
         "Citation": citation(about),
@@ -53,9 +54,16 @@ def document(
     return keeping.write(head(facts, about, configurations), title, sections, kept, path)
 
 
-def read(path: str, text: str) -> keeping.Kept:
-    """What stays of a card of ours; raises DataError if its marks are broken."""
-    return keeping.read(path, text, KEYS, TITLES)
+def read(path: str, text: str, about: About) -> keeping.Kept:
+    """What stays of a card of ours.
+
+    Raises:
+        ConfigError: if its head is no YAML.
+        DataError: if its marks are broken.
+    """
+    rai = (each for value in about.rai.given().values() for each in listed(value) if isinstance(each, str))
+    given = [about.description or "", about.citation or "", *rai]
+    return keeping.read(path, text, KEYS, keeping.headings("\n".join(given)) - set(TITLES))
 
 
 # --- sections ---------------------------------------------------------------------------------------------------------
@@ -84,31 +92,30 @@ def _agents(given: list[Agent] | Agent | None) -> str:
     return ", ".join(texts)
 
 
-def what_it_is(facts: Facts, configurations: Sequence[Configuration]) -> str:
+_GROWING = "The data still grow: all numbers here are those of the day when this card was written."
+
+
+def what_it_is(facts: Facts, about: About, configurations: Sequence[Configuration]) -> str:
     """How much there is, what a row is, how it is loaded."""
     rows, stored = documents_of(facts), sum(file.size for file in facts.files)
     data = [path for group in facts.groups for path in group.paths]
-    parts = ["" if rows is None else _many(rows, "document")]
+    parts = ["" if rows is None else many(rows, "document")]
     if facts.labels:
         labels = [each.label for each in facts.labels]
         others = [label for label in labels if label in NO_LANGUAGE and facts.label_name == "language"]
-        named = [_many(len(labels) - len(others), facts.label_name), *(f"`{label}`" for label in others)]
+        named = [many(len(labels) - len(others), facts.label_name), *(f"`{label}`" for label in others)]
         parts.append(f"in {' and '.join(named)}")
-    parts.append(f"in {_many(len(data), 'file')}, {size(stored)} as stored" + (
+    parts.append(f"in {many(len(data), 'file')}, {size(stored)} as stored" + (
         f"; format `{facts.mixture.format}`." if facts.mixture else "."
     ))  # fmt: skip
     text = " ".join(part for part in parts if part)
-    found = [text[0].upper() + text[1:]]
+    found = [text[0].upper() + text[1:] + (f" {_GROWING}" if about.live else "")]
     for group in facts.groups:
         if group.columns:
             found += [*([group.description] if len(facts.groups) > 1 else []), _columns(facts, group)]
     if configurations:
         found.append(_loading(configurations))
     return "\n\n".join(found)
-
-
-def _many(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("s" if number != 1 else "")
 
 
 def _columns(facts: Facts, group: Group) -> str:
@@ -129,7 +136,7 @@ def _columns(facts: Facts, group: Group) -> str:
 
 _NAMES = {"str": "text", "digits": "text", "url": "text", "datetime": "time", "int": "integer", "float": "number"}
 _NAMES |= {"bool": "true or false", "null": "null", "never": "nothing", "any": "any", "map": "object"}
-_NAMES |= {"span": "`[start, end, score]`"}
+_NAMES |= {"long": "integer", "huge": "integer", "span": "`[start, end, score]`"}
 
 
 def _shown(type_: Type) -> str:
@@ -221,20 +228,27 @@ def rules(mixture: Mixture) -> str:
         rows.append([*([effect.stream] if streams else []), *cells, *numbers])
     totals = mixture.totals
     kept = percent(totals.kept / totals.rows if totals.rows else None)
+    were = "was" if totals.kept == 1 else "were"
     told = (
-        f"Applied in this order; a document that a rule drops comes to none after it. Of {totals.rows:,} documents "
-        f"{totals.kept:,} were kept ({kept}), of {totals.chars:,} characters {totals.kept_chars:,}."
+        "Applied in this order; a document that a rule drops comes to none after it. "
+        f"Of {many(totals.rows, 'document')} {totals.kept:,} {were} kept ({kept}), "
+        f"of {many(totals.chars, 'character')} {totals.kept_chars:,}."
     )
     left = "\n".join(f"- {name}: {count:,}" for name, count in mixture.counts.items() if count)
     return "\n\n".join(part for part in (told, markdown(rows, left=4 if streams else 3), left) if part)
 
 
-def example(group: Group) -> str:
-    """The first row of the first file, cut."""
-    if not group.examples:
+def example(facts: Facts) -> str:
+    """The first document, cut."""
+    found = facts.example
+    if found is None:
         return ""
-    text = msgspec.json.format(msgspec.json.encode(_cut(group.examples[0])), indent=2).decode()
-    return f"The first of `{group.paths[0]}`; long texts and lists are cut.\n\n```json\n{text}\n```"
+    if isinstance(found.value, str):
+        kind, text = "text", _cut(found.value)
+    else:
+        kind, text = "json", msgspec.json.format(msgspec.json.encode(_cut(found.value)), indent=2).decode()
+    fence = "`" * max(3, *(len(each) + 1 for each in re.findall("`+", text)), 0)
+    return f"The first of `{found.path}`; long texts and lists are cut.\n\n{fence}{kind}\n{text}\n{fence}"
 
 
 def _cut(value: Any) -> Any:
@@ -247,6 +261,12 @@ def _cut(value: Any) -> Any:
         case dict():
             return {key: _cut(each) for key, each in value.items()}
     return value
+
+
+_LOADED = {
+    "huge": "Hugging Face datasets rounds large ones",
+    "refused": "Hugging Face datasets cannot load these data",
+}
 
 
 def limits(facts: Facts, about: About) -> str:
@@ -263,8 +283,9 @@ def limits(facts: Facts, about: About) -> str:
     points = [f"- {what}: {_line(' '.join(listed(text)))}" for what, text in terms.items() if text]
     if rai.hasSyntheticData is not None:
         points.append(f"- Synthetic data: {'yes' if rai.hasSyntheticData else 'no'}.")
-    if about.live:
-        points.append("- The data still grow.")
+    for how, told in _LOADED.items():
+        if names := [name for name, kind in loaded_otherwise(facts) if kind == how]:
+            points.append(f"- Integers that no 64 bits hold: {told}: {_listing(names)}.")
     if facts.mixture and facts.mixture.omitted:
         points.append(f"- Left out because they failed: {_listing(facts.mixture.omitted)}.")
     return "\n".join(points) or "Nothing is stated about limits."

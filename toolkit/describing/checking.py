@@ -3,92 +3,71 @@
 Findings are what is wrong. Warnings are what readers by pandas, as mlcroissant is one, make of data that are right.
 """
 
-import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from toolkit.config import ConfigStruct
+from toolkit.describing import checking_distribution, checking_labels
 from toolkit.describing.about import listed
-from toolkit.describing.common import matches, matching
-from toolkit.describing.looking import DATES, NUMERIC, sha256_of
-from toolkit.describing.structure import fields_of, nodes, transforms
-from toolkit.errors import DataError, ToolkitError
-from toolkit.paths import exists, is_folder, join, list_files, stat
+from toolkit.describing.checking_distribution import Distribution
+from toolkit.describing.checking_files import Checked, Work
+from toolkit.describing.checking_values import Column
+from toolkit.describing.structure import check_structure, fields_of, nodes, transforms
+from toolkit.errors import DataError
+from toolkit.paths import join
 from toolkit.stores import store_of
-from toolkit.streams import Lines
 
 ROWS = 100
 """Of each file, that are looked at."""
 
 _ROWS_OF = "application/jsonlines"
 
-Report = Callable[[int, int], None]
-
 
 @dataclass
-class Checked:
-    """What was found.
+class Plan:
+    """What is to be done.
 
     Attributes:
-        findings, warnings: texts ``path: expected …, got …``.
-    """
-
-    findings: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-
-
-class Column(ConfigStruct):
-    """A field that is to be found in the rows of a file.
-
-    Attributes:
-        id: of the field.
-        paths: JSON paths, applied one after the other, to each element of a list.
-        data_type: of the values.
-        many: whether a value is a list.
-    """
-
-    id: str
-    column: str
-    paths: list[str]
-    data_type: str
-    many: bool
-
-
-class Work(ConfigStruct):
-    """A file to check.
-
-    Attributes:
-        size, sha256: as listed.
-        columns: of its rows, if it has any.
-        digest: whether its checksum is computed.
-        first: rows that are looked at.
-        max_bytes: of a row.
+        path, document: of the Croissant file.
+        findings: about the document itself.
     """
 
     path: str
-    size: int | None
-    sha256: str
-    columns: list[Column]
-    digest: bool
-    first: int
-    max_bytes: int
+    document: dict[str, Any]
+    files: Distribution
+    works: list[Work]
+    findings: list[str]
 
 
-def read(path: str) -> dict[str, Any]:
-    """The document.
+def read(path: str) -> tuple[dict[str, Any], list[str]]:
+    """The document, and findings about keys that it has twice.
 
     Raises:
         DataError: if there is none, or it is no JSON object.
     """
     try:
-        return msgspec.json.decode(store_of(path).read(path), type=dict[str, Any])
+        data = store_of(path).read(path)
+        document = msgspec.json.decode(data, type=dict[str, Any])
     except OSError as error:
         raise DataError(f"expected a Croissant file, got: {error.strerror or error}", path=path) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DataError(f"expected a Croissant file (a JSON object), got: {error}", path=path) from None
+    findings: list[str] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            twice = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
+            where = f" in {found['@id']}" if "@id" in found else ""
+            findings.append(f"{path}: expected each key once, got {' and '.join(map(repr, twice))} again{where}")
+        return found
+
+    json.loads(data, object_pairs_hook=note)
+    return document, findings
 
 
 def is_croissant(path: str) -> bool:
@@ -99,67 +78,79 @@ def is_croissant(path: str) -> bool:
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def plan(path: str, document: dict[str, Any], first: int | None, max_bytes: int) -> tuple[list[Work], list[str]]:
-    """The files to check, and findings about globs and paths that lead nowhere."""
-    folder = path.rpartition("/")[0] or "."
-    there = list(list_files(folder, hidden=True)) if is_folder(folder) else []
-    known_paths = set(there)
-    findings: list[str] = []
-    works: dict[str, Work] = {}
-    live = document.get("isLiveDataset") is True
+def plan(path: str, first: int | None, max_bytes: int) -> Plan:
+    """The files to check, and what is wrong with the document itself.
+
+    Raises:
+        DataError: if there is no document.
+    """
+    document, findings = read(path)
+    findings += check_structure(path, document)
+    found, faults = checking_distribution.read(path, document, nodes(document, "distribution"))
+    findings += faults
+    findings += [f"{path}: {each}" for each in checking_labels.path_faults(document, found)]
     columns = _columns(document)
+    there = set(found.there)
+    works = {
+        name: Work(
+            name=name,
+            path=join(found.folder, name),
+            size=checking_distribution.bytes_of(node),
+            hashes={key: str(node[key]) for key in ("sha256", "md5") if node.get(key)},
+            columns=[],
+            digest=first is None,
+            first=first or ROWS,
+            max_bytes=max_bytes,
+        )
+        for name, node in found.listed.items()
+        if name in there
+    }
+    listings = {listing.file_set: listing for listing in checking_labels.listings(document)}
     for node in nodes(document, "distribution"):
-        url, id_ = str(node.get("contentUrl", "")), node.get("@id")
-        if node.get("@type") == "cr:FileObject":
-            if not re.match(r"[a-z][a-z0-9+.-]*://", url):
-                findings += _listed_faults(path, node, exists(join(folder, url)), live=live)
-                if exists(join(folder, url)):
-                    works[url] = Work(
-                        path=join(folder, url),
-                        size=_bytes_of(node.get("contentSize")),
-                        sha256=str(node.get("sha256") or ""),
-                        columns=[],
-                        digest=first is None,
-                        first=first or ROWS,
-                        max_bytes=max_bytes,
-                    )
-        elif not node.get("containedIn"):
-            found = [str(glob) for glob in listed(node.get("includes"))]
-            for glob in found or [""]:
-                if glob not in known_paths and not any(_includes(each, glob) for each in there):
-                    findings.append(f"{path}: {id_}: expected files that match {glob!r}, got none")
-            if node.get("encodingFormat") == _ROWS_OF:
-                for each in matching(there, found):
-                    known = works.get(each) or Work(
-                        path=join(folder, each),
-                        size=None,
-                        sha256="",
-                        columns=[],
-                        digest=False,
-                        first=first or ROWS,
-                        max_bytes=max_bytes,
-                    )
-                    more = [*known.columns, *columns.get(str(id_), ())]
-                    works[each] = msgspec.structs.replace(known, columns=more)
-    return list(works.values()), findings
+        id_ = str(node.get("@id"))
+        if _ROWS_OF not in listed(node.get("encodingFormat")):
+            continue
+        listing = listings.get(id_) if first is None and not found.live else None
+        for name in found.sets.get(id_, ()):
+            known = works.get(name) or Work(
+                name=name,
+                path=join(found.folder, name),
+                size=None,
+                hashes={},
+                columns=[],
+                digest=False,
+                first=first or ROWS,
+                max_bytes=max_bytes,
+            )
+            works[name] = msgspec.structs.replace(
+                known,
+                columns=[*known.columns, *columns.get(id_, ())],
+                count=known.count or listing is not None,
+                values=listing.column if listing else known.values,
+            )
+    return Plan(path, document, found, list(works.values()), findings)
 
 
-def _includes(path: str, glob: str) -> bool:
-    """Under either reading of globs: ``**/`` may or may not be no folder at all."""
-    return matches(path, glob) or matches(path, glob.replace("**/", ""))
+def finish(plan: Plan, done: Iterable[tuple[Work, Checked]]) -> list[str]:
+    """The findings about all files together, after each has been checked."""
+    pairs = list(done)
+    counts = {work.name: checked.rows for work, checked in pairs if checked.rows is not None}
+    values = {work.name: checked.values for work, checked in pairs if work.values}
+    faults = checking_labels.faults(plan.document, plan.files, counts, values)
+    return [f"{plan.path}: {each}" for each in faults]
 
 
-def _listed_faults(path: str, node: dict[str, Any], there: bool, *, live: bool) -> Iterator[str]:
-    name = node.get("contentUrl") or node.get("@id")
-    if not there:
-        yield f"{path}: {node.get('@id')}: expected the file {name}, got none there"
-    if not live and not (node.get("sha256") or node.get("md5")):
-        yield f"{path}: {node.get('@id')}: expected sha256, because the dataset is not live, got none"
+def lost(done: Iterable[tuple[Work, Checked]]) -> list[Work]:
+    """Files to search for what the JSON paths of some fields did not lead to in the rows that were looked at."""
+    pairs = list(done)
+    ids = {id_ for _, checked in pairs for id_ in checked.leads} - found_in(checked for _, checked in pairs)
+    works = [(work, [column for column in work.columns if column.id in ids]) for work, _ in pairs]
+    return [msgspec.structs.replace(work, columns=some, search=True) for work, some in works if some]
 
 
-def _bytes_of(size: Any) -> int | None:
-    found = re.fullmatch(r"(\d+)( B)?", str(size))
-    return int(found[1]) if found else None
+def found_in(done: Iterable[Checked]) -> set[str]:
+    """The fields whose JSON paths led somewhere."""
+    return {id_ for checked in done for id_, led in checked.leads.items() if led}
 
 
 def _columns(document: dict[str, Any]) -> dict[str, list[Column]]:
@@ -186,128 +177,3 @@ def _columns(document: dict[str, Any]) -> dict[str, list[Column]]:
                 )
                 found.setdefault(str(source["fileSet"].get("@id")), []).append(column)
     return found
-
-
-def check_file(work: Work, report: Report) -> Checked:
-    """The findings and warnings about one file."""
-    checked = Checked()
-    found = stat(work.path)
-    if found is None:
-        checked.findings.append(f"{work.path}: expected a file, got none there")
-        return checked
-    if work.size is not None and found.size != work.size:
-        checked.findings.append(f"{work.path}: expected {work.size} bytes by the Croissant file, got {found.size}")
-    elif work.digest and work.sha256 and (got := sha256_of(work.path)) != work.sha256:
-        checked.findings.append(f"{work.path}: expected sha256 {work.sha256} by the Croissant file, got {got}")
-    try:
-        if work.columns:
-            _check_rows(work, checked, report)
-    except ToolkitError as error:
-        checked.findings.append(str(error))
-    return checked
-
-
-def _check_rows(work: Work, checked: Checked, report: Report) -> None:
-    missing = {column.column for column in work.columns}
-    texts: dict[str, bool] = {}
-    wrong: dict[str, str] = {}
-    whole = True
-    with Lines(work.path, work.max_bytes * 2) as lines:
-        for line in lines:
-            if lines.number > work.first and not missing:
-                whole = False
-                break
-            try:
-                row = msgspec.json.decode(line, type=dict[str, Any])
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise DataError(f"expected a JSON object, got: {error}", path=work.path, line=lines.number) from None
-            missing -= row.keys()
-            report(1, len(line))
-            if lines.number > work.first:
-                continue
-            for name, value in row.items():
-                if isinstance(value, str) and texts.get(name, True):
-                    texts[name] = NUMERIC.fullmatch(value) is not None
-            for column in work.columns:
-                if column.id not in wrong and (fault := _fault(column, row)):
-                    wrong[column.id] = f"{work.path}:{lines.number}: {fault}"
-        if not lines.number:
-            return
-    checked.findings += wrong.values()
-    checked.findings += [f"{work.path}: expected the column {name!r} in some row, got none" for name in sorted(missing)]
-    for name in sorted({column.column for column in work.columns}):
-        if texts.get(name):
-            rows = "rows" if whole else f"of the first {work.first} rows"
-            checked.warnings.append(
-                f"{work.path}: all {rows} have a number as {name!r}; mlcroissant changes such texts (0001 becomes 1)"
-            )
-        if DATES.fullmatch(name):
-            checked.warnings.append(f"{work.path}: mlcroissant makes dates of columns that are called {name!r}")
-
-
-# --- values -----------------------------------------------------------------------------------------------------------
-
-_STEP = re.compile(r"\['((?:[^'\\]|\\.)*)'\]|\[(\d+)\]|\.([A-Za-z_]\w*)")
-
-
-def _fault(column: Column, row: dict[str, Any]) -> str:
-    value: Any = row.get(column.column)
-    for path in column.paths:
-        steps = _steps(path)
-        if steps is None:
-            return ""  # a path of another form than ours
-        value = [_follow(each, steps) for each in value] if isinstance(value, list) else _follow(value, steps)
-    if column.many and value is not None and not isinstance(value, list):
-        return f"expected a list at {column.id}, got {value!r:.80}"
-    if not column.many and isinstance(value, list) and value:  # Dolma has [] for all attributes of a skipped document
-        return f"expected a value at {column.id}, got a list"
-    for each in _leaves(value):
-        if not _fits(each, column.data_type):
-            return f"expected {column.data_type} at {column.id}, got {each!r:.80}"
-    return ""
-
-
-def _steps(path: str) -> list[str | int] | None:
-    steps: list[str | int] = []
-    place = 1 if path.startswith("$") else 0
-    while place < len(path):
-        found = _STEP.match(path, place)
-        if found is None:
-            return None
-        quoted, index, plain = found.groups()
-        steps.append(int(index) if index else plain if plain is not None else re.sub(r"\\(.)", r"\1", quoted))
-        place = found.end()
-    return steps
-
-
-def _follow(value: Any, steps: list[str | int]) -> Any:
-    for step in steps:
-        if isinstance(step, int):
-            value = value[step] if isinstance(value, list) and step < len(value) else None
-        else:
-            value = value.get(step) if isinstance(value, dict) else None
-    return value
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, list):
-        for each in value:
-            yield from _leaves(each)
-    elif value is not None:
-        yield value
-
-
-def _fits(value: Any, data_type: str) -> bool:
-    match data_type.rpartition(":")[2]:
-        case "Text" | "URL":
-            return isinstance(value, str)
-        case "Boolean":
-            return isinstance(value, bool)
-        case "Integer" | "Int64" | "Int32":
-            digits = isinstance(value, str) and re.fullmatch(r"[+-]?\d+", value) is not None
-            return digits or (isinstance(value, int) and not isinstance(value, bool))
-        case "Float" | "Float64" | "Float32":
-            return isinstance(value, int | float) and not isinstance(value, bool)
-        case "DateTime" | "Date":
-            return isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\d", value) is not None
-    return True

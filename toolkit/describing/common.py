@@ -1,17 +1,23 @@
 """What describing a dataset and describing an output have in common."""
 
+import contextlib
 import dataclasses
 import fnmatch
+import itertools
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any
+from urllib.parse import quote
 
-from toolkit import schema
-from toolkit.describing.facts import Field, Group, PathField, RecordType, Undescribed
-from toolkit.describing.fields import SCALARS, bare, fields_of
-from toolkit.describing.looking import DATES, Looked, Work
-from toolkit.paths import strip_suffix
+import msgspec
+
+from toolkit.describing.facts import Crawled, Field, Group, PathField, RecordType, Undescribed
+from toolkit.describing.fields import INTEGERS, KEYS, SCALARS, TEXTS, bare, fields_of
+from toolkit.describing.looking import DATES, FromWarc, Looked, Work
+from toolkit.paths import join, strip_suffix
 from toolkit.schema import Type
+from toolkit.streams import Lines
 
 Looks = Callable[[list[Work]], list[Looked]]
 """Runs looks, in the order given."""
@@ -71,15 +77,46 @@ def apart(places: Iterable[PathField], fields: Iterable[Field]) -> list[PathFiel
     return [dataclasses.replace(p, name=f"path_{p.name}") if p.name in taken else p for p in places]
 
 
-def not_read(what: str) -> str:
-    return f"{what}: no record set, because Croissant's reader does not take such files; they are listed"
+def not_read(what: str, paths: Sequence[str]) -> str:
+    """Says why there is no record set of these files, by the first one that is not read."""
+    others = [path for path in paths if media_type(path) != MEDIA_TYPES[".jsonl"]]
+    more = f" and {len(others) - 1:,} more" if others[1:] else ""
+    return (
+        f"{what}: no record set, because Croissant's reader does not take files such as {others[0]}{more}; they are "
+        "listed"
+    )
+
+
+Rows = Callable[[str], Generator[dict[str, Any], None, None]]
+"""Reads a file row by row."""
+
+
+def json_rows(max_bytes: int) -> Rows:
+    """Reads files whose lines are objects."""
+
+    def rows(path: str) -> Generator[dict[str, Any], None, None]:
+        with Lines(path, max_bytes) as lines:
+            yield from (msgspec.json.decode(line) for line in lines if line.strip())
+
+    return rows
+
+
+def first_rows(root: str, paths: Iterable[str], number: int, rows: Rows) -> list[tuple[str, int, dict[str, Any]]]:
+    """The first rows over the files in order, each with its file's path and its number in it."""
+    found: list[tuple[str, int, dict[str, Any]]] = []
+    for path in paths:
+        if len(found) == number:
+            break
+        with contextlib.closing(rows(join(root, path))) as some:
+            found += [(path, i, row) for i, row in enumerate(itertools.islice(some, number - len(found)))]
+    return found
 
 
 def documents(
     group: Group,
     types: dict[str, Type],
     absent: set[str],
-    examples: Sequence[dict[str, object]],
+    examples: list[tuple[str, int, dict[str, Any]]],
     places: list[PathField],
 ) -> RecordType:
     """The record type of documents."""
@@ -94,7 +131,7 @@ def documents(
         places=apart(places, fields),
         fields=fields,
         undescribed=[*refused, *more],
-        examples=[(group.paths[0], i, dict(row)) for i, row in enumerate(examples)],
+        examples=examples,
     )
 
 
@@ -111,26 +148,63 @@ def columns(types: dict[str, Type], absent: set[str]) -> tuple[dict[str, Type], 
     return described, refused
 
 
-def numeric_notes(paths: Sequence[str], looked: Sequence[Looked], columns: Sequence[str]) -> list[str]:
+def changed_notes(paths: Sequence[str], looked: Sequence[Looked], record: RecordType | None) -> list[str]:
+    """Notes about values at top level that readers change; they leave what lies deeper as it is."""
+    kinds = {field.column: field.type.kind for field in record.fields if not field.keys} if record else {}
+    texts = [column for column, kind in kinds.items() if kind in TEXTS and kind != "digits"]
+    numbers = [column for column, kind in kinds.items() if kind in (*INTEGERS, "float")]
+    found = list(zip(paths, looked, strict=True))
+    notes = [
+        _note([path for path, each in found if name in each.numeric], text)
+        for name in texts
+        for text in (f"every `{name}` is a number; Croissant's reader changes such texts (0001 becomes 1)",)
+    ]
+    notes += [
+        _note([path for path, each in found if name in each.rounded], text)
+        for name in numbers
+        for text in (
+            f"`{name}` has integers beyond 2^53, and rows without one; Croissant's reader rounds such integers",
+        )
+    ]
+    return [note for note in notes if note]
+
+
+def unreadable_notes(paths: Sequence[str], looked: Sequence[Looked]) -> list[str]:
+    """A note about values because of which readers take nothing of a file."""
+    large = [f"{path}:{each.too_large}" for path, each in zip(paths, looked, strict=True) if each.too_large]
+    note = _note(large, "an integer of 2^64 or more; Croissant's reader cannot read the file")
+    return [note] if note else []
+
+
+def _note(places: Sequence[str], text: str) -> str:
+    more = f" (and in {len(places) - 1:,} more files)" if places[1:] else ""
+    return f"{places[0]}: {text}{more}" if places else ""
+
+
+def odd_paths_note(paths: Iterable[str]) -> list[str]:
+    """Says that a path is no URL, if one is not: readers take ``contentUrl`` for a path as it is."""
+    odd = [path for path in paths if quote(path, safe="/~!$&'()*+,;=:@") != path]
+    more = f" (and {len(odd) - 1:,} more)" if odd[1:] else ""
+    text = "has signs that a URL may not have; Croissant's reader wants it as it is, other programs may not take it"
+    return [f"{odd[0]}: its path {text}{more}"] if odd else []
+
+
+def crawled(looked: Sequence[Looked]) -> list[Crawled]:
+    """The documents of WARC records in all files, by source, sorted."""
+    sources: dict[str, FromWarc] = {}
+    for each in looked:
+        for source, found in each.warc.items():
+            sources.setdefault(source, FromWarc()).add(found)
     return [
-        f"{path}: every `{name}` is a number; Croissant's reader changes such texts (0001 becomes 1)"
-        for path, found in zip(paths, looked, strict=True)
-        for name in found.numeric
-        if name in columns
+        Crawled(source, found.number, list(found.headers) if len(found.headers) <= KEYS else [], found.dates)
+        for source, found in sorted(sources.items())
     ]
 
 
-def headers(types: dict[str, Type]) -> list[str]:
-    found = bare(types.get("warc_headers") or _member(types.get("metadata"), "warc_headers"))
-    return [name for name, _ in found.fields]
-
-
-def _member(type_: Type | None, name: str) -> Type:
-    return (bare(type_).get(name) if type_ else None) or schema.NEVER
-
-
-def dates(looked: Sequence[Looked]) -> tuple[str, str] | None:
-    found = [each.dates for each in looked if each.dates]
-    if not found or not all(each.whole for each in looked):
-        return None
-    return min(first for first, _ in found), max(last for _, last in found)
+def origins(looked: Sequence[Looked], *, whole: bool) -> dict[str, Any]:
+    """What the rows of documents tell of where they come from, as facts; whole: whether these are all."""
+    return {
+        "crawled": crawled(looked),
+        "crawls": sorted({crawl for each in looked for crawl in each.crawls}),
+        "rows": sum(each.number for each in looked) if whole else None,
+    }

@@ -23,6 +23,8 @@ EXAMPLE_ITEMS = 5
 _DATA_TYPES = {
     "bool": "sc:Boolean",
     "int": "sc:Integer",
+    "long": "sc:Integer",
+    "huge": "sc:Integer",
     "float": "sc:Float",
     "str": "sc:Text",
     "datetime": "sc:DateTime",
@@ -112,7 +114,7 @@ def _distribution(facts: Facts, *, live: bool) -> list[jsonld.FileObject | jsonl
 
 def _record_sets(facts: Facts, about: About, version: str) -> list[jsonld.RecordSet]:
     found = []
-    if facts.labels and any(place.pattern for record in facts.records for place in record.places):
+    if facts.labels:
         found.append(_enumeration(facts))
     if facts.splits:
         found.append(_splits(facts))

@@ -36,7 +36,7 @@ class Group:
         includes: globs over relative paths that match these files and no others, also where ``*`` spans folders.
         paths: of the files.
         columns: types of the rows' top-level keys, if all rows have been looked at, or are declared.
-        examples: first rows, decoded.
+        examples: first rows over the files in order, decoded.
     """
 
     name: str
@@ -150,11 +150,42 @@ class Ingested:
 
 
 @dataclass(frozen=True)
+class Crawled:
+    """Documents of a source that are of WARC records, as the headers that were kept tell.
+
+    Attributes:
+        source: empty if rows do not say.
+        documents: that were looked at.
+        headers: names, in the order in which they come; empty if they are not fixed.
+        dates: of the first and the last record.
+    """
+
+    source: str
+    documents: int
+    headers: list[str]
+    dates: tuple[str, str] | None
+
+
+@dataclass(frozen=True)
+class Example:
+    """The first document.
+
+    Attributes:
+        path: of its file.
+        value: the row, decoded; of a file of text, the text.
+    """
+
+    path: str
+    value: dict[str, Any] | str
+
+
+@dataclass(frozen=True)
 class Tagged:
     """A key of an attribute set.
 
     Attributes:
-        made_by: tagger, version, options as recorded; None for a set that another program made.
+        made_by: tagger, version, options as recorded, models with their names where these are known; None for a set
+            of which nothing is recorded.
     """
 
     set: str
@@ -188,10 +219,13 @@ class Facts:
     Attributes:
         root: folder that all paths are below.
         label_name: what labels are: ``language``, or ``label``.
-        headers: names of WARC headers that documents have.
-        dates: first and last date of crawling, if all documents have been looked at.
+        crawled: documents of WARC records, by source.
+        crawls: that the metadata of documents name.
+        rows: documents that were looked at, if these are all.
+        example: the first document, if examples are wanted.
         id_keys: that lead to the id of a row of the first group.
         prefix: of the paths of that group.
+        is_output: whether it is the output of a mix, or a release in that form; else a dataset.
         splits: by hash of the id, if they were asked for.
         notes: what whoever asked for the description should know.
     """
@@ -205,9 +239,12 @@ class Facts:
     ingested: list[Ingested] = field(default_factory=list)
     tagged: list[Tagged] = field(default_factory=list)
     mixture: Mixture | None = None
-    headers: list[str] = field(default_factory=list)
-    dates: tuple[str, str] | None = None
+    crawled: list[Crawled] = field(default_factory=list)
+    crawls: list[str] = field(default_factory=list)
+    rows: int | None = None
+    example: Example | None = None
     id_keys: tuple[str, ...] = ("id",)
     prefix: str = ""
     splits: list[Split] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    is_output: bool = False

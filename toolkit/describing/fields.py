@@ -10,7 +10,11 @@ from toolkit.describing.facts import Field, Undescribed
 from toolkit.schema import ANY, FLOAT, NEVER, NULL, SPANS, STR, Type, nullable
 
 TEXTS = ("str", "datetime", "digits", "url")
-SCALARS = ("bool", "int", "float", *TEXTS)
+INTEGERS = ("int", "long", "huge")
+SCALARS = ("bool", *INTEGERS, "float", *TEXTS)
+
+LONG, HUGE = Type("long"), Type("huge")
+"""Integers of which one needs all 64 bits without a sign; of which one needs more bits."""
 
 _NO_KEYS = ("", "*")
 """Keys that the parser of JSON paths has no words for: it takes ``*`` for any."""
@@ -35,8 +39,8 @@ def merged(a: Type, b: Type) -> Type:
         return nullable(merged(*inner) if len(inner) == 2 else inner[0])
     if a.kind in TEXTS and b.kind in TEXTS:
         return STR
-    if {a.kind, b.kind} == {"int", "float"}:
-        return FLOAT
+    if {a.kind, b.kind} <= {*INTEGERS, "float"}:
+        return FLOAT if "float" in (a.kind, b.kind) else max(a, b, key=lambda t: INTEGERS.index(t.kind))
     if a.kind == b.kind == "list":
         return Type("list", merged(a.item or ANY, b.item or ANY))
     if a.kind == b.kind == "object":
@@ -58,13 +62,28 @@ def completed(declared: Type, seen: Type | None) -> Type:
         return declared
     if declared.kind == "nullable" and declared.item:
         return nullable(completed(declared.item, bare(seen)))
-    if declared.kind == "map" and bare(seen).kind == "object":
+    if (declared.kind == "map" and bare(seen).kind == "object") or (declared.kind == "int" and seen in (LONG, HUGE)):
         return bare(seen)
     if declared.kind == "object" and bare(seen).kind == "object":
         there = dict(bare(seen).fields)
         known = {name: completed(type_, there.get(name)) for name, type_ in declared.fields}
         return Type("object", fields=tuple((known | {n: t for n, t in there.items() if n not in known}).items()))
     return declared
+
+
+def with_maps(type_: Type, declared: Type) -> Type:
+    """The type with a map wherever another one, of the same values, is declared to have one."""
+    inner, other = bare(type_), bare(declared)
+    if inner != type_:
+        return nullable(with_maps(inner, other))
+    if other.kind == "map" and inner.kind in ("object", "map"):
+        return other
+    if inner.kind == other.kind == "object":
+        known = dict(other.fields)
+        return Type("object", fields=tuple((n, with_maps(t, known[n]) if n in known else t) for n, t in inner.fields))
+    if inner.kind == other.kind == "list":
+        return Type("list", with_maps(inner.item or ANY, other.item or ANY))
+    return type_
 
 
 def spans_of(types: Mapping[str, Type]) -> dict[str, Type]:
@@ -106,10 +125,15 @@ def fields_of(
     return fields, [each for each in found if isinstance(each, Undescribed)]
 
 
+_EMPTY = "its objects have no keys"
+
+
 def _flat(name: str, type_: Type, column: str, keys: tuple[str, ...]) -> Iterator[Field | Undescribed]:
     inner = bare(type_)
     if why := _refusal(inner) or ("its key is none of JSON paths" if (keys or (column,))[-1] in _NO_KEYS else ""):
         yield Undescribed(name, why)
+    elif inner.kind == "object" and not inner.fields:
+        yield Undescribed(name, _EMPTY)
     elif inner.kind == "object":
         here = [(key, t) for key, t in inner.fields if _is_leaf(key, t)]
         if here:
@@ -118,6 +142,8 @@ def _flat(name: str, type_: Type, column: str, keys: tuple[str, ...]) -> Iterato
             if not _is_leaf(key, t):
                 yield from _flat(f"{name}.{key}", t, column, (*keys, key))
     elif inner.kind == "list" and (item := bare(inner.item or ANY)).kind == "object":
+        if not item.fields:
+            yield Undescribed(name, _EMPTY)
         here = [(key, t) for key, t in item.fields if bare(t).kind in SCALARS and key not in _NO_KEYS]
         if here:
             yield Field(name, column, keys, Type("list", Type("object", fields=tuple(here))))

@@ -13,7 +13,7 @@ from typing import Any
 
 from toolkit.describing.about import About, listed
 from toolkit.describing.facts import Facts, File, Group
-from toolkit.describing.features import features_of, open_keys
+from toolkit.describing.features import features_of, otherwise
 from toolkit.describing.licences import identifiers
 from toolkit.errors import ConfigError
 
@@ -74,7 +74,7 @@ def head(facts: Facts, about: About, configurations: Sequence[Configuration]) ->
     found["task_categories"] = ["text-generation"]
     found["tags"] = about.keywords
     found["configs"] = [_config(each) for each in configurations]
-    found["dataset_info"] = [info for each in configurations if (info := _info(each))]
+    found["dataset_info"] = [info for each in configurations if (info := _info(each, live=about.live))]
     return {name: found[name] for name in KEYS if found.get(name)}
 
 
@@ -114,8 +114,7 @@ def configurations_of(facts: Facts, there: Iterable[str]) -> list[Configuration]
     there, files = list(there), {file.path: file for file in facts.files}
     groups = [(each.label, each.paths, facts.groups[0]) for each in facts.labels]
     if not groups:
-        names = [each.name.removesuffix("-files") for each in facts.groups]
-        names = ["default"] if len(names) == 1 else names
+        names = ["default"] if facts.is_output else [each.name.removesuffix("-files") for each in facts.groups]
         groups = [(name, each.paths, each) for name, each in zip(names, facts.groups, strict=True)]
     found: dict[str, Configuration] = {}
     for label, paths, group in groups:
@@ -132,15 +131,24 @@ def configurations_of(facts: Facts, there: Iterable[str]) -> list[Configuration]
 
 def notes_of(facts: Facts, configurations: Sequence[Configuration]) -> list[str]:
     """What whoever loads the data by the head should know."""
-    notes = [
-        f"{name}: it has no fixed keys, or values of several types; the features say `json`, which older versions of "
-        "Hugging Face datasets do not know"
-        for group in facts.groups
-        for name in open_keys(group.columns)
-    ]
+    notes = [f"{name}: {_WHY[kind]}" for name, kind in loaded_otherwise(facts)]
     if not configurations:
         notes.append("no configurations: Hugging Face datasets has no reader for such files")
     return notes
+
+
+_JSON = "the features say `json`, which older versions of Hugging Face datasets do not know"
+_WHY = {
+    "open": f"it has no fixed keys, or values of several types; {_JSON}",
+    "long": f"it has integers of 2^63 and more; {_JSON}",
+    "huge": "there are integers that no 64 bits hold; Hugging Face datasets makes floating-point numbers of large ones",
+    "refused": "there are integers that no 64 bits hold, beside values of no type: Hugging Face datasets loads none",
+}
+
+
+def loaded_otherwise(facts: Facts) -> list[tuple[str, str]]:
+    """The names of what is loaded otherwise than it is, and how (see `features.otherwise`)."""
+    return [pair for group in facts.groups if _is_json(group) for pair in otherwise(group.columns)]
 
 
 def patterns(paths: Sequence[str], there: Iterable[str]) -> list[str]:
@@ -188,12 +196,12 @@ def _config(each: Configuration) -> dict[str, Any]:
     return found
 
 
-def _info(each: Configuration) -> dict[str, Any]:
-    """What is known of a configuration; the reader compares the number of rows, and takes sizes for hints."""
+def _info(each: Configuration, *, live: bool) -> dict[str, Any]:
+    """What is known of a configuration; the reader compares the number of rows, so of data that grow it is not said."""
     found: dict[str, Any] = {"config_name": each.name}
     if each.features:
         found["features"] = each.features
-    if each.rows is not None:
+    if each.rows is not None and not live:
         content = _sum(file.content_size for file in each.files)
         split = {"name": SPLIT, "num_bytes": content, "num_examples": each.rows}
         found["splits"] = [{name: value for name, value in split.items() if value is not None}]
@@ -204,7 +212,11 @@ def _info(each: Configuration) -> dict[str, Any]:
 
 def _features(group: Group) -> list[dict[str, Any]] | None:
     """Of rows in JSON; other files say themselves what is in them."""
-    return features_of(group.columns) if group.columns and re.search(r"\.jsonl?(\.|$)", group.paths[0]) else None
+    return features_of(group.columns) if group.columns and _is_json(group) else None
+
+
+def _is_json(group: Group) -> bool:
+    return re.search(r"\.jsonl?(\.|$)", group.paths[0]) is not None
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:

@@ -60,16 +60,22 @@ def is_ours(text: str) -> bool:
     return f"\n{MARK}" in f"\n{text}"
 
 
-def read(path: str, text: str, ours: Collection[str], titles: Collection[str]) -> Kept:
+def headings(text: str) -> set[str]:
+    """The headings in a text that are those of sections in a card."""
+    return {found[1] for line in _LINE.findall(text) if (found := _HEADING.fullmatch(line))}
+
+
+def read(path: str, text: str, ours: Collection[str], inner: Collection[str]) -> Kept:
     """What stays of a card of ours.
 
     Args:
         path: of the file, for messages.
         text: of the card.
         ours: keys of the head that are written anew.
-        titles: of the sections that are.
+        inner: headings in texts of the sections; all others begin a section, be it of the user's own.
 
     Raises:
+        ConfigError: if the head is no YAML.
         DataError: if a mark has no other, or is none.
     """
     lines = list(enumerate(_LINE.findall(text), 1))
@@ -86,7 +92,7 @@ def read(path: str, text: str, ours: Collection[str], titles: Collection[str]) -
     for name, some in _parts(path, body, "body", names):
         if name:
             kept.blocks.append((section, "".join(line for _, line in some)))
-        elif (found := _HEADING.fullmatch(some[0][1])) and found[1] in titles:
+        elif (found := _HEADING.fullmatch(some[0][1])) and found[1] not in inner:
             section = found[1]
     return kept
 
@@ -124,7 +130,10 @@ def _ended(text: str) -> str:
 def _read_head(path: str, lines: Sequence[Line], ours: Collection[str], kept: Kept) -> None:
     waiting: list[str] = []  # comments, which belong to the key behind them
     keeping = False
-    for name, some in _parts(path, lines, "head", set()):
+    parts = list(_parts(path, lines, "head", set()))
+    _check_yaml(path, [line for name, some in parts for line in some if not name])
+    _check_yaml(path, [line for name, some in parts for line in some if name])
+    for name, some in parts:
         texts = [line for _, line in some]
         keys = [found[2].strip() for line in texts if (found := _KEY.match(line))]
         if name:
@@ -143,6 +152,12 @@ def _read_head(path: str, lines: Sequence[Line], ours: Collection[str], kept: Ke
             kept.head += [*waiting, *texts]
             waiting = []
     kept.head += waiting
+
+
+def _check_yaml(path: str, lines: Sequence[Line]) -> None:
+    """Raises ConfigError, with the line in the card; what is between marks may give a key anew, so it stands apart."""
+    there = dict(lines)
+    config.parse("".join(_ended(there.get(number, "")) for number in range(1, max(there, default=0) + 1)), path)
 
 
 def _parts(path: str, lines: Sequence[Line], where: str, names: set[str]) -> Iterator[tuple[str, list[Line]]]:

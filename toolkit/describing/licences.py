@@ -43,18 +43,20 @@ def identifier(url: str) -> str | None:
 
 
 def identifiers(urls: Sequence[str]) -> dict[str, Any]:
-    """The keys of a head that tell the licence; none if it is not given."""
-    found = [identifier(url) for url in urls]
-    unknown = [url for url, name in zip(urls, found, strict=True) if name is None]
-    if not urls:
+    """The keys of a head that tell the licences; a name and a link only of what the hub has no word for."""
+    names = list(dict.fromkeys(identifier(url) or _OTHER for url in urls))
+    if not names:
         return {}
-    if not unknown:
-        names = list(dict.fromkeys(found))
-        return {"license": names[0] if len(names) == 1 else names}
-    return {"license": "other", "license_name": "-and-".join(map(_name, urls)), "license_link": unknown[0]}
+    found: dict[str, Any] = {"license": names[0] if len(names) == 1 else names}
+    if unknown := [url for url in urls if identifier(url) is None]:
+        found |= {"license_name": "-and-".join(map(_name, unknown)), "license_link": unknown[0]}
+    return found
+
+
+_OTHER = "other"
 
 
 def _name(url: str) -> str:
     """A name for what has none: the last part of its address."""
     last = re.sub(r"\.(html?|txt|md|php|pdf)$", "", re.sub(r"[?#].*", "", url).rstrip("/").rpartition("/")[2])
-    return identifier(url) or re.sub(r"[^a-z0-9.]+", "-", last.lower()).strip("-") or "other"
+    return re.sub(r"[^a-z0-9.]+", "-", last.lower()).strip("-") or _OTHER

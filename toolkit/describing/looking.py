@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
+from toolkit import crawls
 from toolkit.config import ConfigStruct
-from toolkit.describing.fields import KEYS, merged
+from toolkit.describing.fields import HUGE, INTEGERS, KEYS, LONG, bare, merged
 from toolkit.errors import DataError
 from toolkit.paths import stat
 from toolkit.schema import ANY, BOOL, FLOAT, INT, NEVER, NULL, SPAN, STR, Type, nullable
@@ -38,6 +39,15 @@ NUMERIC = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*|[+-]?(nan|inf
 
 _NUMERIC_STARTS = [bytes([c]) for c in b"0123456789+-. nNiI\\"]
 
+EXACT = 1 << 53
+"""Integers beyond this one are not all exact as 64-bit floats, which pandas makes of integers beside nulls."""
+
+LARGEST = 1 << 64
+"""Integers from this one on are too large for pandas, wherever they stand: it reads nothing of the file."""
+
+SOURCES = 100
+"""Of documents of WARC records in one file, that are told apart."""
+
 DATES = re.compile(r".+(_at|_time)|modified|date|timestamp.*", re.IGNORECASE)
 """Names of columns that pandas makes dates of."""
 
@@ -50,7 +60,6 @@ class Work(ConfigStruct):
         digest: whether its checksum is wanted.
         rows: whether its rows are; they are JSON objects.
         first: at most so many rows.
-        examples: rows to keep.
         max_bytes: of a row.
     """
 
@@ -59,7 +68,29 @@ class Work(ConfigStruct):
     digest: bool = False
     rows: bool = False
     first: int | None = None
-    examples: int = 0
+
+
+@dataclass
+class FromWarc:
+    """Documents that are of WARC records, as the headers that were kept tell.
+
+    Attributes:
+        number: of them.
+        headers: names, at most `KEYS` and one more.
+        dates: first and last ``warc-date``.
+    """
+
+    number: int = 0
+    headers: dict[str, None] = field(default_factory=dict)
+    dates: tuple[str, str] | None = None
+
+    def add(self, other: "FromWarc") -> None:
+        """Adds those of another file."""
+        self.number += other.number
+        self.headers |= other.headers
+        if other.dates:
+            first, last = self.dates or other.dates
+            self.dates = (min(first, other.dates[0]), max(last, other.dates[1]))
 
 
 @dataclass
@@ -72,8 +103,12 @@ class Looked:
         types: of the top-level keys that some row has; null where a row has not.
         number: of rows that were looked at.
         content_size: of their bytes, with line ends.
+        whole: whether there are no more rows.
         numeric: top-level keys whose texts are all numbers.
-        dates: first and last ``added`` or ``warc-date``.
+        rounded: top-level keys with integers that readers change, because other rows have none there, or fractions.
+        too_large: first row that has an integer of `LARGEST` or more, from 1; 0 if none has.
+        warc: documents of WARC records, by source; empty if there is none, or there are more than `SOURCES`.
+        crawls: that the metadata name.
     """
 
     size: int
@@ -83,8 +118,10 @@ class Looked:
     content_size: int = 0
     whole: bool = True
     numeric: list[str] = field(default_factory=list)
-    dates: tuple[str, str] | None = None
-    examples: list[dict[str, Any]] = field(default_factory=list)
+    rounded: list[str] = field(default_factory=list)
+    too_large: int = 0
+    warc: dict[str, FromWarc] = field(default_factory=dict)
+    crawls: set[str] = field(default_factory=set)
 
 
 def look(work: Work, report: Report) -> Looked:
@@ -111,6 +148,8 @@ class _Look:
         self._work = work
         self._looked = looked
         self._decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
+        self._large: set[str] = set()  # keys with integers beyond `EXACT`
+        self._headers: dict[str, Any] = {}  # of the row
 
     def run(self, report: Report) -> None:
         work, looked = self._work, self._looked
@@ -130,9 +169,12 @@ class _Look:
                         texts[key] = _is_numeric(raw)
                 self._add(row)
                 report(1, len(line))
-                if len(looked.examples) < work.examples:
-                    looked.examples.append(msgspec.json.decode(line))
         looked.numeric = sorted(key for key, numeric in texts.items() if numeric)
+        looked.rounded = sorted(
+            key
+            for key in self._large
+            if (type_ := looked.types[key]).kind not in INTEGERS and bare(type_).kind in (*INTEGERS, "float")
+        )
 
     def _row(self, line: bytes, number: int) -> dict[str, msgspec.Raw]:
         try:
@@ -143,19 +185,50 @@ class _Look:
     def _add(self, row: dict[str, msgspec.Raw]) -> None:
         types = self._looked.types
         first = self._looked.number == 1
+        self._headers = {}
         for key, raw in row.items():
             type_ = self._type_of(key, raw)
             types[key] = merged(types[key], type_) if key in types else type_ if first else nullable(type_)
         for key in types.keys() - row.keys():
             types[key] = nullable(types[key])
+        if self._headers:
+            self._add_warc(row.get("source"))
+
+    def _add_warc(self, source: msgspec.Raw | None) -> None:
+        name = "" if source is None else _text_of(source)
+        warc = self._looked.warc
+        found = warc.setdefault(name if name in warc or len(warc) < SOURCES else "", FromWarc())
+        found.number += 1
+        if len(found.headers) <= KEYS:
+            found.headers.update(dict.fromkeys(self._headers))
+        date = self._headers.get("warc-date")
+        if isinstance(date, str) and _FORMS["datetime"].fullmatch(date):
+            first, last = found.dates or (date, date)
+            found.dates = (min(first, date), max(last, date))
+
+    def _note(self, key: str, value: Any) -> None:
+        """What metadata, or headers, tell of where the row comes from."""
+        if not isinstance(value, dict):
+            return
+        headers = value if key == "warc_headers" else value.get("warc_headers")
+        if isinstance(headers, dict):
+            self._headers = headers
+        for name in ("crawl", "dump") if key == "metadata" else ():
+            if isinstance(value.get(name), str):
+                self._looked.crawls.update(crawls.NAMES.findall(value[name]))
 
     def _type_of(self, key: str, raw: msgspec.Raw) -> Type:
         if key not in _WELL_KNOWN and bytes(memoryview(raw)[:1]) == b'"':
             return STR
         try:
-            return self._infer(msgspec.json.decode(raw), key, spans=key == "attributes")
+            value = msgspec.json.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return ANY
+        if key in ("metadata", "warc_headers"):
+            self._note(key, value)
+        elif isinstance(value, int) and abs(value) > EXACT:
+            self._large.add(key)
+        return self._infer(value, key, spans=key == "attributes")
 
     def _infer(self, value: Any, key: str, *, spans: bool) -> Type:
         match value:
@@ -164,11 +237,14 @@ class _Look:
             case bool():
                 return BOOL
             case int():
-                return INT
+                if not -LARGEST // 2 <= value < LARGEST:
+                    self._looked.too_large = self._looked.too_large or self._looked.number
+                return INT if -(2**63) <= value < 2**63 else LONG if 0 <= value < 2**64 else HUGE
             case float():
                 return FLOAT
             case str():
-                return self._text(value, key)
+                form = _WELL_KNOWN.get(key)
+                return Type(form) if form and _FORMS[form].fullmatch(value) else STR
             case [int(), int(), int() | float()] if spans and not any(isinstance(x, bool) for x in value):
                 return SPAN
             case list():
@@ -183,14 +259,13 @@ class _Look:
                 return Type("map", ANY)
         return ANY
 
-    def _text(self, value: str, key: str) -> Type:
-        form = _WELL_KNOWN.get(key)
-        if form is None or not _FORMS[form].fullmatch(value):
-            return STR
-        if key in ("added", "warc-date"):
-            first, last = self._looked.dates or (value, value)
-            self._looked.dates = (min(first, value), max(last, value))
-        return Type(form)
+
+def _text_of(raw: msgspec.Raw) -> str:
+    """A text; empty if it is none."""
+    try:
+        return msgspec.json.decode(raw, type=str)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
 
 
 def _is_numeric(raw: msgspec.Raw) -> bool:

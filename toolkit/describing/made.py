@@ -2,18 +2,16 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from toolkit import records
+from toolkit import crawls, models, records
 from toolkit.describing.facts import Ingested, Mixture, Tagged
 from toolkit.ingest_records import InputRecord
 from toolkit.mixing.publish import Manifest
 from toolkit.paths import Dataset
-
-_CRAWL = re.compile(r"CC-MAIN-\d{4}-\d\d(?!\d)")
 
 
 def ingested(datasets: Iterable[Dataset]) -> list[Ingested]:
@@ -32,7 +30,7 @@ def ingested(datasets: Iterable[Dataset]) -> list[Ingested]:
         listed.append(
             Ingested(
                 names=sorted({os.path.basename(record.input) for record in same}),
-                crawls=sorted({crawl for record in same for crawl in _CRAWL.findall(record.input)}),
+                crawls=sorted({crawl for record in same for crawl in crawls.NAMES.findall(record.input)}),
                 settings=same[0].settings,
                 documents=sum(record.rows for record in same),
                 counts=dict(sorted(counts.items())),
@@ -48,8 +46,9 @@ def tagged_sets(dataset: Dataset) -> list[Tagged]:
         found = records.load_schema(dataset, name)
         if found is None:
             listed.append(Tagged(name, "", None))
-        else:
-            listed += [Tagged(name, key, each.settings) for key, each in found.keys.items()]
+            continue
+        names = records.load_models(dataset, name)
+        listed += [Tagged(name, key, _made_by(each.settings, names)) for key, each in found.keys.items()]
     return listed
 
 
@@ -59,8 +58,27 @@ def mixed_sets(manifest: Manifest) -> list[Tagged]:
     for name, keys in manifest.sets.items():
         for key in keys:
             settings: dict[str, Any] | None = key.get("settings") or None
-            listed.append(Tagged(name, key["key"] if settings else "", settings))
+            made_by = _made_by(settings, manifest.models) if settings else None
+            listed.append(Tagged(name, key["key"] if settings else "", made_by))
     return list({(t.set, t.key): t for t in listed}.values())
+
+
+_KNOWN = {digest: name for name, digest in models.SHA256.items()}
+
+
+def _made_by(settings: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """The settings of a tagger with its models' names, and without the folders that a file of its own lies in."""
+    options = settings.get("options") or {}
+    named = {
+        option: {"name": name, **value}
+        for option, value in options.items()
+        if isinstance(value, dict) and value.keys() == {"sha256"}
+        if (name := names.get(value["sha256"]) or _KNOWN.get(value["sha256"]))
+    }
+    found = dict(settings)
+    if "tagger" in found:
+        found["tagger"] = re.sub(r"^.*/(?=[^/]+\.py:)", "", found["tagger"])
+    return found | ({"options": options | named} if named else {})
 
 
 def mixture(manifest: Manifest) -> Mixture:

@@ -3,27 +3,31 @@
 import dataclasses
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from toolkit import records, rowindex, schema
-from toolkit.alignment import missing_file
-from toolkit.describing import made
+from toolkit import ingest_records, records, rowindex, schema
+from toolkit.alignment import MAX_ROW
+from toolkit.describing import aligned, made
 from toolkit.describing.common import (
     MEDIA_TYPES,
     Looks,
-    dates,
+    changed_notes,
     documents,
+    first_rows,
     group_of,
-    headers,
+    json_rows,
     media_type,
     not_read,
-    numeric_notes,
+    odd_paths_note,
+    origins,
     suffix_of,
+    unreadable_notes,
 )
-from toolkit.describing.facts import Facts, File, Group, PathField, RecordType
+from toolkit.describing.facts import Example, Facts, File, Group, PathField, RecordType
 from toolkit.describing.fields import fields_of, spans_of
 from toolkit.describing.looking import Looked, Work, merge_types
-from toolkit.errors import ConfigError, DataError
+from toolkit.errors import ConfigError
 from toolkit.ingest_records import InputRecord
 from toolkit.paths import SHARD_SUFFIXES, Dataset, join, list_files, stat, strip_suffix
 from toolkit.schema import STR, Type
@@ -50,12 +54,36 @@ def root_of(dataset: Dataset) -> str:
     return root or "."
 
 
-def dataset_facts(dataset: Dataset, looks: Looks, *, first: int | None, examples: int, max_bytes: int) -> Facts:
+Aligns = Callable[[list[aligned.Work]], object]
+"""Checks attribute files beside their documents."""
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What is asked for: rows of each file that are looked at, examples, bytes of a document at most."""
+
+    first: int | None
+    examples: int
+    max_bytes: int
+
+
+def dataset_facts(
+    dataset: Dataset, looks: Looks, aligns: Aligns, *, first: int | None, examples: int, max_bytes: int
+) -> Facts:
     """The facts about documents and all attribute sets beside them.
 
+    Args:
+        dataset: that is described.
+        looks: runs looks at files.
+        aligns: compares attributes with their documents.
+        first: rows of each file that are looked at; all by default.
+        examples: rows that are kept.
+        max_bytes: of a document.
+
     Raises:
-        DataError: if a shard lacks attributes, or has stale ones.
+        ToolkitError: if a shard lacks attributes, or has others, or stale ones.
     """
+    wanted = _Wanted(first, examples, max_bytes)
     root, shards = root_of(dataset), dataset.shards()
     there = list(list_files(root, hidden=True))
     folder = os.path.basename(dataset.documents)
@@ -68,28 +96,39 @@ def dataset_facts(dataset: Dataset, looks: Looks, *, first: int | None, examples
             digest=not _is_current(path, known.get(shard)),
             rows=not path.endswith(".zst"),
             first=first,
-            examples=examples if not i else 0,
         )
-        for i, (path, shard) in enumerate(zip(paths, shards, strict=True))
+        for path, shard in zip(paths, shards, strict=True)
     ]
     looked = looks(works)
-    files = [_file(join(folder, s), each, known.get(s)) for s, each in zip(shards, looked, strict=True)]
+    files = [
+        _file(join(folder, s), each, known.get(s), _rows(dataset, s, work, each))
+        for s, work, each in zip(shards, works, looked, strict=True)
+    ]
     types, absent = merge_types(looked)
     group = _shard_group(folder, "documents-files", "Documents, one a line.", shards, there)
     whole = all(each.whole and work.rows for each, work in zip(looked, works, strict=True))
-    group = dataclasses.replace(group, columns=types if whole else {}, examples=looked[0].examples)
-    notes = numeric_notes([join(folder, shard) for shard in shards], looked, ("id", "source", "text"))
-    groups, types_of_rows = [group], []
+    shown = first_rows(root, group.paths, examples, json_rows(max_bytes))
+    group = dataclasses.replace(group, columns=types if whole else {}, examples=[row for _, _, row in shown])
+    notes, groups, types_of_rows = [], [group], []
     if group.media_type != MEDIA_TYPES[".jsonl"]:
-        notes.append(not_read("documents"))
+        notes.append(not_read("documents", group.paths))
     else:
-        types_of_rows.append(documents(group, types, absent, looked[0].examples, _places(folder, shards)))
+        types_of_rows.append(documents(group, types, absent, shown, _places(folder, shards)))
+        notes += changed_notes(group.paths, looked, types_of_rows[0]) + unreadable_notes(group.paths, looked)
+    by_shard = dict(zip(shards, looked, strict=True))
     for set_name in dataset.sets():
-        made_group, record, more = _set_facts(dataset, set_name, shards, there, looks, examples, max_bytes)
+        found = _set_facts(dataset, set_name, shards, there, looks, aligns, wanted)
+        if found is None:
+            continue
+        made_group, record, more = found
         groups.append(made_group)
         files += more
         types_of_rows += [record] if record else []
-        notes += [] if record else [not_read(f"attributes {set_name}")]
+        if record:  # its ids and sources are those of the documents
+            covered = [s for s in shards if join(os.path.basename(dataset.attributes), set_name, s) in made_group.paths]
+            notes += changed_notes(made_group.paths, [by_shard[shard] for shard in covered], record)
+        else:
+            notes.append(not_read(f"attributes {set_name}", made_group.paths))
     return Facts(
         root=root,
         groups=groups,
@@ -97,10 +136,10 @@ def dataset_facts(dataset: Dataset, looks: Looks, *, first: int | None, examples
         records=types_of_rows,
         ingested=made.ingested([dataset]),
         tagged=made.tagged_sets(dataset),
-        headers=headers(types),
-        dates=dates(looked),
         prefix=f"{folder}/",
-        notes=notes,
+        notes=[*notes, *odd_paths_note(file.path for file in files)],
+        example=Example(shown[0][0], shown[0][2]) if shown else None,
+        **origins(looked, whole=whole),
     )
 
 
@@ -113,17 +152,22 @@ def _is_current(path: str, state: records.OutputState | None) -> bool:
     return state is not None and stat(path) == Stat(state.size, state.stamp)
 
 
-def _file(path: str, looked: Looked, state: records.OutputState | None) -> File:
+def _rows(dataset: Dataset, shard: str, work: Work, looked: Looked) -> int | None:
+    """Documents of a shard, by the look at it or by its row index."""
+    if work.rows and looked.whole:
+        return looked.number
+    state = rowindex.current(dataset, shard)
+    return state.rows if state else None
+
+
+def _file(path: str, looked: Looked, state: records.OutputState | None, rows: int | None) -> File:
+    """A file; what its record says of it holds where the record's checksum is taken."""
     sha256 = looked.sha256 or (state.sha256 if state else "")
-    known = looked.whole and looked.number > 0
-    return File(
-        path,
-        looked.size,
-        sha256,
-        media_type(path),
-        looked.number if known else None,
-        looked.content_size if known else None,
-    )
+    if looked.number and looked.number == rows:
+        content: int | None = looked.content_size
+    else:
+        content = state.content_size if state and not looked.sha256 else 0 if rows == 0 else None
+    return File(path, looked.size, sha256, media_type(path), rows, content)
 
 
 def _shard_group(folder: str, name: str, description: str, shards: Sequence[str], there: Sequence[str]) -> Group:
@@ -145,39 +189,38 @@ def _set_facts(
     shards: Sequence[str],
     there: Sequence[str],
     looks: Looks,
-    examples: int,
-    max_bytes: int,
-) -> tuple[Group, RecordType | None, list[File]]:
+    aligns: Aligns,
+    wanted: _Wanted,
+) -> tuple[Group, RecordType | None, list[File]] | None:
+    """None for a set that covers none of the shards."""
     ours = records.load_schema(dataset, set_name)
-    known: dict[str, records.OutputState] = {}
-    for shard in shards:
-        path = dataset.attribute_path(set_name, shard)
-        if stat(path) is None:
-            raise missing_file(path, dataset.shard_path(shard))
-        if (done := records.load_record(dataset, set_name, shard)) is not None:
-            known[shard] = done.output
-            if (state := rowindex.current(dataset, shard)) is not None:
-                records.check_lineage(dataset, set_name, shard, state)
-        elif ours:
-            raise DataError("expected a completion record, got none; run `toolkit tag`", path=path)
+    covered = ingest_records.carried_shards(dataset, set_name)
+    shards = [shard for shard in shards if covered is None or shard in covered]
+    if not shards:
+        return None
     paths = [dataset.attribute_path(set_name, shard) for shard in shards]
+    aligns(
+        [
+            aligned.Work(
+                path=path, dataset=dataset, set=set_name, shard=shard, first=wanted.first, max_bytes=wanted.max_bytes
+            )
+            for path, shard in zip(paths, shards, strict=True)
+        ]
+    )
+    known = {shard: done.output for shard in shards if (done := records.load_record(dataset, set_name, shard))}
     looked = looks(
         [
-            Work(
-                path=path,
-                max_bytes=max_bytes,
-                digest=not _is_current(path, known.get(shard)),
-                rows=not i,
-                first=examples,
-                examples=examples if not i else 0,
-            )
-            for i, (path, shard) in enumerate(zip(paths, shards, strict=True))
+            Work(path=path, max_bytes=wanted.max_bytes, digest=not _is_current(path, known.get(shard)))
+            for path, shard in zip(paths, shards, strict=True)
         ]
     )
     folder = join(os.path.basename(dataset.attributes), set_name)
     about = f"Attributes {set_name}: row n of a file describes row n of the documents file of the same relative path."
     group = _shard_group(folder, f"attributes-{set_name}-files", about, shards, there)
-    files = [_file(join(folder, s), each, known.get(s)) for s, each in zip(shards, looked, strict=True)]
+    files = [
+        _file(join(folder, s), each, known.get(s), _attribute_rows(dataset, set_name, s, each))
+        for s, each in zip(shards, looked, strict=True)
+    ]
     if group.media_type != MEDIA_TYPES[".jsonl"]:
         return group, None, files
     types = ours.types() if ours else spans_of(_foreign_types(dataset, set_name, shards))
@@ -194,9 +237,20 @@ def _set_facts(
         places=_places(folder, shards),
         fields=fields,
         undescribed=undescribed,
-        examples=[(group.paths[0], i, row) for i, row in enumerate(looked[0].examples)],
+        examples=first_rows(os.path.dirname(dataset.attributes) or ".", group.paths, wanted.examples, _ROWS),
     )
     return group, record, files
+
+
+_ROWS = json_rows(MAX_ROW)
+
+
+def _attribute_rows(dataset: Dataset, set_name: str, shard: str, looked: Looked) -> int | None:
+    """Rows by the record of the file, of another program's by the look that was taken at it; None of a changed one."""
+    done = records.load_record(dataset, set_name, shard)
+    if done is None:
+        return records.look_at(dataset, set_name, shard).rows
+    return None if looked.sha256 else done.rows
 
 
 def _foreign_types(dataset: Dataset, set_name: str, shards: Sequence[str]) -> dict[str, Type]:

@@ -1,9 +1,11 @@
 """The facts about the output of a mix, or a release in the same form."""
 
 import dataclasses
+import itertools
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from toolkit import schema, validating
 from toolkit.config import Source, convert
@@ -11,19 +13,22 @@ from toolkit.describing import made
 from toolkit.describing.common import (
     MEDIA_TYPES,
     Looks,
-    dates,
+    changed_notes,
     documents,
+    first_rows,
     group_of,
-    headers,
+    json_rows,
     media_type,
     not_read,
-    numeric_notes,
+    odd_paths_note,
+    origins,
     suffix_of,
+    unreadable_notes,
 )
-from toolkit.describing.facts import Facts, File, Group, Label, PathField, RecordType
-from toolkit.describing.fields import completed, fields_of
+from toolkit.describing.facts import Example, Facts, File, Group, Label, PathField, RecordType
+from toolkit.describing.fields import bare, completed, fields_of, with_maps
 from toolkit.describing.looking import Looked, Work, merge_types, sha256_of
-from toolkit.errors import ConfigError, DataError
+from toolkit.errors import ConfigError, DataError, MissingExtra
 from toolkit.mixing import publish
 from toolkit.mixing.assemble import PartRecord
 from toolkit.mixing.settings import REJECTED
@@ -53,6 +58,11 @@ def output_facts(
         raise ConfigError(f"{folder}: expected a finished output, it is just being published; run `toolkit mix`")
     manifest = publish.load_manifest(folder)
     paths = [part.path for part in manifest.parts if part.label != REJECTED] if manifest else _released(folder)
+    if not paths and manifest:
+        raise ConfigError(
+            f"{folder}: expected documents to describe, got an output without any: of {manifest.totals.rows:,} the mix "
+            "has kept none; change its rules, or its inputs"
+        )
     if not paths:
         raise ConfigError(f"{folder}: expected the output of a mix, got no data files; run `toolkit mix`")
     parts = {part.path: part for part in manifest.parts} if manifest else {}
@@ -70,28 +80,29 @@ def output_facts(
                 digest=path not in parts,
                 rows=readable,
                 first=first,
-                examples=examples if not i else 0,
             )
-            for i, path in enumerate(paths)
+            for path in paths
         ]
     )
-    labels, cuts = _labels(manifest, writer, paths)
+    whole = readable and all(each.whole for each in looked)
+    labels, cuts = _labels(manifest, writer, dict(zip(paths, looked, strict=True)) if whole else {}, paths)
     group = _output_group(folder, writer, paths)
     files = [_file(path, each, parts.get(path), readable) for path, each in zip(paths, looked, strict=True)]
     files += [
         File(p, size_of(join(folder, p)), sha256, "text/plain") for p, sha256 in _checksum_files(folder, manifest)
     ]
     types, absent = merge_types(looked)
-    if readable:
-        whole = all(each.whole for each in looked)
-        group = dataclasses.replace(
-            group, columns=_columns(writer, types) if whole else {}, examples=looked[0].examples
-        )
+    shown, example, notes = _examples(folder, writer, paths, examples, max_bytes * 2)
+    group = dataclasses.replace(group, examples=[row for _, _, row in shown])
+    if whole:
+        group = dataclasses.replace(group, columns=_columns(writer, types))
     name = "language" if cuts and _is_of_language(manifest, writer) else "label"
     place = _label_place(name, writer, paths, labels) if cuts else []
-    record = _output_record(writer, group, types, absent, looked[0].examples, place)
-    text = [f.name for f in record.fields if not f.keys] if record else []
-    notes = numeric_notes(paths, looked, text) + ([] if record else [not_read("documents")])
+    if manifest and writer.takes_all():
+        types = _with_declared_maps(types, manifest)
+    record = _output_record(writer, group, types, absent, shown, place)
+    notes += changed_notes(paths, looked, record) + unreadable_notes(paths, looked)
+    notes += [] if record else [not_read("documents", paths)]
     return Facts(
         root=folder,
         groups=[group],
@@ -102,11 +113,50 @@ def output_facts(
         ingested=made.ingested(datasets),
         tagged=made.mixed_sets(manifest) if manifest else [],
         mixture=made.mixture(manifest) if manifest else None,
-        headers=headers(types),
-        dates=dates(looked),
         id_keys=writer.ID,
-        notes=notes,
+        notes=[*notes, *odd_paths_note(file.path for file in files)],
+        example=example,
+        is_output=True,
+        **origins(looked, whole=whole),
     )
+
+
+def _examples(
+    folder: str, writer: Writer, paths: Sequence[str], number: int, max_bytes: int
+) -> tuple[list[tuple[str, int, dict[str, Any]]], Example | None, list[str]]:
+    """The first rows, the first document, and a note if they cannot be read."""
+    if not number:
+        return [], None, []
+    if media_type(paths[0]) == MEDIA_TYPES[".txt"] or ".txt." in os.path.basename(paths[0]):
+        text = next(((path, text) for path in paths if (text := _first_text(join(folder, path), max_bytes))), None)
+        return [], Example(*text) if text else None, []
+    rows = json_rows(max_bytes) if writer.CONCATENATES else writer.read_rows
+    try:
+        shown = first_rows(folder, paths, number, rows)
+    except MissingExtra as error:
+        return [], None, [f"no examples: {error}"]
+    return shown, Example(shown[0][0], shown[0][2]) if shown else None, []
+
+
+def _first_text(path: str, max_bytes: int) -> str:
+    """What stands before the first blank line: the first document, or piece of one."""
+    with Lines(path, max_bytes) as lines:
+        found = itertools.takewhile(bytes.strip, itertools.dropwhile(lambda line: not line.strip(), lines))
+        return b"\n".join(found).decode(errors="replace")
+
+
+def _with_declared_maps(types: dict[str, Type], manifest: publish.Manifest) -> dict[str, Type]:
+    """The types with maps where attributes are declared so, whatever keys the data have."""
+    declared: dict[str, Type] = {}
+    for keys in manifest.sets.values():
+        for key in keys:
+            type_ = schema.from_json(key["type"])
+            before = declared.get(key["name"])
+            declared[key["name"]] = with_maps(type_, before) if before else type_
+    found = types.get("attributes")
+    if found is None or bare(found).kind != "object":
+        return types
+    return types | {"attributes": with_maps(found, Type("object", fields=tuple(declared.items())))}
 
 
 def _released(folder: str) -> list[str]:
@@ -135,7 +185,7 @@ def _output_record(
     group: Group,
     types: dict[str, Type],
     absent: set[str],
-    examples: Sequence[dict[str, object]],
+    examples: list[tuple[str, int, dict[str, Any]]],
     places: list[PathField],
 ) -> RecordType | None:
     """The record type of an output's lines; None for text, and what is compressed so that no reader takes it."""
@@ -155,7 +205,7 @@ def _output_record(
         places=places,
         fields=fields,
         undescribed=undescribed,
-        examples=[(group.paths[0], i, dict(row)) for i, row in enumerate(examples)],
+        examples=examples,
     )
 
 
@@ -194,13 +244,16 @@ def _suffix(path: str) -> str:
     return re.search(r"(\.(jsonl|json|txt|parquet)(\.gz|\.zst|\.zstd)?)?$", path)[0]  # type: ignore[index]  # may be empty
 
 
-def _labels(manifest: publish.Manifest | None, writer: Writer, paths: Sequence[str]) -> tuple[list[Label], bool]:
-    """The labels, and whether the output is cut by one."""
+def _labels(
+    manifest: publish.Manifest | None, writer: Writer, looked: Mapping[str, Looked], paths: Sequence[str]
+) -> tuple[list[Label], bool]:
+    """The labels, and whether the output is cut by one; looked: at all rows of each file, or of none."""
     if manifest is None:
         found: dict[str, list[str]] = {}
         for path in paths:
             found.setdefault(os.path.dirname(path), []).append(path)
-        return [Label(label, None, found[label]) for label in sorted(found)], "" not in found
+        counts = {label: sum(looked[path].number for path in some) for label, some in found.items()} if looked else {}
+        return [Label(label, counts.get(label), found[label]) for label in sorted(found)], "" not in found
     documents = [
         Label(label, totals.documents, [part.path for part in manifest.parts if part.label == label])
         for label, totals in manifest.labels.items()

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
-from toolkit.describing.checking import Checked
+from toolkit.describing.checking_distribution import bytes_of
+from toolkit.describing.checking_files import Checked
+from toolkit.describing.structure import nodes
 from toolkit.errors import MissingExtra
 
 RECORDS = 100
@@ -80,5 +82,4 @@ def check(path: str, document: dict[str, Any], first: int | None) -> Checked:
 
 
 def _largest(document: dict[str, Any]) -> int:
-    sizes = [str(node.get("contentSize", "")).removesuffix(" B") for node in document.get("distribution", ())]
-    return max((int(size) for size in sizes if size.isdecimal()), default=0)
+    return max((bytes_of(node) or 0 for node in nodes(document, "distribution")), default=0)

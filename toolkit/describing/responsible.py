@@ -3,11 +3,12 @@
 Source: Croissant RAI Vocabulary 1.0 (docs.mlcommons.org/croissant); PROV-O.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolkit.describing.about import About
-from toolkit.describing.facts import Facts, Ingested, Tagged
+from toolkit.describing.facts import Facts, Ingested
+from toolkit.describing.wording import counted, many
 from toolkit.mixing.effects import RuleEffect
 
 _NAMES = 5
@@ -19,16 +20,18 @@ def rai_terms(facts: Facts, about: About) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if facts.ingested:
         found["dataCollection"] = " ".join(_collection(each) for each in facts.ingested)
-    if facts.dates:
-        found["dataCollectionTimeframe"] = list(dict.fromkeys(facts.dates))
-    if facts.headers:
-        found["dataCollectionRawData"] = "WARC records; kept of their headers: " + ", ".join(facts.headers) + "."
+    if facts.crawls:
+        named = f"The metadata of documents name {', '.join(facts.crawls)}."
+        found["dataCollection"] = f"{found['dataCollection']} {named}" if facts.ingested else named
+    if facts.crawled:
+        found |= _records(facts)
     if made := steps(facts):
         found["dataPreprocessingProtocol"] = made
     if facts.mixture and (edits := [_rule(*rule) for rule in facts.mixture.rules if rule[0].kind in _EDITS]):
         found["dataManipulationProtocol"] = " ".join(edits)
+    if protocol := _protocol(facts):
+        found["dataAnnotationProtocol"] = protocol
     if tools := tools_of(facts):
-        found["dataAnnotationProtocol"] = "All attributes and annotations were made by software."
         found["machineAnnotationTools"] = tools
     found |= about.rai.given()
     return {f"rai:{name}": value for name, value in found.items()}
@@ -40,18 +43,55 @@ _EDITS = ("replace", "cut", "cut lines")
 def _collection(each: Ingested) -> str:
     settings = dict(each.settings)
     format_, source = settings.pop("format"), settings.pop("source", None)
-    inputs = f"{len(each.names):,} inputs" if len(each.names) > 1 else "1 input"
+    inputs = many(len(each.names), "input")
     crawls = f" of {', '.join(each.crawls)}" if each.crawls else ""
     names = ", ".join(each.names[:_NAMES]) + (", …" if len(each.names) > _NAMES else "")
     about = f" as source {source}" if source else ""
-    return f"{each.documents:,} documents{about} from {inputs}{crawls} in the format {format_} ({names})."
+    return f"{many(each.documents, 'document')}{about} from {inputs}{crawls} in the format {format_} ({names})."
+
+
+def _records(facts: Facts) -> dict[str, Any]:
+    """The terms that tell of WARC records: of all documents, or else of which."""
+    all_of_them = sum(each.documents for each in facts.crawled) == facts.rows
+    dates = [date for each in facts.crawled for date in each.dates or ()]
+    found: dict[str, Any] = {}
+    if all_of_them and dates:
+        found["dataCollectionTimeframe"] = list(dict.fromkeys((min(dates), max(dates))))
+    if all_of_them and len(facts.crawled) == 1:
+        (only,) = facts.crawled
+        return found | {"dataCollectionRawData": f"WARC records{_kept(only.headers)}."}
+    told = []
+    for each in facts.crawled[:_NAMES]:
+        of = f" of source {each.source}" if each.source else ""
+        if facts.rows is None:
+            told.append(f"WARC records{of}, among the documents that were looked at{_kept(each.headers)}.")
+            continue
+        number = many(each.documents, "document")
+        when = f", made {each.dates[0]} to {each.dates[1]}" if each.dates else ""
+        told.append(f"WARC records{of}: {number}{when}{_kept(each.headers)}.")
+    if others := facts.crawled[_NAMES:]:
+        told.append(f"WARC records of {len(others):,} more sources.")
+    return found | {"dataCollectionRawData": " ".join(told)}
+
+
+def _kept(headers: Sequence[str]) -> str:
+    return f"; kept of their headers: {', '.join(headers)}" if headers else ""
+
+
+def _protocol(facts: Facts) -> str:
+    """What was made by software, by the records; of other attributes it is not known."""
+    made = list(dict.fromkeys(each.set for each in facts.tagged if "tagger" in (each.made_by or {})))
+    others = list(dict.fromkeys(each.set for each in facts.tagged if "tagger" not in (each.made_by or {})))
+    told = [f"The attributes {', '.join(made)} were made by software."] if made else []
+    told += [f"How the attributes {', '.join(others)} were made is not recorded."] if others else []
+    return " ".join(told)
 
 
 def _ingest(each: Ingested) -> str:
     settings = dict(each.settings)
     format_ = settings.pop("format")
-    about = f" ({counts})" if (counts := _counts(each.counts)) else ""
-    return f"ingest {format_}{_options(settings)}: {each.documents:,} documents{about}."
+    about = f" ({counts})" if (counts := counted(each.counts)) else ""
+    return f"ingest {format_}{_options(settings)}: {many(each.documents, 'document')}{about}."
 
 
 def _counts(counts: Mapping[str, int]) -> str:
@@ -77,16 +117,10 @@ def _tagger(made_by: Mapping[str, Any]) -> str:
     return f"{made_by['tagger']}, version {made_by.get('version')}{_options(made_by.get('options') or {})}"
 
 
-def _tool(each: Tagged) -> str:
-    if each.made_by is None:
-        return f"another program, for the attributes {each.set}"
-    return _tagger(each.made_by)
-
-
 def tools_of(facts: Facts) -> list[str]:
     """The taggers, with versions, options and models."""
-    made = [each for each in facts.tagged if each.made_by is None or "tagger" in each.made_by]
-    return list(dict.fromkeys(_tool(each) for each in made))
+    made = [each.made_by for each in facts.tagged if each.made_by and "tagger" in each.made_by]
+    return list(dict.fromkeys(map(_tagger, made)))
 
 
 def steps(facts: Facts, *, rules: bool = True) -> list[str]:
@@ -99,7 +133,7 @@ def steps(facts: Facts, *, rules: bool = True) -> list[str]:
     steps = [_ingest(each) for each in facts.ingested]
     for each in facts.tagged:
         if each.made_by is None:
-            steps.append(f"attributes {each.set}: made by another program.")
+            steps.append(f"attributes {each.set}: how they were made is not recorded.")
         else:
             steps.append(f"attributes {each.set}, {each.key}: {_tagger(each.made_by)}.")
     mixed = facts.mixture
@@ -108,8 +142,8 @@ def steps(facts: Facts, *, rules: bool = True) -> list[str]:
     steps += [_rule(effect, settings) for effect, settings in mixed.rules if rules]
     counts = f"; {found}" if (found := _counts(mixed.counts)) else ""
     steps.append(
-        f"mix: {mixed.totals.kept:,} of {mixed.totals.rows:,} documents kept, {mixed.totals.kept_chars:,} of "
-        f"{mixed.totals.chars:,} characters; written as {mixed.format}{_options(mixed.options)}{counts}."
+        f"mix: {mixed.totals.kept:,} of {many(mixed.totals.rows, 'document')} kept, {mixed.totals.kept_chars:,} of "
+        f"{many(mixed.totals.chars, 'character')}; written as {mixed.format}{_options(mixed.options)}{counts}."
     )
     if mixed.omitted:
         steps.append(f"mix: left out because they failed: {', '.join(mixed.omitted)}.")
@@ -131,8 +165,10 @@ def _rule(effect: RuleEffect, settings: Mapping[str, Any]) -> str:
     stream = f" of {effect.stream}" if effect.stream else ""
     shown = {name: value for name, value in settings.items() if name not in ("name", "kind", "expression", "group")}
     what = f" {settings['expression']}" if settings.get("expression") else ""
-    done = f"{_DID.get(effect.kind, 'changed')} {effect.documents:,} of {effect.reached:,} documents"
-    return f"rule {effect.name}{stream}: {effect.kind}{what}{_options(shown)}; {done}, {effect.chars:,} characters."
+    done = f"{_DID.get(effect.kind, 'changed')} {effect.documents:,} of {many(effect.reached, 'document')}"
+    return (
+        f"rule {effect.name}{stream}: {effect.kind}{what}{_options(shown)}; {done}, {many(effect.chars, 'character')}."
+    )
 
 
 # --- provenance -------------------------------------------------------------------------------------------------------
@@ -140,11 +176,11 @@ def _rule(effect: RuleEffect, settings: Mapping[str, Any]) -> str:
 
 def provenance(facts: Facts) -> dict[str, Any]:
     """What the data were derived from, and by which steps; without times, which records do not have."""
-    crawls = sorted({crawl for each in facts.ingested for crawl in each.crawls})
+    crawls = sorted({crawl for each in facts.ingested for crawl in each.crawls} | {*facts.crawls})
     entities = [
         {
             "@type": "prov:Entity",
-            "@id": f"https://data.commoncrawl.org/crawl-data/{crawl}/",
+            "@id": f"https://data.commoncrawl.org/crawl-data/{_folder(crawl)}/",
             "prov:label": crawl,
         }
         for crawl in crawls
@@ -165,3 +201,9 @@ def provenance(facts: Facts) -> dict[str, Any]:
     ]
     found: dict[str, Any] = {"prov:wasDerivedFrom": entities} if entities else {}
     return found | ({"prov:wasGeneratedBy": activities} if activities else {})
+
+
+def _folder(crawl: str) -> str:
+    """Of a crawl, below that of all; of news there is one for each month of a year."""
+    kind, name, *date = crawl.split("-")
+    return "/".join((f"{kind}-{name}", *date)) if name == "NEWS" else crawl

@@ -118,9 +118,9 @@ def plan(facts: Facts, shares: dict[str, float], max_bytes: int, examples: int, 
             id=list(facts.id_keys),
             shares=shares,
             max_bytes=max_bytes * 2,
-            examples=examples if not i else 0,
+            examples=examples,
         )
-        for i, (path, target) in enumerate(zip(group.paths, targets, strict=True))
+        for path, target in zip(group.paths, targets, strict=True)
     ]
 
 
@@ -151,10 +151,12 @@ def added(facts: Facts, shares: dict[str, float], done: Sequence[Done]) -> Facts
             Field("id", "id", (), STR, "of the document; null if it has none"),
             Field("split", "split", (), STR, "by hash of the id"),
         ],
-        examples=[(paths[0], i, row) for i, row in enumerate(done[0].examples)],
+        examples=[
+            (path, i, row) for path, each in zip(paths, done, strict=True) for i, row in enumerate(each.examples)
+        ],
     )
     records = list(facts.records)
-    if records and not any(place.name == "row" for place in records[0].places):
+    if records and all(place.pattern for place in records[0].places):  # none says which row it is
         suffix = suffix_of(facts.groups[0].paths, SHARD_SUFFIXES).replace(".", r"\.")
         more = apart(_places(f"^(.+){suffix}$"), records[0].fields)
         records[0] = dataclasses.replace(records[0], places=[*records[0].places, *more])

@@ -5,11 +5,21 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from toolkit.describing import jsonld
+from toolkit.describing import checking_properties, jsonld
 from toolkit.describing.about import listed
+from toolkit.describing.checking_properties import kind_of
+from toolkit.describing.checking_values import fits, steps
 
-REQUIRED = ("name", "description", "license", "url", "creator", "datePublished", "distribution")
-"""Properties of a dataset, by the specification."""
+_ATOMIC = frozenset(
+    [f"sc:{name}" for name in ("Text", "URL", "Boolean", "Integer", "Float", "Date", "DateTime", "Time")]
+    + [f"sc:{name}Object" for name in ("Image", "Audio", "Video")]
+    + ["sc:GeoCoordinates", "sc:GeoShape", "cr:BoundingBox", "cr:SegmentationMask"]
+    + [f"cr:{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)]
+    + [f"cr:Float{bits}" for bits in (16, 32, 64)]
+)
+"""Types of values; readers take others (`cr:Label`) beside one of these only."""
+
+_PROPERTIES = ("fullpath", "filename", "content", "lines", "lineNumbers")
 
 
 def check_structure(path: str, document: dict[str, Any]) -> list[str]:
@@ -18,24 +28,31 @@ def check_structure(path: str, document: dict[str, Any]) -> list[str]:
 
 
 def _structure(document: dict[str, Any]) -> Iterator[str]:
-    if not isinstance(document.get("@context"), dict):
-        yield "expected an object as @context, got none"
+    context = document.get("@context")
+    if not isinstance(context, dict):
+        yield f"expected an object as @context, got {context!r:.80}"
+    elif not re.fullmatch(r"https?://schema\.org/", str(context.get("@vocab"))) or context.get("cr") != jsonld.BASE:
+        yield f"expected @context with @vocab of https://schema.org/ and cr of {jsonld.BASE}, got others"
     if document.get("@type") not in ("sc:Dataset", "Dataset", "schema.org/Dataset"):
         yield f"expected @type sc:Dataset, got {document.get('@type')!r}"
     versions = [f"{jsonld.BASE}1.0", f"{jsonld.BASE}1.1"]
     if not set(map(str, listed(document.get("conformsTo")))) & set(versions):
         yield f"expected conformsTo {' or '.join(versions)}, got {document.get('conformsTo')!r}"
-    yield from (f"expected {name}, which Croissant requires, got none" for name in REQUIRED if not document.get(name))
-    files = nodes(document, "distribution")
+    yield from checking_properties.faults(document)
+    for key, kinds in (("distribution", ("FileObject", "FileSet")), ("recordSet", ("RecordSet",))):
+        for node in listed(document.get(key)):
+            if not isinstance(node, dict) or kind_of(node) not in kinds:
+                got = node.get("@type") if isinstance(node, dict) else node
+                yield f"expected {' or '.join(f'cr:{kind}' for kind in kinds)} in {key}, got {got!r:.80}"
     counts = Counter(str(node.get("@id")) for node in _all_nodes(document))
     for id_, count in counts.items():
         if count > 1:
             yield f"expected each @id once, got {id_!r} {count} times"
         if re.search(r"\s", id_) or id_ == "None":
             yield f"expected @id without white space, got {id_!r}"
-    known = {str(node.get("@id")) for node in files}
+    files = {str(node.get("@id")) for node in nodes(document, "distribution")}
     for record in nodes(document, "recordSet"):
-        yield from _record_structure(record, known)
+        yield from _record_structure(record, files, set(counts))
 
 
 def nodes(node: dict[str, Any], key: str) -> list[dict[str, Any]]:
@@ -57,7 +74,7 @@ def fields_of(record: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str
         yield from ((inner, each) for inner in nodes(each, "subField"))
 
 
-def _record_structure(record: dict[str, Any], known: set[str]) -> Iterator[str]:
+def _record_structure(record: dict[str, Any], files: set[str], known: set[str]) -> Iterator[str]:
     name = record.get("@id")
     fields = list(fields_of(record))
     ids = {str(each.get("@id")) for each, _ in fields}
@@ -67,27 +84,91 @@ def _record_structure(record: dict[str, Any], known: set[str]) -> Iterator[str]:
         if key.get("@id") not in ids:
             yield f"{name}: expected a key among its fields, got {key.get('@id')!r}"
     rows = listed(record.get("data"))
-    for row in rows:
-        if not isinstance(row, dict) or set(row) != {str(each.get("@id")) for each, parent in fields if not parent}:
-            yield f"{name}: expected data with exactly its fields, got {row!r}"
-            break
+    yield from _data(record, rows)
+    yield from _examples(record)
     for each, _ in fields:
-        source = each.get("source")
-        if each.get("subField"):
+        id_ = each.get("@id")
+        if kind_of(each) != "Field":
+            yield f"{id_}: expected @type cr:Field, got {each.get('@type')!r}"
+        yield from _type(each)
+        if not each.get("subField") and not rows and "value" not in each:
+            yield from _source(each, files, known)
+
+
+def _data(record: dict[str, Any], rows: list[Any]) -> Iterator[str]:
+    """Rows that stand in the file."""
+    types = {str(each.get("@id")): _types(each)[:1] for each in nodes(record, "field")}
+    for row in rows:
+        if not isinstance(row, dict) or set(row) != types.keys():
+            yield f"{record.get('@id')}: expected data with exactly its fields, got {row!r:.200}"
+            return
+        for id_, value in row.items():
+            if types[id_] and value is not None and not fits(value, types[id_][0]):
+                yield f"{id_}: expected {types[id_][0]}, got {value!r:.80}"
+
+
+def _examples(record: dict[str, Any]) -> Iterator[str]:
+    """Rows that are shown: with fields of the record set only."""
+    inner = {
+        str(each.get(key)): {str(sub.get(k)) for sub in nodes(each, "subField") for k in ("@id", "name")}
+        for each in nodes(record, "field")
+        for key in ("@id", "name")
+    }
+    for row in listed(record.get("examples")):
+        if not isinstance(row, dict):
+            yield f"{record.get('@id')}: expected examples that are records, got {row!r:.80}"
             continue
-        if not each.get("dataType"):
-            yield f"{each.get('@id')}: expected a dataType, got none"
-        if rows:
-            continue
-        if not isinstance(source, dict) or not isinstance(source.get("extract"), dict):
-            yield f"{each.get('@id')}: expected a source with `extract`, got {source!r}"
-            continue
-        place = source.get("fileSet") or source.get("fileObject")
-        if not isinstance(place, dict) or place.get("@id") not in known:
-            yield f"{each.get('@id')}: expected a source among the distribution, got {place!r}"
-        for pattern in transforms(source, "regex"):
-            if not _compiles(pattern):
-                yield f"{each.get('@id')}: expected a regular expression of one group, got {pattern!r}"
+        for key, value in row.items():
+            if key not in inner:
+                yield f"{record.get('@id')}: expected examples of its fields, got {key!r}"
+                continue
+            for each in listed(value):
+                for sub in each if isinstance(each, dict) and inner[key] else ():
+                    if sub not in inner[key]:
+                        yield f"{record.get('@id')}: expected examples of its fields, got {sub!r} in {key!r}"
+
+
+def _types(each: dict[str, Any]) -> list[str]:
+    return [str(type_) for type_ in listed(each.get("dataType"))]
+
+
+def _type(each: dict[str, Any]) -> Iterator[str]:
+    types = _types(each)
+    if not types and not each.get("subField"):
+        yield f"{each.get('@id')}: expected a dataType, got none"
+    ours = [type_ for type_ in types if re.match(r"(sc|cr):", type_)]
+    if types and not each.get("subField") and len(ours) == len(types) and not _ATOMIC & set(types):
+        yield f"{each.get('@id')}: expected a dataType such as sc:Text, got {' and '.join(types)}"
+
+
+def _source(each: dict[str, Any], files: set[str], known: set[str]) -> Iterator[str]:
+    id_, source = each.get("@id"), each.get("source")
+    if isinstance(source, dict) and isinstance(field := source.get("field"), dict):
+        if field.get("@id") not in known:
+            yield f"{id_}: expected a source among the fields, got {field!r}"
+        return
+    extract = source.get("extract") if isinstance(source, dict) else None
+    if not isinstance(source, dict) or not isinstance(extract, dict):
+        yield f"{id_}: expected a source with `extract`, got {source!r:.200}"
+        return
+    place = source.get("fileSet") or source.get("fileObject") or source.get("distribution")
+    if not isinstance(place, dict) or place.get("@id") not in files:
+        yield f"{id_}: expected a source among the distribution, got {place!r:.200}"
+    if "fileProperty" in extract and extract["fileProperty"] not in _PROPERTIES:
+        yield f"{id_}: expected a file property ({', '.join(_PROPERTIES)}), got {extract['fileProperty']!r}"
+    for pattern in transforms(source, "regex"):
+        if compiled(pattern) is None:
+            yield f"{id_}: expected a regular expression of one group, got {pattern!r}"
+    for path in transforms(source, "jsonPath"):
+        if steps(path) is None and not _is_path(path):
+            yield f"{id_}: expected a JSON path, got {path!r}"
+
+
+def _is_path(text: str) -> bool:
+    """Whether a JSON path of another form than ours may be one."""
+    return (
+        text.count("[") == text.count("]") and text.count("(") == text.count(")") and not re.search(r"\.(\[|$)", text)
+    )
 
 
 def transforms(source: dict[str, Any], kind: str) -> list[str]:
@@ -95,8 +176,10 @@ def transforms(source: dict[str, Any], kind: str) -> list[str]:
     return [str(each[kind]) for each in nodes(source, "transform") if kind in each]
 
 
-def _compiles(pattern: str) -> bool:
+def compiled(pattern: str) -> re.Pattern[str] | None:
+    """A regular expression of one group; None if it is none."""
     try:
-        return re.compile(pattern).groups == 1
+        found = re.compile(pattern)
     except re.error:
-        return False
+        return None
+    return found if found.groups == 1 else None

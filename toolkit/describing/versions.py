@@ -4,6 +4,7 @@ Source: Croissant specification, "Versioning": PATCH, the same data in another f
 there; MAJOR, data changed or removed.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -26,6 +27,27 @@ def due(old: dict[str, Any], new: dict[str, Any]) -> tuple[Level, list[str]]:
     return level, [reason for found, reason in sorted(reasons, key=lambda r: -_LEVELS.index(r[0]))]
 
 
+def fault(old: dict[str, Any], new: dict[str, Any]) -> str:
+    """What is wrong with a new version that goes down, or stays although data have changed; empty if nothing is."""
+    before, after = old.get("version"), new.get("version")
+    left, right = (VERSION.fullmatch(str(each)) for each in (before, after))
+    if left is None:
+        return ""
+    changed = [reason for level, reason in _file_reasons(old, new) if level != "PATCH"]
+    if right is None:
+        return f"expected about.version above {before}, got none, though {changed[0]}" if changed else ""
+    if _numbers(right) < _numbers(left):
+        return f"expected about.version {before} or more, as it was before, got {after}"
+    if changed and _numbers(right) == _numbers(left):
+        level, _ = due(old, new)
+        return f"expected about.version {raised(str(before), level)} or more after {before}, got {after}: {changed[0]}"
+    return ""
+
+
+def _numbers(found: re.Match[str]) -> tuple[int, ...]:
+    return tuple(map(int, found.groups()))
+
+
 def is_enough(old: str | None, new: str | None, level: Level) -> bool:
     """Whether the new version is raised as is due."""
     before, after = (VERSION.fullmatch(str(each)) for each in (old, new))
@@ -33,7 +55,7 @@ def is_enough(old: str | None, new: str | None, level: Level) -> bool:
         return True
     if after is None:
         return False
-    left, right = (tuple(map(int, found.groups())) for found in (before, after))
+    left, right = _numbers(before), _numbers(after)
     part = {"MAJOR": 1, "MINOR": 2, "PATCH": 3}[level]
     return right[:part] > left[:part]
 
@@ -49,21 +71,7 @@ def raised(version: str, level: Level) -> str:
 
 
 def _reasons(old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[Level, str]]:
-    live = any(each.get("isLiveDataset") is True for each in (old, new))
-    before, after = ({}, {}) if live else (_files(old), _files(new))
-    moved = set(before.values()) & set(after.values())
-    for path, digest in before.items():
-        if after.get(path, "") == digest:
-            continue
-        if digest in moved and path not in after:
-            yield "PATCH", f"{path} has another name"
-        elif path in after:
-            yield "MAJOR", f"{path} has changed; if only its compression has, PATCH is enough"
-        else:
-            yield "MAJOR", f"{path} is gone"
-    for path, digest in after.items():
-        if path not in before and digest not in moved:
-            yield "MINOR", f"{path} is new"
+    yield from _file_reasons(old, new)
     if old.get("conformsTo") != new.get("conformsTo"):
         yield "PATCH", "it conforms to another version of the specification"
         return
@@ -76,6 +84,50 @@ def _reasons(old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[Level, 
     for name in right:
         if name not in left:
             yield "MINOR", f"{name} is newly described"
+
+
+def _file_reasons(old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[Level, str]]:
+    """What has changed of the data; of live datasets nobody knows.
+
+    A file that is gone has another name now only if there are as many as before, and its bytes are under the same
+    label: nobody is to miss a file, or find it under another language.
+    """
+    if any(each.get("isLiveDataset") is True for each in (old, new)):
+        return
+    before, after = _files(old), _files(new)
+    places: dict[tuple[str, str], list[str]] = {}
+    for path, digest in after.items():
+        if path not in before and len(after) == len(before):
+            places.setdefault((digest, _label(new, path)), []).append(path)
+    renamed: set[str] = set()
+    for path, digest in before.items():
+        if after.get(path) == digest:
+            continue
+        if path in after:
+            yield "MAJOR", f"{path} has changed; if only its compression has, PATCH is enough"
+        elif there := places.get((digest, _label(old, path))):
+            renamed.add(there.pop(0))
+            yield "PATCH", f"{path} has another name"
+        else:
+            yield "MAJOR", f"{path} is gone"
+    for path in after:
+        if path not in before and path not in renamed:
+            yield "MINOR", f"{path} is new"
+
+
+_LABELS = ("language", "label")
+
+
+def _label(document: dict[str, Any], path: str) -> str:
+    """The label of a file, as the fields read it that are read from paths; empty if none does."""
+    for record in document.get("recordSet", ()):
+        for field in record.get("field", ()):
+            source = field.get("source") or {}
+            transform = source.get("transform") or {}
+            if field.get("name") in _LABELS and "fileProperty" in source.get("extract", {}) and "regex" in transform:
+                found = re.match(transform["regex"], path)
+                return found[1] if found else ""
+    return ""
 
 
 def _files(document: dict[str, Any]) -> dict[str, str]:

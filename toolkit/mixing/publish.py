@@ -56,6 +56,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         toolkit: version.
         settings: rules, sets, format and its options.
         sets: schema of each joined set, for those who have only the output; with streams under ``stream/set``.
+        models: what the models of the sets' taggers are called, by sha256.
         inputs: shards, sorted by stream and path.
         omitted: shards that failed and were left out on request, with the reason.
         totals: documents and code points, read and kept.
@@ -75,6 +76,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     toolkit: str
     settings: dict[str, Any]
     sets: dict[str, Any]
+    models: dict[str, str] = {}
     inputs: list[InputEntry]
     omitted: dict[str, str]
     totals: Totals
