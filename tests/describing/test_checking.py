@@ -1,6 +1,7 @@
 """`toolkit validate` on Croissant files: what is damaged is named."""
 
 import gzip
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.conftest import Project, document, read_rows, write_rows
+from tests.pipeline.conftest import Project, attributes, document, read_rows, write_rows
 from toolkit.describing import reference
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -35,7 +36,7 @@ def test_what_is_right_has_no_findings(described: Project, path: Path) -> None:
     assert str(path) in described.ok("validate").out
 
 
-EDITS: dict[str, tuple[Edit, str]] = {
+EDITS: dict[str, tuple[Edit | None, str]] = {
     "no license": (lambda d: d.pop("license"), "expected license, which Croissant requires"),
     "no version of the format": (lambda d: d.pop("conformsTo"), "expected conformsTo"),
     "a file that is not there": (
@@ -76,17 +77,256 @@ EDITS: dict[str, tuple[Edit, str]] = {
         lambda d: records(d, "documents")["field"][4].update(repeated=True),
         "expected a list at documents/text",
     ),
+    "no size": (lambda d: d["distribution"][0].pop("contentSize"), "expected contentSize in bytes (such as 1128 B)"),
+    "a size of another unit": (
+        lambda d: d["distribution"][0].update(contentSize="1 KB"),
+        "expected contentSize in bytes (such as 1128 B), got '1 KB'",
+    ),
+    "a checksum that is none": (
+        lambda d: d["distribution"][0].update(sha256="abc"),
+        "expected sha256 of 64 hexadecimal digits in lower case, got 'abc'",
+    ),
+    "a file above": (
+        lambda d: d["distribution"][0].update(contentUrl="../config.yaml"),
+        "expected a file below the folder of the Croissant file",
+    ),
+    "a file twice": (
+        lambda d: d["distribution"][0].update(contentUrl=d["distribution"][1]["contentUrl"]),
+        "expected each file once",
+    ),
+    "a format of a file": (
+        lambda d: d["distribution"][0].update(encodingFormat="text/plain"),
+        "expected encodingFormat application/jsonlines, got 'text/plain'",
+    ),
+    "a format of files": (
+        lambda d: node(d, "documents-files").update(encodingFormat="application/json"),
+        "documents-files: expected encodingFormat application/jsonlines, as that of documents/b.jsonl.gz",
+    ),
+    "a file that is not listed": (
+        lambda d: d["distribution"].pop(0),
+        "documents-files: expected only files that are listed, its globs match documents/b.jsonl.gz, too",
+    ),
+    "a file that is not matched": (
+        lambda d: node(d, "documents-files").update(includes="documents/b.jsonl.gz"),
+        "documents/cc/a.jsonl.gz: expected a FileSet that matches it, got none",
+    ),
+    "attributes of no documents": (
+        lambda d: (d["distribution"].pop(0), node(d, "documents-files").update(includes="documents/cc/*.jsonl.gz")),
+        "expected the documents of attributes/exp/b.jsonl.gz among the files, got no documents/b.jsonl.gz",
+    ),
+    "a key twice": (None, "expected each key once, got 'name' again"),
+    "a name that is none": (lambda d: d.update(name=3), "expected a text as name, got 3"),
+    "a page that is none": (lambda d: d.update(url="xx"), "expected a URL as url, got 'xx'"),
+    "a license by its name": (lambda d: d.update(license="MIT"), "as license, got 'MIT'"),
+    "a version of one number": (lambda d: d.update(version="1"), "expected MAJOR.MINOR.PATCH as version, got '1'"),
+    "a day that is none": (
+        lambda d: d.update(datePublished="2026-02-30"),
+        "expected a date (2026-01-31) as datePublished, got '2026-02-30'",
+    ),
+    "live in words": (lambda d: d.update(isLiveDataset="no"), "expected true or false as isLiveDataset, got 'no'"),
+    "nobody": (
+        lambda d: d.update(creator={"@type": "sc:Person"}),
+        "expected a sc:Person or sc:Organization with a name as creator",
+    ),
+    "no language": (lambda d: d.update(inLanguage=["en", "??"]), "expected a BCP 47 code as inLanguage, got '??'"),
+    "a context without terms": (lambda d: d.update({"@context": {}}), "expected @context with @vocab"),
+    "files that are none": (lambda d: d["distribution"].append("x"), "expected cr:FileObject or cr:FileSet in"),
+    "a type that is none": (
+        lambda d: records(d, "documents")["field"][4].update(dataType="sc:Banana"),
+        "documents/text: expected a dataType such as sc:Text, got sc:Banana",
+    ),
+    "a path that is none": (
+        lambda d: records(d, "documents")["field"][4]["source"].update(transform={"jsonPath": "$.["}),
+        "documents/text: expected a JSON path, got '$.['",
+    ),
+    "a path that leads nowhere": (
+        lambda d: records(d, "attributes-own-0")["field"][4]["subField"][0]["source"].update(
+            transform={"jsonPath": "$['mine']['lable']"}
+        ),
+        "attributes-own-0/mine/label: expected a JSON path that leads to a key of some row",
+    ),
+    "an expression that matches no path": (
+        lambda d: records(d, "documents")["field"][0]["source"].update(transform={"regex": "^text/(.+)$"}),
+        "documents/file: expected a regular expression that matches documents/b.jsonl.gz, got '^text/(.+)$'",
+    ),
+    "an example of another field": (
+        lambda d: records(d, "documents")["examples"][0].update({"documents/zz": 1}),
+        "documents: expected examples of its fields, got 'documents/zz'",
+    ),
+    "an example of another part": (
+        lambda d: records(d, "attributes-own-0")["examples"][0]["attributes-own-0/mine"].update(zz=1),
+        "expected examples of its fields, got 'zz' in 'attributes-own-0/mine'",
+    ),
+    "an example that is no record": (
+        lambda d: records(d, "documents").update(examples="x"),
+        "expected examples that are records, got 'x'",
+    ),
 }
+
+
+def node(found: dict[str, Any], id_: str) -> dict[str, Any]:
+    return next(each for each in found["distribution"] if each["@id"] == id_)
 
 
 def test_findings_name_what_is_wrong(described: Project, path: Path) -> None:
     right = path.read_bytes()
     for name, (edit, message) in EDITS.items():
         found = json.loads(right)
-        edit(found)
-        path.write_text(json.dumps(found))
+        if edit:
+            edit(found)
+        text = json.dumps(found)
+        path.write_text(text if edit else text.replace('"name":', '"name": "x", "name":', 1))
         ran = described("validate", path, "--quiet")
         assert (ran.code, message in ran.out) == (1, True), f"{name}: {ran.out}"
+
+
+OUTPUT_EDITS: dict[str, tuple[Edit, str]] = {
+    "a language that is not listed": (
+        lambda d: records(d, "languages")["data"].pop(),
+        "languages: expected 'zh', which files have, among its data, got none",
+    ),
+    "a language of no file": (
+        lambda d: records(d, "languages")["data"][0].update({"languages/code": "xx"}),
+        "languages: expected what there are files of, got 'xx'",
+    ),
+    "a wrong number": (
+        lambda d: records(d, "languages")["data"][0].update({"languages/documents": 99}),
+        "languages: expected 1 documents of 'ar', as many as rows, got 99",
+    ),
+    "a number that is none": (
+        lambda d: records(d, "languages")["data"][0].update({"languages/documents": "many"}),
+        "languages/documents: expected sc:Integer, got 'many'",
+    ),
+    "a wrong number of a split": (
+        lambda d: records(d, "splits")["data"][0].update({"splits/documents": 1}),
+        "of 'train', as many as rows, got 1",
+    ),
+}
+
+
+def test_numbers_and_labels_are_those_of_the_files(released: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference, "is_installed", lambda: False)
+    released.config["about"]["splits"] = {"train": 0.5, "test": 0.5}
+    released.ok("croissant")
+    path = released.out / "croissant.json"
+    right = path.read_bytes()
+    assert "0 findings" in released.ok("validate", path, "--quiet").out
+    for name, (edit, message) in OUTPUT_EDITS.items():
+        found = json.loads(right)
+        edit(found)
+        path.write_text(json.dumps(found))
+        ran = released("validate", path, "--quiet")
+        assert (ran.code, message in ran.out) == (1, True), f"{name}: {ran.out}"
+    path.write_bytes(right)
+    (released.out / "ar" / "more.jsonl.gz").write_bytes((released.out / "ar" / "ar.jsonl.gz").read_bytes())
+    assert "its globs match ar/more.jsonl.gz, too" in released("validate", path, "--quiet").out
+
+
+def test_paths_are_searched_for_behind_the_first_rows(described: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference, "is_installed", lambda: False)
+    rows = [document(f"b-{i}", "b", metadata={"url": "x"} | ({"late": 1} if i == 150 else {})) for i in range(151)]
+    write_rows(described.documents / "b.jsonl.gz", rows)
+    write_rows(described.attributes / "exp" / "b.jsonl.gz", [attributes(row["id"], {}) for row in rows])
+    described.ok("tag")
+    described.ok("croissant", "--of", "dataset")
+    path = described.data / "croissant.json"
+    assert "$['late']" in path.read_text()
+    described.ok("validate", path)
+    path.write_text(path.read_text().replace("$['late']", "$['later']"))
+    described.ok("validate", path, "--first", 10)  # of rows that are not looked at nothing is said
+    assert "documents/metadata/late: expected a JSON path" in described("validate", path).out
+
+
+FOREIGN: dict[str, Any] = {
+    "@type": "sc:Dataset",
+    "name": "other",
+    "description": "Another.",
+    "conformsTo": "http://mlcommons.org/croissant/1.0",
+    "license": "https://example.org/license",
+    "url": "https://example.org/",
+    "creator": {"@type": "Person", "name": "A B"},
+    "datePublished": "2026-01-31T10:00:00Z",
+    "version": "1.0",
+    "distribution": [
+        {
+            "@type": "cr:FileObject",
+            "@id": "repo",
+            "contentUrl": "https://example.org/repo",
+            "encodingFormat": "git+https",
+            "sha256": "https://example.org/none",
+        },
+        {
+            "@type": "cr:FileSet",
+            "@id": "remote",
+            "containedIn": {"@id": "repo"},
+            "encodingFormat": "application/x-parquet",
+            "includes": "*/*.parquet",
+        },
+        {
+            "@type": "cr:FileObject",
+            "@id": "local",
+            "contentUrl": "documents/b.jsonl.gz",
+            "encodingFormat": "application/jsonlines",
+            "contentSize": "1 KB",
+        },
+        {
+            "@type": "cr:FileSet",
+            "@id": "all",
+            "encodingFormat": "application/jsonlines",
+            "includes": "documents/*/*.jsonl.gz",
+        },
+    ],
+    "recordSet": [
+        {
+            "@type": "cr:RecordSet",
+            "@id": "splits",
+            "key": {"@id": "splits/name"},
+            "dataType": "cr:Split",
+            "field": [{"@type": "cr:Field", "@id": "splits/name", "name": "name", "dataType": "sc:Text"}],
+            "data": [{"name": "train"}],
+        },
+        {
+            "@type": "cr:RecordSet",
+            "@id": "rows",
+            "field": [
+                {
+                    "@type": "cr:Field",
+                    "@id": "rows/split",
+                    "name": "split",
+                    "dataType": ["sc:Text", "wd:Q1"],
+                    "references": {"field": {"@id": "splits/name"}},
+                    "source": {
+                        "fileSet": {"@id": "remote"},
+                        "extract": {"fileProperty": "fullpath"},
+                        "transform": {"regex": "x/(train|test)/.+parquet$"},
+                    },
+                },
+                {
+                    "@type": "cr:Field",
+                    "@id": "rows/text",
+                    "dataType": "sc:Text",
+                    "source": {
+                        "fileSet": {"@id": "remote"},
+                        "extract": {"column": "a"},
+                        "transform": {"jsonPath": "bytes"},
+                    },
+                },
+            ],
+        },
+    ],
+}
+
+
+def test_what_others_wrote_may_lack_what_is_not_required(described: Project, path: Path) -> None:
+    found = json.loads(json.dumps(FOREIGN)) | {"@context": json.loads(path.read_text())["@context"]}
+    shard = described.documents / "b.jsonl.gz"
+    found["distribution"][2]["md5"] = hashlib.md5(shard.read_bytes()).hexdigest()  # as the file lists it
+    other = described.data / "other-croissant.json"
+    other.write_text(json.dumps(found))
+    assert "0 findings" in described.ok("validate", other).out
+    found["distribution"][2]["md5"] = "0" * 32
+    other.write_text(json.dumps(found))
+    assert f"expected md5 {'0' * 32}" in described("validate", other).out
 
 
 def test_changed_data_are_found(described: Project, path: Path) -> None:

@@ -14,6 +14,7 @@ from tests.pipeline.conftest import Project, write_rows
 from toolkit.describing import looking
 from toolkit.describing.about import About
 from toolkit.describing.of_output import output_facts
+from toolkit.describing.structure import check_structure
 
 Nodes = dict[str, dict[str, Any]]
 
@@ -54,6 +55,7 @@ def test_the_dry_run_prints_the_same_bytes_whatever_the_processes(described: Pro
     described.ok("croissant")
     assert (described.data / "croissant.json").read_text() == printed
     described.ok("croissant", "--check")
+    assert check_structure("", document(described.data)) == []
 
 
 def test_checksums_are_those_of_the_files_also_without_records(released: Project) -> None:

@@ -87,9 +87,6 @@ def _object(found: Distribution, node: dict[str, Any], known: set[str]) -> Itera
     id_, url = node.get("@id"), node.get("contentUrl")
     if not isinstance(node.get("encodingFormat"), str | list):
         yield f"{id_}: expected encodingFormat, got {node.get('encodingFormat')!r}"
-    for name, length in _HASHES.items():
-        if name in node and not re.fullmatch(rf"[0-9a-f]{{{length}}}", str(node[name])):
-            yield f"{id_}: expected {name} of {length} hexadecimal digits in lower case, got {node[name]!r:.80}"
     if not isinstance(url, str) or not url:
         if not node.get("containedIn"):
             yield f"{id_}: expected contentUrl, got {url!r}"
@@ -105,6 +102,9 @@ def _object(found: Distribution, node: dict[str, Any], known: set[str]) -> Itera
     found.listed[path] = node
     if path not in known:
         yield f"{id_}: expected the file {url}, got none there"
+    for name, length in _HASHES.items():
+        if name in node and not re.fullmatch(rf"[0-9a-f]{{{length}}}", str(node[name])):
+            yield f"{id_}: expected {name} of {length} hexadecimal digits in lower case, got {node[name]!r:.80}"
     if not found.live and not (node.get("sha256") or node.get("md5")):
         yield f"{id_}: expected sha256, because the dataset is not live, got none"
     yield from _size_faults(found, node)
@@ -174,13 +174,22 @@ def _unlisted(found: Distribution, files: Sequence[dict[str, Any]]) -> Iterator[
 
 
 def _published(found: Distribution) -> list[str]:
-    """The data files of an output, by its manifest, else by their names."""
-    if (manifest := publish.load_manifest(found.folder)) is not None:
-        return [p.path for p in manifest.parts if p.label != REJECTED and not p.path.startswith("../")]
-    if is_folder(join(found.folder, "documents")) or not validating.is_output(found.folder):
+    """The data files of an output: those of its manifest, and those like the listed ones that lie beside them."""
+    manifest = publish.load_manifest(found.folder)
+    if not manifest and (is_folder(join(found.folder, "documents")) or not validating.is_output(found.folder)):
         return []
-    unlisted = [path for path in validating.data_files(found.folder) if path not in found.listed]
-    return [path for path in unlisted if not validating.is_rejected(join(found.folder, path))]
+    parts = {part.path: part.label for part in manifest.parts} if manifest else {}
+    suffixes = tuple({_suffix(path) for path in found.sets.get("documents-files", ())})
+    others = [path for path in validating.data_files(found.folder) if path not in found.listed and path not in parts]
+    others = [
+        path for path in others if path.endswith(suffixes) and not validating.is_rejected(join(found.folder, path))
+    ]
+    ours = [path for path, label in parts.items() if label != REJECTED and not path.startswith("../")]
+    return [*ours, *others]
+
+
+def _suffix(path: str) -> str:
+    return "." + posixpath.basename(path).partition(".")[2]
 
 
 def _without_documents(found: Distribution) -> Iterator[str]:

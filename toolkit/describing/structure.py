@@ -97,9 +97,10 @@ def _record_structure(record: dict[str, Any], files: set[str], known: set[str]) 
 
 def _data(record: dict[str, Any], rows: list[Any]) -> Iterator[str]:
     """Rows that stand in the file."""
-    types = {str(each.get("@id")): _types(each)[:1] for each in nodes(record, "field")}
+    fields = nodes(record, "field")
+    types = {str(each.get(key)): _types(each)[:1] for each in fields for key in ("@id", "name")}
     for row in rows:
-        if not isinstance(row, dict) or set(row) != types.keys():
+        if not isinstance(row, dict) or not any(set(row) == {str(f.get(k)) for f in fields} for k in ("@id", "name")):
             yield f"{record.get('@id')}: expected data with exactly its fields, got {row!r:.200}"
             return
         for id_, value in row.items():
