@@ -968,7 +968,9 @@ def test_a_shard_that_cannot_be_mixed_is_the_same_error_and_publishes_nothing(
     fails_alike(faulty_mix, spread, "mix", message, processes, real)
     assert tree(faulty_mix.out) == {}
     left = [path.name for path in (faulty_mix.out / ".toolkit").rglob("*") if path.is_file()]
-    assert sorted(left) == ["d.jsonl.gz.json", "f.jsonl.gz", "f.jsonl.gz.json"], "what failed; the other shard's work"
+    assert sorted(left) == ["d=2Ejsonl=2Egz.json", "f=2Ejsonl=2Egz", "f=2Ejsonl=2Egz.json"], (
+        "what failed; the other shard's work"
+    )
 
 
 def test_a_shard_that_is_mended_is_mixed_as_if_it_had_always_been_sound(faulty_mix: Project, spread: Spreading) -> None:
