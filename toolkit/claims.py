@@ -45,7 +45,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
         holds: the digest of its settings, for each thing that it works on; an empty one tolerates no other run.
         since: when it began, seconds since 1970 by its own clock, for people.
         owner: its process.
-        waits: it does not work yet.
+        waits: it does not work yet, by the time of the last renewal.
         run: the command, and its share, for people.
         doing: what it is at, by the time of the last renewal.
     """
@@ -124,11 +124,16 @@ class _Own:
     def take(self) -> None:
         self._write()
         self._thread.start()
-        while others := self._others():
+        others = met = self._others()
+        while others:
             if self._gives_way_to(others):
                 raise ConfigError(f"{self._what}: {self._met(others)}; wait for it, or {LEASE:.0f} s if it was killed")
             time.sleep(LOOK)
-        self._write(waits=False)
+            others = self._others()
+        with self._writing:
+            self._claim = msgspec.structs.replace(self._claim, waits=False)
+        if met:  # else the first renewal is soon enough: it is a write for each run
+            self._write()
 
     def release(self) -> None:
         self._ended.set()
@@ -136,11 +141,10 @@ class _Own:
             self._thread.join()
         remove(self._path)
 
-    def _write(self, waits: bool | None = None) -> None:
+    def _write(self) -> None:
         now = {stage: list(keys) for stage, keys in self._doing().items() if keys}
         with self._writing:
-            waits = self._claim.waits if waits is None else waits
-            self._claim = msgspec.structs.replace(self._claim, waits=waits, doing=now)
+            self._claim = msgspec.structs.replace(self._claim, doing=now)
             write_file(self._path, msgspec.json.encode(self._claim))
 
     def _others(self) -> list[Held]:

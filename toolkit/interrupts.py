@@ -48,13 +48,16 @@ def raise_on_sigterm(error: type[Terminated | Ended]) -> None:
             raised = True
             raise error()
 
-    def dropped(unraisable: "sys.UnraisableHookArgs") -> None:
+    def again() -> None:
         nonlocal raised
+        raised = False
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def dropped(unraisable: "sys.UnraisableHookArgs") -> None:
         if not isinstance(unraisable.exc_value, error):
             report(unraisable)
             return
-        raised = False
-        timer = threading.Timer(AGAIN, os.kill, (os.getpid(), signal.SIGTERM))
+        timer = threading.Timer(AGAIN, again)  # until then another signal would interrupt this here
         timer.daemon = True
         timer.start()
 

@@ -156,13 +156,13 @@ def model_options(tagger: Tagger) -> dict[str, str]:
 
 
 def model_names(tagger: Tagger) -> dict[str, str]:
-    """What its models are called, by sha256: as they are given; of a path on this machine the last part alone."""
+    """What its models are called, by sha256: the address of those on the web, the last part of other paths."""
     return {models.digest(model): _model_name(model) for model in model_options(tagger).values()}
 
 
 def _model_name(model: str) -> str:
-    scheme, url, place = model.partition("://")
-    if not url:
+    scheme, _, place = model.partition("://")
+    if scheme not in ("http", "https"):
         return os.path.basename(model.rstrip("/"))
     host, slash, path = place.partition("/")
     return f"{scheme}://{host.rpartition('@')[2]}{slash}{path.partition('?')[0]}"  # without what signs it

@@ -26,6 +26,21 @@ except Terminated:
     signal.raise_signal(signal.SIGTERM)
     print("tidied")
 """,
+    "one that comes while the first one is dropped is no error": """
+import threading
+begin = threading.Timer.__init__
+
+def interrupted(self, *arguments):
+    signal.raise_signal(signal.SIGTERM)
+    begin(self, *arguments)
+
+threading.Timer.__init__ = interrupted
+try:
+    Ends()
+    time.sleep(20)
+except Terminated:
+    print("tidied")
+""",
     "one whose exception a finalizer drops comes again": """
 try:
     Ends()

@@ -267,7 +267,7 @@ def _text(stages: Sequence[Stage], runs: Sequence[claims.Held], done: bool) -> s
         doing = [f"{name} {', '.join(keys)}" for name, keys in held.claim.doing.items()]
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(held.claim.since))
         text += f"\n{held.claim.run} by {held.claim.owner} since {since}, {held.age:.0f} s ago at: "
-        text += ("; ".join(doing) or ("nothing, it waits for others" if held.claim.waits else "nothing")) + "\n"
+        text += ("; ".join(doing) or "nothing") + "\n"
     for why in dict.fromkeys(one.unknown for one in stages if one.unknown):
         lines = why.split("\n")
         more = f"\n{len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
