@@ -114,6 +114,7 @@ def assert_whole(project: Project, whole: dict[str, str]) -> None:
     assert strays(root / "out") == []
 
 
+@pytest.mark.slow
 def test_a_run_killed_at_random_moments_ends_with_the_same_bytes(
     tmp_path: Path, run: Run, expected: tuple[dict[str, str], float]
 ) -> None:

@@ -35,7 +35,7 @@ def test_of_runs_that_begin_together_one_works(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(claims, "write_file", slowly)
     monkeypatch.setattr(claims, "LOOK", 0.005)
-    for n in range(12):
+    for n in range(8):
         folder, working, most, done, told = str(tmp_path / str(n)), 0, 0, 0, 0
         lock = threading.Lock()
 
@@ -95,7 +95,7 @@ except ConfigError:
 """
 
 
-@pytest.mark.parametrize("skew", [-300, -1, 1, 300])
+@pytest.mark.parametrize("skew", [-300, 1])
 def test_clocks_have_no_say(tmp_path: Path, skew: float) -> None:
     command = [sys.executable, "-c", OTHER, str(tmp_path), str(skew)]
     with claimed(str(tmp_path), "it", {"the output": "ours"}):
