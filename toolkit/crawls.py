@@ -19,6 +19,9 @@ BASE = "https://data.commoncrawl.org/"
 NAMES = re.compile(r"(?<![A-Za-z0-9])CC-(?:MAIN|NEWS)-\d{4}(?:-\d{2,4})?(?![0-9-]*[0-9])")
 """Names of crawls in a text, a path for one."""
 
+FIELDS = ("crawl", "dump")
+"""Keys of metadata that name a document's crawl."""
+
 _FOLDER = "crawl-data/"
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w-][\w.-]*)*")
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")

@@ -16,6 +16,7 @@ from toolkit.config import FROZEN
 from toolkit.documents import Document, is_reference
 from toolkit.errors import ConfigError
 from toolkit.plugins import Kind
+from toolkit.stores import is_web
 
 
 @dataclass(frozen=True)
@@ -161,9 +162,9 @@ def model_names(tagger: Tagger) -> dict[str, str]:
 
 
 def _model_name(model: str) -> str:
-    scheme, _, place = model.partition("://")
-    if scheme not in ("http", "https"):
+    if not is_web(model):
         return os.path.basename(model.rstrip("/"))
+    scheme, _, place = model.partition("://")
     host, slash, path = place.partition("/")
     return f"{scheme}://{host.rpartition('@')[2]}{slash}{path.partition('?')[0]}"  # without what signs it
 

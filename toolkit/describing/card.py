@@ -12,7 +12,7 @@ from toolkit.describing.facts import Facts, Group, Mixture
 from toolkit.describing.fields import bare
 from toolkit.describing.hub import KEYS, NO_LANGUAGE, SPLIT, Configuration, documents_of, head, loaded_otherwise
 from toolkit.describing.licences import identifier
-from toolkit.describing.wording import many
+from toolkit.errors import amount
 from toolkit.schema import ANY, Type
 from toolkit.stats.tables import markdown, mix_markdown, percent, size
 
@@ -99,13 +99,13 @@ def what_it_is(facts: Facts, about: About, configurations: Sequence[Configuratio
     """How much there is, what a row is, how it is loaded."""
     rows, stored = documents_of(facts), sum(file.size for file in facts.files)
     data = [path for group in facts.groups for path in group.paths]
-    parts = ["" if rows is None else many(rows, "document")]
+    parts = ["" if rows is None else amount(rows, "document")]
     if facts.labels:
         labels = [each.label for each in facts.labels]
         others = [label for label in labels if label in NO_LANGUAGE and facts.label_name == "language"]
-        named = [many(len(labels) - len(others), facts.label_name), *(f"`{label}`" for label in others)]
+        named = [amount(len(labels) - len(others), facts.label_name), *(f"`{label}`" for label in others)]
         parts.append(f"in {' and '.join(named)}")
-    parts.append(f"in {many(len(data), 'file')}, {size(stored)} as stored" + (
+    parts.append(f"in {amount(len(data), 'file')}, {size(stored)} as stored" + (
         f"; format `{facts.mixture.format}`." if facts.mixture else "."
     ))  # fmt: skip
     text = " ".join(part for part in parts if part)
@@ -231,8 +231,8 @@ def rules(mixture: Mixture) -> str:
     were = "was" if totals.kept == 1 else "were"
     told = (
         "Applied in this order; a document that a rule drops comes to none after it. "
-        f"Of {many(totals.rows, 'document')} {totals.kept:,} {were} kept ({kept}), "
-        f"of {many(totals.chars, 'character')} {totals.kept_chars:,}."
+        f"Of {amount(totals.rows, 'document')} {totals.kept:,} {were} kept ({kept}), "
+        f"of {amount(totals.chars, 'character')} {totals.kept_chars:,}."
     )
     left = "\n".join(f"- {name}: {count:,}" for name, count in mixture.counts.items() if count)
     return "\n\n".join(part for part in (told, markdown(rows, left=4 if streams else 3), left) if part)

@@ -213,7 +213,7 @@ class _Look:
         headers = value if key == "warc_headers" else value.get("warc_headers")
         if isinstance(headers, dict):
             self._headers = headers
-        for name in ("crawl", "dump") if key == "metadata" else ():
+        for name in crawls.FIELDS if key == "metadata" else ():
             if isinstance(value.get(name), str):
                 self._looked.crawls.update(crawls.NAMES.findall(value[name]))
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from toolkit.describing.about import About
 from toolkit.describing.facts import Facts, Ingested
-from toolkit.describing.wording import counted, many
+from toolkit.describing.wording import counted
+from toolkit.errors import amount
 from toolkit.mixing.effects import RuleEffect
 
 _NAMES = 5
@@ -43,11 +44,11 @@ _EDITS = ("replace", "cut", "cut lines")
 def _collection(each: Ingested) -> str:
     settings = dict(each.settings)
     format_, source = settings.pop("format"), settings.pop("source", None)
-    inputs = many(len(each.names), "input")
+    inputs = amount(len(each.names), "input")
     crawls = f" of {', '.join(each.crawls)}" if each.crawls else ""
     names = ", ".join(each.names[:_NAMES]) + (", …" if len(each.names) > _NAMES else "")
     about = f" as source {source}" if source else ""
-    return f"{many(each.documents, 'document')}{about} from {inputs}{crawls} in the format {format_} ({names})."
+    return f"{amount(each.documents, 'document')}{about} from {inputs}{crawls} in the format {format_} ({names})."
 
 
 def _records(facts: Facts) -> dict[str, Any]:
@@ -66,7 +67,7 @@ def _records(facts: Facts) -> dict[str, Any]:
         if facts.rows is None:
             told.append(f"WARC records{of}, among the documents that were looked at{_kept(each.headers)}.")
             continue
-        number = many(each.documents, "document")
+        number = amount(each.documents, "document")
         when = f", made {each.dates[0]} to {each.dates[1]}" if each.dates else ""
         told.append(f"WARC records{of}: {number}{when}{_kept(each.headers)}.")
     if others := facts.crawled[_NAMES:]:
@@ -91,7 +92,7 @@ def _ingest(each: Ingested) -> str:
     settings = dict(each.settings)
     format_ = settings.pop("format")
     about = f" ({counts})" if (counts := counted(each.counts)) else ""
-    return f"ingest {format_}{_options(settings)}: {many(each.documents, 'document')}{about}."
+    return f"ingest {format_}{_options(settings)}: {amount(each.documents, 'document')}{about}."
 
 
 def _counts(counts: Mapping[str, int]) -> str:
@@ -142,8 +143,8 @@ def steps(facts: Facts, *, rules: bool = True) -> list[str]:
     steps += [_rule(effect, settings) for effect, settings in mixed.rules if rules]
     counts = f"; {found}" if (found := _counts(mixed.counts)) else ""
     steps.append(
-        f"mix: {mixed.totals.kept:,} of {many(mixed.totals.rows, 'document')} kept, {mixed.totals.kept_chars:,} of "
-        f"{many(mixed.totals.chars, 'character')}; written as {mixed.format}{_options(mixed.options)}{counts}."
+        f"mix: {mixed.totals.kept:,} of {amount(mixed.totals.rows, 'document')} kept, {mixed.totals.kept_chars:,} of "
+        f"{amount(mixed.totals.chars, 'character')}; written as {mixed.format}{_options(mixed.options)}{counts}."
     )
     if mixed.omitted:
         steps.append(f"mix: left out because they failed: {', '.join(mixed.omitted)}.")
@@ -165,10 +166,9 @@ def _rule(effect: RuleEffect, settings: Mapping[str, Any]) -> str:
     stream = f" of {effect.stream}" if effect.stream else ""
     shown = {name: value for name, value in settings.items() if name not in ("name", "kind", "expression", "group")}
     what = f" {settings['expression']}" if settings.get("expression") else ""
-    done = f"{_DID.get(effect.kind, 'changed')} {effect.documents:,} of {many(effect.reached, 'document')}"
-    return (
-        f"rule {effect.name}{stream}: {effect.kind}{what}{_options(shown)}; {done}, {many(effect.chars, 'character')}."
-    )
+    done = f"{_DID.get(effect.kind, 'changed')} {effect.documents:,} of {amount(effect.reached, 'document')}"
+    done += f", {amount(effect.chars, 'character')}"
+    return f"rule {effect.name}{stream}: {effect.kind}{what}{_options(shown)}; {done}."
 
 
 # --- provenance -------------------------------------------------------------------------------------------------------

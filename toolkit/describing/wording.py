@@ -1,4 +1,4 @@
-"""Numbers in words, for people: so many of something, and what ingest counted."""
+"""What ingest counted, in words for people."""
 
 from collections.abc import Mapping
 
@@ -29,11 +29,6 @@ _WORDS: dict[str, str] = {
     "truncated.": "document@ cut off by the crawler ({})",
 }
 """By the name of a count, or what it begins with; ``@`` is an s where there are many."""
-
-
-def many(number: int, what: str) -> str:
-    """So many of something."""
-    return f"{number:,} {what}" + ("s" if number != 1 else "")
 
 
 def counted(counts: Mapping[str, int]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from toolkit import crawls
 from toolkit.documents import Document
 from toolkit.errors import ConfigError
 from toolkit.expressions import ExpressionError, Name, check
@@ -23,13 +24,11 @@ NOTHING = "null"
 """The key of documents that have no value."""
 
 _SCALARS = ("bool", "int", "float", "str", "any", "null")
-_CRAWL = re.compile(r"(?<![A-Za-z0-9])CC-(?:MAIN|NEWS)-\d{4}(?:-\d{2,4})?(?![0-9-]*[0-9])")
 _WITH_HOST = re.compile(
     r"""(?xi) (?: [a-z][a-z0-9+.-]* :// (?: [^/?\#@]* @ )? [^\s/?\#@]+  # what a scheme stands before
               | [\w-]+ (?: \.[\w-]+ )+ \.? (?: : \d+ )? )              # example.org/page, without one
         (?: [/?\#] | $ )"""
 )
-_CRAWL_FIELDS = ("crawl", "dump")
 
 
 class Keys:
@@ -118,8 +117,8 @@ def _crawl(path: str, *values: Any) -> str:
     """Named by the metadata, else by the path of the file, else by the source."""
     document = values[-1]
     metadata = document.metadata
-    for found in (*(metadata.get(field) for field in _CRAWL_FIELDS), path, document.source):
-        if isinstance(found, str) and (match := _CRAWL.search(found)):
+    for found in (*(metadata.get(field) for field in crawls.FIELDS), path, document.source):
+        if isinstance(found, str) and (match := crawls.NAMES.search(found)):
             return _json(match[0])
     return NOTHING
 
