@@ -88,7 +88,7 @@ class Parquet(Writer):
       first, with the option `attributes` those of the mix are in the second
 
     `text`, `metadata` and `attributes` are Arrow's `large_string`, which other readers take for text. Documents with
-    further fields, which have no column, are counted. Files need the package pyarrow: `corpus-toolkit[parquet]`.
+    further fields, which have no column, are counted. Files need the package pyarrow: `tagmix[parquet]`.
     """
 
     SUFFIX = ".parquet"
@@ -115,7 +115,7 @@ class Parquet(Writer):
 
     def check_installed(self) -> None:
         if find_spec("pyarrow") is None:
-            raise MissingExtra("Parquet files need the package pyarrow: pip install 'corpus-toolkit[parquet]'")
+            raise MissingExtra("Parquet files need the package pyarrow: pip install 'tagmix[parquet]'")
 
     def label(self) -> str | None:
         return f"{self.by}.label" if self.by else repr(self.name)

@@ -121,7 +121,7 @@ def _kenlm(path: str) -> Any:
     try:
         import kenlm
     except ImportError:
-        raise MissingExtra("perplexity needs the package kenlm: pip install 'corpus-toolkit[kenlm]'") from None
+        raise MissingExtra("perplexity needs the package kenlm: pip install 'tagmix[kenlm]'") from None
     config = kenlm.Config()
     config.show_progress = False
     config.arpa_complain = kenlm.ARPALoadComplain.NONE
@@ -134,7 +134,7 @@ def _sentencepiece(path: str) -> Callable[[str], list[str]]:
         import sentencepiece
     except ImportError:
         raise MissingExtra(
-            "perplexity of pieces needs the package sentencepiece: pip install 'corpus-toolkit[kenlm]'"
+            "perplexity of pieces needs the package sentencepiece: pip install 'tagmix[kenlm]'"
         ) from None
     cut: Callable[[str], list[str]] = sentencepiece.SentencePieceProcessor(model_file=path).encode_as_pieces
     return cut

@@ -77,7 +77,7 @@ def _valid(text: str, region: str) -> list[Span]:
         import phonenumbers
     except ImportError:
         raise MissingExtra(
-            "phone numbers of a region need the package phonenumbers: pip install 'corpus-toolkit[phone]'"
+            "phone numbers of a region need the package phonenumbers: pip install 'tagmix[phone]'"
         ) from None
     found = phonenumbers.PhoneNumberMatcher(text, region, max_tries=len(text))
     return [Span(match.start, match.end) for match in found]

@@ -96,9 +96,7 @@ def _analyzer(language: str, model: str | None, entities: tuple[str, ...]) -> An
         from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
         from presidio_analyzer.nlp_engine import SpacyNlpEngine
     except ImportError:
-        raise MissingExtra(
-            "pii_presidio needs the package presidio-analyzer: pip install 'corpus-toolkit[presidio]'"
-        ) from None
+        raise MissingExtra("pii_presidio needs the package presidio-analyzer: pip install 'tagmix[presidio]'") from None
 
     # else the list of domain suffixes is fetched, and what is found depends on the day
     tldextract.tldextract.TLD_EXTRACTOR = tldextract.TLDExtract(cache_dir=None, suffix_list_urls=())

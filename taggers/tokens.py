@@ -1,7 +1,7 @@
 """How many tokens a text has.
 
 Source: none; the tokenizer is a file of Hugging Face's ``tokenizers``, as ``tokenizer.json`` of a model is
-(``pip install 'corpus-toolkit[tokens]'``).
+(``pip install 'tagmix[tokens]'``).
 """
 
 import functools

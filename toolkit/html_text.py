@@ -113,7 +113,7 @@ def trafilatura_extractor(options: HtmlOptions) -> Extract:
     return extract
 
 
-TRAFILATURA = "extractor: trafilatura needs the package trafilatura: pip install 'corpus-toolkit[trafilatura]'"
+TRAFILATURA = "extractor: trafilatura needs the package trafilatura: pip install 'tagmix[trafilatura]'"
 
 
 def folded(text: str) -> str:

@@ -29,7 +29,7 @@ def boundaries(lines: "LineTable", language: str) -> "tuple[Array, Array]":
     try:
         import icu
     except ImportError:
-        raise MissingExtra("words of ICU need the package PyICU: pip install 'corpus-toolkit[icu]'") from None
+        raise MissingExtra("words of ICU need the package PyICU: pip install 'tagmix[icu]'") from None
     import numpy as np
 
     iterator = icu.BreakIterator.createWordInstance(icu.Locale(language or "root"))

@@ -1,7 +1,7 @@
 """Model files: where a configured name leads, and their digests. Lists in files, and folders of either.
 
 A model is a path, a URL, or one of the names of `KNOWN`. What is fetched is kept in ``$TOOLKIT_CACHE`` (default
-``~/.cache/corpus-toolkit``) and fetched once.
+``~/.cache/tagmix``) and fetched once.
 """
 
 import codecs
@@ -151,7 +151,7 @@ def digest_of_file(path: str) -> str:
 
 def cache_folder() -> str:
     """Where fetched models are kept."""
-    return os.environ.get("TOOLKIT_CACHE") or str(Path.home() / ".cache" / "corpus-toolkit")
+    return os.environ.get("TOOLKIT_CACHE") or str(Path.home() / ".cache" / "tagmix")
 
 
 def _fetched(url: str, name: str) -> str:

@@ -16,7 +16,7 @@ def load_tokenizer(model: str) -> Any:
     try:
         from tokenizers import Tokenizer
     except ImportError:
-        message = "counting tokens needs the package tokenizers: pip install 'corpus-toolkit[tokens]'"
+        message = "counting tokens needs the package tokenizers: pip install 'tagmix[tokens]'"
         raise MissingExtra(message) from None
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # processes are what is parallel
     path = resolve(model)

@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--data", type=_folder, default=SHARED, metavar="FOLDER", help="with WET files (../shared/data)"
     )
-    work = Path(tempfile.gettempdir()) / "corpus-toolkit-benchmarks"
+    work = Path(tempfile.gettempdir()) / "tagmix-benchmarks"
     parser.add_argument("--work", type=_folder, default=work, metavar="FOLDER", help="for inputs and peers; it is kept")
     parser.add_argument("--json", action="store_true", help="JSON on standard output in place of Markdown")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write FILE.md and FILE.json too")

@@ -138,7 +138,7 @@ def test_tasks_on_a_cluster_keep_the_contract_of_executors(cluster: Cluster, sec
     assert found["environment OMP_NUM_THREADS"] == "1"
     assert found["environment PWD"] == os.getcwd()
     assert got["refused"][0].startswith("executor: expected a node that has 64 CPUs, got 2 nodes: ")
-    assert got["refused"][1].startswith(f"executor: expected corpus-toolkit 0.0.1 on every node, got {version()} on ")
+    assert got["refused"][1].startswith(f"executor: expected tagmix 0.0.1 on every node, got {version()} on ")
     logs = [path for path in cluster.logs.rglob("*") if path.is_file()]
     assert any(b"OMP_NUM_THREADS" in path.read_bytes() for path in logs), "what Ray is told it logs"
     assert not any(SECRET.encode() in path.read_bytes() for path in logs)
@@ -154,7 +154,7 @@ def test_a_node_that_is_not_like_the_driver_says_so(tmp_path: Path) -> None:
     assert done.result.value == os.getcwd()
     other = pickle.loads(work(here._replace(version="0.0.1"), task))
     assert isinstance(other, Unfit)
-    assert f"expected corpus-toolkit 0.0.1 on every node, got {version()} on {socket.gethostname()}" in other.reason
+    assert f"expected tagmix 0.0.1 on every node, got {version()} on {socket.gethostname()}" in other.reason
     missing = pickle.loads(work(here._replace(folder=str(tmp_path / "gone")), task))
     assert isinstance(missing, Unfit)
     assert f"working directory {tmp_path}/gone on every node" in missing.reason
@@ -193,7 +193,7 @@ def test_without_a_cluster_one_line_says_so(small: Project, where: str, monkeypa
 
 def test_the_package_is_named_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(Exception, match=r"pip install 'corpus-toolkit\[ray\]'"):
+    with pytest.raises(Exception, match=r"pip install 'tagmix\[ray\]'"):
         Ray(lambda documents, size: None).__enter__()
 
 

@@ -227,7 +227,7 @@ def test_without_the_package_nothing_begins(corpus: Project, monkeypatch: pytest
     monkeypatch.setattr(parquet, "find_spec", lambda _: None)
     ran = corpus("mix")
     assert ran.code == 2
-    assert "pip install 'corpus-toolkit[parquet]'" in ran.err
+    assert "pip install 'tagmix[parquet]'" in ran.err
     assert not (corpus.out / ".toolkit" / "stage").exists()
     with pytest.raises(MissingExtra):
         list(writer_of("parquet", {}).check_file("x"))

@@ -91,7 +91,7 @@ def test_a_crawl_is_read_by_its_list_from_disk_and_from_the_web(
         asked = [(each.method, each.path.rpartition("-")[2]) for each in behaviour.log]
         files = [f"{i:05}.warc.wet.gz" for i in (0, 2, 1, 3)]
         assert asked[1:] == [(method, name) for name in files for method in ("HEAD", "GET")], "each is read once"
-        assert all(each.agent.startswith("corpus-toolkit/") for each in behaviour.log)
+        assert all(each.agent.startswith("tagmix/") for each in behaviour.log)
         behaviour.log.clear()
         assert project.ok("ingest", "--json").json["skipped"] == 4
         assert [each.method for each in behaviour.log] == ["GET", "HEAD", "HEAD", "HEAD", "HEAD"]

@@ -318,7 +318,7 @@ def test_options_that_an_extractor_does_not_know_are_refused(project: Project) -
 
 def test_without_trafilatura_the_message_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"pip install 'corpus-toolkit\[trafilatura\]'"):
+    with pytest.raises(ConfigError, match=r"pip install 'tagmix\[trafilatura\]'"):
         READERS.find("warc")(extractor="trafilatura")
 
 

@@ -85,8 +85,8 @@ def test_requests_say_who_asks_and_for_plain_bytes(server: tuple[str, Behaviour]
     path, behaviour = server
     store_of(path).stat(path)
     read(path)
-    version = importlib.metadata.version("corpus-toolkit")
-    assert {each.agent for each in behaviour.log} == {f"corpus-toolkit/{version}"}
+    version = importlib.metadata.version("tagmix")
+    assert {each.agent for each in behaviour.log} == {f"tagmix/{version}"}
     assert [each.method for each in behaviour.log] == ["HEAD", "GET"]
 
 

@@ -309,6 +309,6 @@ def test_a_package_and_a_folder_that_are_read_only(place: Place) -> None:
     assert "label='en'" in out
     assert "compiled toolkit.fasttext_kernel:predict" in err
     assert all("kept for the next time" in line for line in err.splitlines())
-    assert list(temporary.glob("corpus-toolkit-*/*.o"))
+    assert list(temporary.glob("tagmix-*/*.o"))
     for path in [package, *package.rglob("*")]:
         path.chmod(0o755)

@@ -122,5 +122,5 @@ def test_time_grows_with_the_length(piece: str) -> None:
 
 def test_without_icu_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "icu", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'corpus-toolkit\[icu\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'tagmix\[icu\]'"):
         table(["a"], "icu")

@@ -223,7 +223,7 @@ def test_a_library_that_is_not_installed_is_named(
     syntax: Syntax, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtra, match=r"pip install 'corpus-toolkit\[dolma\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'tagmix\[dolma\]'"):
         selection(".attributes", syntax)
 
 

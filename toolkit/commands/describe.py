@@ -100,7 +100,7 @@ def extras(class_: type[Tagger]) -> dict[str, str]:
         text = inspect.getsource(module)
     except (OSError, TypeError):
         text = ""
-    for names in re.findall(r"corpus-toolkit\[([\w,-]+)\]", text):
+    for names in re.findall(r"tagmix\[([\w,-]+)\]", text):
         found |= dict.fromkeys(names.split(","), "")
     for field in msgspec.structs.fields(class_):
         for choice in _choices(mi.type_info(field.type)):

@@ -131,7 +131,7 @@ def _facts(reference: str, class_: type[Tagger]) -> dict[str, Any]:
 def _is_installed(extra: str) -> bool | None:
     """Whether the packages of one of our extras are installed; None if there is no such extra."""
     try:
-        required = importlib.metadata.requires("corpus-toolkit") or []
+        required = importlib.metadata.requires("tagmix") or []
     except importlib.metadata.PackageNotFoundError:
         return None
     names = [
@@ -201,7 +201,7 @@ def _read(read: Mapping[str, Any]) -> str:
 
 def _extra(extra: Mapping[str, Any]) -> str:
     needed = f" for {extra['for']}" if extra["for"] else ""
-    missing = "" if extra["installed"] else f"; not installed: pip install 'corpus-toolkit[{extra['extra']}]'"
+    missing = "" if extra["installed"] else f"; not installed: pip install 'tagmix[{extra['extra']}]'"
     return f"{extra['extra']}{needed}{missing}"
 
 

@@ -27,9 +27,7 @@ def is_installed() -> bool:
 def check_installed() -> None:
     """Raises MissingExtra if mlcroissant is not there."""
     if not is_installed():
-        raise MissingExtra(
-            "reading by Croissant needs the package mlcroissant: pip install 'corpus-toolkit[croissant]'"
-        )
+        raise MissingExtra("reading by Croissant needs the package mlcroissant: pip install 'tagmix[croissant]'")
 
 
 @contextlib.contextmanager

@@ -189,7 +189,7 @@ def provenance(facts: Facts) -> dict[str, Any]:
     names += list(dict.fromkeys(f"tag {each.set}" for each in facts.tagged if "tagger" in (each.made_by or {})))
     names += ["mix"] if facts.mixture else []
     version = f" {facts.mixture.toolkit}" if facts.mixture else ""
-    agent = {"@type": "prov:SoftwareAgent", "@id": "agent/corpus-toolkit", "prov:label": f"corpus-toolkit{version}"}
+    agent = {"@type": "prov:SoftwareAgent", "@id": "agent/tagmix", "prov:label": f"tagmix{version}"}
     activities = [
         {
             "@type": "prov:Activity",

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from toolkit.executors import Failure, Report, Result, Task, attempt
 from toolkit.executors.lifeline import Address, held
 
-PACKAGE = "corpus-toolkit"
+PACKAGE = "tagmix"
 
 CARRIED = ("AWS_", "TOOLKIT_")
 """Environment variables that begin so are the calling process's in every task."""

@@ -221,7 +221,7 @@ def _import() -> Any:
     try:
         import ray
     except ImportError:
-        raise MissingExtra("executor ray needs the package ray: pip install 'corpus-toolkit[ray]'") from None
+        raise MissingExtra("executor ray needs the package ray: pip install 'tagmix[ray]'") from None
     return ray
 
 

@@ -25,7 +25,7 @@ def finder(text: str) -> Callable[[Any], list[Any]]:
     try:
         import jq
     except ImportError:
-        raise MissingExtra("jq filters need the package jq: pip install 'corpus-toolkit[dolma]'") from None
+        raise MissingExtra("jq filters need the package jq: pip install 'tagmix[dolma]'") from None
     # `.a?//0` is `.a? // 0` in Dolma; jq has an operator `?//`, of destructuring, which Dolma has not.
     program = _STRING_OR_ALTERNATIVE.sub(lambda match: "? //" if match[0] == "?//" else match[0], text)
     try:

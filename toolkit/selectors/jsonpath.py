@@ -50,9 +50,7 @@ def _compiled(text: str) -> "JSONPath":
         from jsonpath import JSONPath, JSONPathEnvironment
         from jsonpath.exceptions import JSONPathError
     except ImportError:
-        raise MissingExtra(
-            "JSONPath filters need the package python-jsonpath: pip install 'corpus-toolkit[dolma]'"
-        ) from None
+        raise MissingExtra("JSONPath filters need the package python-jsonpath: pip install 'tagmix[dolma]'") from None
     path = re.sub(r"^(\$@|@|\$|(?=\.))", "$", _for_library(text))  # Dolma's examples begin with `$@.attributes`
     if not path.startswith("$"):
         raise ConfigError(f"expected a JSONPath such as `$.attributes.KEY`, got {text!r}")

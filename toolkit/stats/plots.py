@@ -15,7 +15,7 @@ PICTURES = (".png", ".svg", ".pdf")
 def check_installed() -> None:
     """Raises MissingExtra without matplotlib."""
     if find_spec("matplotlib") is None:
-        raise MissingExtra("pictures need the package matplotlib: pip install 'corpus-toolkit[plots]'")
+        raise MissingExtra("pictures need the package matplotlib: pip install 'tagmix[plots]'")
 
 
 def draw(found: Histogram, path: str) -> None:

@@ -45,7 +45,7 @@ class Sketch:
             from ddsketch.mapping import CubicallyInterpolatedMapping
             from ddsketch.store import DenseStore
         except ImportError:
-            message = "distributions need the package ddsketch: pip install 'corpus-toolkit[stats]'"
+            message = "distributions need the package ddsketch: pip install 'tagmix[stats]'"
             raise MissingExtra(message) from None
         self._mapping: Any = CubicallyInterpolatedMapping(ACCURACY)  # without logarithms, which differ by machine
         self._positive: Any = DenseStore()

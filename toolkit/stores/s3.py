@@ -66,7 +66,7 @@ class S3:
             from botocore import UNSIGNED
             from botocore.config import Config
         except ImportError:
-            raise MissingExtra("s3:// needs the package boto3: pip install 'corpus-toolkit[s3]'") from None
+            raise MissingExtra("s3:// needs the package boto3: pip install 'tagmix[s3]'") from None
         options = self.options
         config = Config(
             connect_timeout=CONNECT,

@@ -35,7 +35,7 @@ BUSY = (403, 408, 429)
 KNOWN = (404, 405, 410, 416, 501)
 """Answers that mean something to those who asked."""
 
-PACKAGE = "corpus-toolkit"
+PACKAGE = "tagmix"
 
 _met: set[str] = set()
 """Hosts that have answered."""
