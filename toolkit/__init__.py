@@ -22,7 +22,7 @@ from toolkit.sentences import TERMINALS, characters_in, spacy_sentences
 from toolkit.spacy_tokenizer import SpacyKind, SpacyLanguage, spacy_kind, spacy_words
 from toolkit.stop_lists import stop_words
 from toolkit.streams import Size
-from toolkit.tagger import Attribute, Example, Tagger
+from toolkit.tagger import Attribute, Example, Neutral, Tagger
 from toolkit.tokenizer import load_tokenizer
 from toolkit.unicode_table import ALPHA, BREAKS, CLASSES, LOWER, NUMBER, PICTURE, PUNCTUATION, SPACE, UPPER, characters
 from toolkit.words import (
@@ -77,6 +77,7 @@ __all__ = [
     "MissingExtra",
     "Mixed",
     "Model",
+    "Neutral",
     "Prediction",
     "Repeated",
     "Repetition",

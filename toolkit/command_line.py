@@ -127,6 +127,13 @@ def _add_work(command: argparse.ArgumentParser, name: str) -> None:
         _add_try(command, "show what taggers give for a text or a shard; writes nothing")
         command.add_argument("-n", dest="count", type=_positive, default=3, metavar="N", help="documents to try (3)")
         command.add_argument(
+            "--accept-code",
+            action="append",
+            default=[],
+            metavar="SET",
+            help="the code of the set's taggers was edited and gives the same values: keep what was made",
+        )
+        command.add_argument(
             "-c", "--config", metavar="FILE", help="configuration (YAML); with --try, taggers may be named instead"
         )
         what = "with --try: names, path/file.py:Class, '{tagger: NAME, option: …}'; settings that override others"

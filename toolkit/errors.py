@@ -4,6 +4,7 @@
     - ConfigError         exit status 2: bad usage or configuration, nothing was written
         - UnknownPlugin   no tagger, reader or writer has this name
         - MissingExtra    an optional dependency is not installed
+        - MissingModel    a model that an option names is not here
     - DataError           a file that is not what it should be: path, line, id
         - AlignmentError  an attribute file whose rows are not those of its documents
         - StaleError      data made from something that has changed since
@@ -33,6 +34,10 @@ class UnknownPlugin(ConfigError):
 
 class MissingExtra(ConfigError):
     """An optional dependency is needed; the message names the ``pip install`` line."""
+
+
+class MissingModel(ConfigError):
+    """A model, or a list, that an option names is not here."""
 
 
 class DataError(ToolkitError):

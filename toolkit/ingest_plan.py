@@ -10,6 +10,7 @@ from toolkit import config, crawls, inflating, records, schema
 from toolkit.config import ConfigStruct, Description, Source
 from toolkit.errors import ConfigError
 from toolkit.paths import Dataset, expand, join, strip_suffix
+from toolkit.plugin_code import recorded_code
 from toolkit.reader import READERS, Reader
 from toolkit.stores import scheme_of
 from toolkit.streams import Size
@@ -262,4 +263,5 @@ def holds(entries: Iterable[Entry]) -> dict[str, str]:
 def settings_of(entry: Entry) -> dict[str, Any]:
     common = config.plain(entry.settings())
     shared = {key: value for key, value in common.items() if key not in _NOT_SETTINGS}
-    return {**shared, **config.plain(entry.reader())}
+    reader = entry.reader()
+    return {**shared, **recorded_code(type(reader)), **config.plain(reader)}

@@ -4,7 +4,7 @@
 ``.toolkit/ingest/<source>/<path of the input>.json.started``  an `Attempt`, until there is a record
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -12,7 +12,7 @@ import xxhash
 
 from toolkit import records
 from toolkit.errors import ConfigError
-from toolkit.ingest_plan import Work, settings_of
+from toolkit.ingest_plan import Entry, Work, settings_of
 from toolkit.paths import Dataset, exists, join, list_files, remove, stat
 from toolkit.stores import Stat, is_web
 from toolkit.streams import stored_digest
@@ -61,15 +61,45 @@ def check_settings(works: Iterable[Work]) -> None:
         settings = settings_of(work.entry)
         if record is None or work.overwrite or record.settings == settings:
             continue
-        changed = [
-            f"{key}: {record.settings.get(key)!r} -> {settings.get(key)!r}"
-            for key in dict.fromkeys((*record.settings, *settings))
-            if record.settings.get(key) != settings.get(key)
-        ]
         raise ConfigError(
-            f"{work.path} was ingested with other settings:\n  " + "\n  ".join(changed) + "\nchoose another "
-            "`source:`, or --overwrite"
+            f"{work.path} was ingested with other settings:\n  "
+            + "\n  ".join(_differences(record.settings, settings))
+            + "\nchoose another `source:`, or --overwrite"
         )
+
+
+def check_made(entries: Iterable[Entry], inputs: Iterable[records.Ingested]) -> None:
+    """Check that documents were made as the section ``ingest:`` says now, before they are used.
+
+    Inputs of sources that the section does not have are not compared, nor is it looked at which inputs there are.
+
+    Args:
+        entries: of the section.
+        inputs: that were ingested.
+
+    Raises:
+        ConfigError: if one was ingested with settings that no entry of its source has.
+    """
+    by_source: dict[str | None, list[dict[str, Any]]] = {}
+    for entry in entries:
+        by_source.setdefault(entry.settings().source, []).append(settings_of(entry))
+    for record in inputs:
+        wanted = by_source.get(record.settings.get("source"), [])
+        if wanted and record.settings not in wanted:
+            likest = min(wanted, key=lambda settings: len(_differences(record.settings, settings)))
+            raise ConfigError(
+                f"expected documents as the section `ingest:` says, got those of {record.input}, ingested with other "
+                "settings:\n  " + "\n  ".join(_differences(record.settings, likest)) + "\nrun `toolkit ingest`"
+            )
+
+
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Return a line for each setting that differs."""
+    return [
+        f"{key}: {before.get(key)!r} -> {now.get(key)!r}"
+        for key in dict.fromkeys((*before, *now))
+        if before.get(key) != now.get(key)
+    ]
 
 
 def inputs_gone(works: Iterable[Work], dataset: Dataset) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Annotated
 
 import msgspec
 
-from toolkit.errors import ConfigError, DataError, did_you_mean
+from toolkit.errors import ConfigError, DataError, MissingModel, did_you_mean
 from toolkit.paths import list_files, stat
 from toolkit.stores import scheme_of
 from toolkit.streams import READ, Decompressed, Output, open_stored
@@ -60,14 +60,14 @@ def resolve(model: str) -> str:
         if scheme_of(model) == "s3":  # what is on the web is fetched once, what is in a bucket may be another today
             found = stat(model)
             if found is None:
-                raise ConfigError(f"expected a model file, got nothing at {model!r}")
+                raise MissingModel(f"expected a model file, got nothing at {model!r}")
             version = f" {found.size} {found.stamp}"
         digest = hashlib.sha256(f"{model}{version}".encode()).hexdigest()[:16]
         return _fetched(model, f"{digest}-{model.rpartition('/')[2]}")
     if not os.path.isfile(model):
         hint = did_you_mean(model, KNOWN) or f"; known names: {', '.join(sorted(KNOWN))}"
         got = "a folder" if os.path.isdir(model) else "nothing"
-        raise ConfigError(f"expected a model file, got {got} at {model!r}{hint}")
+        raise MissingModel(f"expected a model file, got {got} at {model!r}{hint}")
     return model
 
 

@@ -121,11 +121,17 @@ def _entry_points(group: str) -> tuple[importlib.metadata.EntryPoint, ...]:
 
 def _module_of_file(path: str) -> ModuleType:
     absolute = os.path.abspath(path)
-    name = f"toolkit_plugin_{hashlib.sha256(absolute.encode()).hexdigest()[:16]}"
+    try:
+        with open(absolute, "rb") as stream:
+            content = stream.read()
+    except OSError as error:
+        raise UnknownPlugin(f"{path}: expected a Python file, got none there ({error.strerror})") from None
+    digest = hashlib.sha256(os.fsencode(absolute) + b"\0" + content)  # an edited file is another module
+    name = f"toolkit_plugin_{digest.hexdigest()[:16]}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, absolute)
-    if spec is None or spec.loader is None or not os.path.isfile(absolute):
+    if spec is None or spec.loader is None:
         raise UnknownPlugin(f"{path}: expected a Python file, got none there")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

@@ -6,7 +6,7 @@
 ``.toolkit/sets/<set>/seen/<shard>.json``    a `Seen`: what we found in a file that another program wrote
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -24,16 +24,19 @@ from toolkit.waiting import for_each
 T = TypeVar("T")
 
 
-class KeySchema(msgspec.Struct, frozen=True):
+class KeySchema(msgspec.Struct, frozen=True, omit_defaults=True):
     """One key of a set.
 
     Attributes:
         type: in the form of `toolkit.schema`.
         settings: of its tagger (see `toolkit.tagger.settings`).
+        code: digests of the tagger's own code, where it does not belong to the toolkit (see `toolkit.plugin_code`).
+            Apart from the settings, because who edits it can say that the values stay the same.
     """
 
     type: Any
     settings: dict[str, Any]
+    code: dict[str, str] = {}
 
 
 class SetSchema(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +53,11 @@ class SetSchema(msgspec.Struct, frozen=True, kw_only=True):
 
     def types(self) -> dict[str, schema.Type]:
         return {key: schema.from_json(found.type) for key, found in self.keys.items()}
+
+    def without_code(self) -> "SetSchema":
+        """Return the schema without the digests of code, which say nothing of values."""
+        keys = {key: msgspec.structs.replace(found, code={}) for key, found in self.keys.items()}
+        return msgspec.structs.replace(self, keys=keys)
 
 
 class OutputState(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,31 +206,40 @@ def ingest_files(dataset: Dataset, suffix: str) -> list[str]:
     return [join(folder, path) for path in list_files(folder, hidden=True) if path.endswith(suffix)]
 
 
-class _Ingested(msgspec.Struct):
+class Ingested(msgspec.Struct):
+    """What the record of an input says of its shards and of how they were made."""
+
     input: str
     shards: dict[str, Any]
+    settings: dict[str, Any] = {}
     deleted: bool = False
+
+
+def ingested(dataset: Dataset) -> dict[str, Ingested]:
+    """Return the records of all inputs by their paths, sorted."""
+    paths = ingest_files(dataset, ".json")
+    found = for_each(lambda path: load(path, Ingested), paths)
+    return {path: record for path, record in zip(paths, found, strict=True) if record}
 
 
 def deleted_shards(dataset: Dataset) -> list[str]:
     """Shards whose documents were deleted when they had been mixed, sorted."""
-    found = for_each(lambda path: load(path, _Ingested), ingest_files(dataset, ".json"))
-    return sorted(shard for record in found if record and record.deleted for shard in record.shards)
+    return sorted(shard for record in ingested(dataset).values() if record.deleted for shard in record.shards)
 
 
-def missing_shards(dataset: Dataset, shards: Iterable[str]) -> list[str]:
-    """Shards that were ingested and whose documents are gone; a message for each.
+def missing_shards(dataset: Dataset, shards: Iterable[str], inputs: Mapping[str, Ingested]) -> list[str]:
+    """Return a message for each shard that was ingested and whose documents are gone, sorted.
 
     Args:
-        dataset: whose records are read.
+        dataset: where the documents are.
         shards: that there are.
+        inputs: by `ingested`.
     """
     there = set(shards)
     missing = []
-    paths = ingest_files(dataset, ".json")
-    for path, found in zip(paths, for_each(lambda path: load(path, _Ingested), paths), strict=True):
-        for shard in found.shards if found else ():
-            if found and shard not in there and dataset.admits(shard):
+    for path, found in inputs.items():
+        for shard in found.shards:
+            if shard not in there and dataset.admits(shard):
                 got = "`run --per-shard` has deleted them" if found.deleted else "got no such file"
                 missing.append(
                     f"{dataset.shard_path(shard)}: expected the documents of {found.input}, {got}; run "

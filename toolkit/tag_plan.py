@@ -1,7 +1,7 @@
 """What a ``tag:`` section says: sets, their taggers in the order of what they read, and the schemas on disk."""
 
 import graphlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 import msgspec
 import xxhash
 
-from toolkit import config, records, schema, tagger
+from toolkit import config, models, records, schema, tagger
 from toolkit.config import ConfigStruct, Source
-from toolkit.errors import ConfigError, did_you_mean
+from toolkit.errors import ConfigError, MissingExtra, MissingModel, UnknownPlugin, did_you_mean
 from toolkit.expressions import is_name
 from toolkit.paths import Dataset, list_files
+from toolkit.plugin_code import changes, code_of
 from toolkit.plugins import default_name
 from toolkit.tagger import TAGGERS, Reference, Tagger
 
@@ -28,12 +29,14 @@ class Entry(ConfigStruct):
         reference: by which the class is found.
         options: what the configuration gives.
         place: file, line and key, for messages.
+        code: digests of the class's code when the plan was read (see `toolkit.plugin_code`).
     """
 
     key: str
     reference: str
     options: dict[str, Any]
     place: str = ""
+    code: dict[str, str] = {}
 
 
 class Plan(ConfigStruct):
@@ -72,24 +75,55 @@ def read_section(section: Source) -> Plan:
     """
     if not isinstance(section.value, dict):
         raise section.error((), "expected `SET: TAGGER | [TAGGER, …]`")
+    return Plan(sets={set_name: _read_set(section, set_name) for set_name in section.value})
+
+
+def read_sets(section: Source, names: Iterable[str]) -> Plan:
+    """Return the plan of some of the sets of a ``tag:`` section, and of those of the section that they read.
+
+    Raises:
+        ConfigError: as `read_section`; what other sets say is not looked at.
+    """
     sets: dict[str, list[Entry]] = {}
-    for set_name, value in section.value.items():
-        if not set_name.replace("-", "").replace("_", "").isalnum() or not set_name.isascii():
-            raise section.error((set_name,), "expected a set name of letters, digits, - and _")
-        sets[set_name] = []
-        listed = value if isinstance(value, list) else [value]
-        for i in range(len(listed)):
-            place = section.at(set_name, i) if isinstance(value, list) else section.at(set_name)
-            entry = _read_entry(place)
-            if any(entry.key == other.key for other in sets[set_name]):
-                raise place.error((), f"expected each key of a set once, got {entry.key!r} twice; give one an `as:`")
-            sets[set_name].append(entry)
-        if not sets[set_name]:
-            raise section.error((set_name,), "expected at least one tagger, got none")
-    return Plan(sets=sets)
+    todo = [name for name in names if name in section.value]
+    while todo:
+        name = todo.pop()
+        if name not in sets:
+            sets[name] = _read_set(section, name)
+            steps = _build(msgspec.json.encode(Plan(sets={name: sets[name]})))
+            todo += [r.set for step in steps for r in step.references if r.set in section.value]
+    return Plan(sets={name: sets[name] for name in section.value if name in sets})
 
 
-def _read_entry(place: Source) -> Entry:
+def _read_set(section: Source, set_name: str) -> list[Entry]:
+    value = section.value[set_name]
+    if not set_name.replace("-", "").replace("_", "").isalnum() or not set_name.isascii():
+        raise section.error((set_name,), "expected a set name of letters, digits, - and _")
+    entries: list[Entry] = []
+    for place in places_of(section, set_name):
+        entry = _read_entry(place)
+        if any(entry.key == other.key for other in entries):
+            raise place.error((), f"expected each key of a set once, got {entry.key!r} twice; give one an `as:`")
+        entries.append(entry)
+    if not value:
+        raise section.error((set_name,), "expected at least one tagger, got none")
+    return entries
+
+
+def places_of(section: Source, set_name: str) -> list[Source]:
+    """Return the entries of a set as the section has them."""
+    value = section.value[set_name]
+    if isinstance(value, list):
+        return [section.at(set_name, i) for i in range(len(value))]
+    return [section.at(set_name)]
+
+
+def reference_of(place: Source) -> tuple[str, str | None, Source]:
+    """Return the reference to the class, the alias and the options of an entry.
+
+    Raises:
+        ConfigError: if it is not of the form of one.
+    """
     if isinstance(place.value, str):
         reference, key, options = place.value, None, place.at()
         options.value = {}
@@ -98,15 +132,24 @@ def _read_entry(place: Source) -> Entry:
         reference, key = taken["tagger"], taken["as"]
     if not isinstance(reference, str) or not isinstance(key, str | None):
         raise place.error((), "expected a tagger's name, or {tagger: NAME, as: ALIAS, option: …}")
+    return reference, key, options
+
+
+def _read_entry(place: Source) -> Entry:
+    reference, key, options = reference_of(place)
     if key is not None and not is_name(key):
         raise place.error(("as",), f"expected a name that rules can use, of letters, digits and _, got {key!r}")
     try:
         class_ = TAGGERS.find(reference)
+        code = code_of(class_)
+    except (UnknownPlugin, MissingExtra) as error:
+        raise type(error)(str(place.error((), str(error)))) from None
     except ConfigError as error:
         raise place.error((), str(error)) from None
     config.convert(options, class_, f"tagger {reference}")
     where = ": ".join(part for part in (place.place(()), f"tagger {reference}") if part)
-    return Entry(key=key or default_name(reference), reference=reference, options=options.value, place=where)
+    key = key or default_name(reference)
+    return Entry(key=key, reference=reference, options=options.value, place=where, code=code)
 
 
 @lru_cache(maxsize=4)
@@ -115,6 +158,11 @@ def _build(encoded: bytes) -> tuple[Step, ...]:
     for set_name, entries in msgspec.json.decode(encoded, type=Plan).sets.items():
         for entry in entries:
             class_ = TAGGERS.find(entry.reference)
+            if edited := changes(entry.code, code_of(class_)):
+                raise ConfigError(
+                    f"{entry.place}: expected the same code for the whole run, got other code in {', '.join(edited)}; "
+                    "leave it while a run works, and have the same on all machines; run again"
+                )
             built = config.convert(Source(entry.options), class_, f"tagger {entry.reference}")
             try:
                 references = tuple(tagger.references(built))
@@ -150,7 +198,10 @@ def build(plan: Plan) -> list[Step]:
 
 
 def set_schemas(
-    plan: Plan, dataset: Dataset, planned: Mapping[str, records.SetSchema] | None = None
+    plan: Plan,
+    dataset: Dataset,
+    planned: Mapping[str, records.SetSchema] | None = None,
+    digest: Callable[[str], str] = models.digest,
 ) -> dict[str, records.SetSchema]:
     """The schema that each set of the plan has on disk; checks what the taggers read against what there is.
 
@@ -158,6 +209,7 @@ def set_schemas(
         plan: of the ``tag:`` section.
         dataset: where other sets are.
         planned: sets that an ingest before will write.
+        digest: of a model.
 
     Raises:
         ConfigError: if an attribute that is read is not there or not of the type that is expected, or a model is not.
@@ -166,7 +218,10 @@ def set_schemas(
     found: dict[str, records.SetSchema] = {}
     for set_name in dict.fromkeys(step.set for step in steps):
         mine = [step for step in steps if step.set == set_name]
-        keys = {step.key: records.KeySchema(schema.to_json(step.type), _settings(step)) for step in mine}
+        keys = {
+            step.key: records.KeySchema(schema.to_json(step.type), _settings(step, digest), step.entry.code)
+            for step in mine
+        }
         reads: dict[str, str] = {}
         for step in mine:
             for reference in step.references:
@@ -176,15 +231,22 @@ def set_schemas(
                 types = here or (other.types() if other else None)
                 _check_reference(step, reference, types, [*found, *(planned or ())], dataset)
                 if reference.set != set_name:
-                    reads[reference.set] = xxhash.xxh3_128_hexdigest(msgspec.json.encode(other))
+                    reads[reference.set] = _digest(other)
         ordered = {entry.key: keys[entry.key] for entry in plan.sets[set_name]}
         found[set_name] = records.SetSchema(keys=ordered, reads=dict(sorted(reads.items())))
     return {set_name: found[set_name] for set_name in plan.sets}
 
 
-def _settings(step: Step) -> dict[str, Any]:
+def _digest(found: records.SetSchema | None) -> str:
+    """Return the digest by which sets that are made from another know it; None is one of another program."""
+    return xxhash.xxh3_128_hexdigest(msgspec.json.encode(found.without_code() if found else None))
+
+
+def _settings(step: Step, digest: Callable[[str], str]) -> dict[str, Any]:
     try:
-        return tagger.settings(step.tagger, step.entry.reference, step.key)
+        return tagger.settings(step.tagger, step.entry.reference, step.key, digest)
+    except MissingModel as error:
+        raise MissingModel(f"{step.entry.place}: {error}") from None
     except ConfigError as error:
         raise ConfigError(f"{step.entry.place}: {error}") from None
 
@@ -213,7 +275,7 @@ def _check_reference(
 def differences(old: records.SetSchema, new: records.SetSchema) -> list[str]:
     """What has changed between two schemas of a set, a line each; empty if nothing."""
     lines = []
-    before, after = msgspec.to_builtins(old), msgspec.to_builtins(new)
+    before, after = msgspec.to_builtins(old.without_code()), msgspec.to_builtins(new.without_code())
 
     def compare(a: Any, b: Any, path: str) -> None:
         if isinstance(a, dict) and isinstance(b, dict):
@@ -229,6 +291,18 @@ def differences(old: records.SetSchema, new: records.SetSchema) -> list[str]:
     return lines
 
 
+def edits(old: records.SetSchema, new: records.SetSchema) -> list[str]:
+    """Return which code of a set's taggers differs between two schemas of it, a line for each tagger.
+
+    Code that one of them does not know (an earlier version of the toolkit wrote it) is not compared.
+    """
+    return [
+        f"the code of {key} has changed: {', '.join(files)}"
+        for key, each in new.keys.items()
+        if key in old.keys and (files := changes(old.keys[key].code, each.code))
+    ]
+
+
 def _short(value: Any) -> str:
     text = value if value == "absent" else msgspec.json.encode(value).decode()
     return text if len(text) < 80 else text[:77] + "..."
@@ -240,6 +314,7 @@ def prepare(
     planned: Mapping[str, records.SetSchema] | None = None,
     *,
     overwrite: bool,
+    accept_code: Collection[str] = (),
     write: bool = True,
 ) -> dict[str, records.SetSchema]:
     """Declares the sets of a plan: what is on disk under their names must have been made with the same settings.
@@ -249,13 +324,20 @@ def prepare(
         dataset: where the sets are.
         planned: sets that an ingest before will write.
         overwrite: whether what was made with other settings is to be made again.
+        accept_code: sets whose taggers' code may have changed, because their values have not.
         write: whether anything is written.
 
     Raises:
-        ConfigError: if a set was made with other settings, or by another program, and overwrite is not given.
+        ConfigError: if a set was made with other settings, other code, or by another program, and overwrite is not
+            given.
     """
+    for set_name in accept_code:
+        if set_name not in plan.sets:
+            hint = did_you_mean(set_name, plan.sets) or f"; there are: {', '.join(plan.sets)}"
+            raise ConfigError(f"--accept-code: expected a set of the section `tag:`, got {set_name!r}{hint}")
     schemas = set_schemas(plan, dataset, planned)
     changed: list[str] = []
+    learned: list[str] = []
     for set_name, new in schemas.items():
         old = records.load_schema(dataset, set_name)
         if old is None:
@@ -274,9 +356,22 @@ def prepare(
                     + "\nchoose another set name (the old values stay), or --overwrite"
                 )
             changed.append(set_name)
+        elif found := edits(old, new):
+            made = records.recorded_shards(dataset, set_name)
+            if made and not overwrite and set_name not in accept_code:
+                raise ConfigError(
+                    f"the set {set_name!r} exists and was made with other code:\n  "
+                    + "\n  ".join(found)
+                    + "\nchoose another set name (the old values stay), or --overwrite; if no value has changed, "
+                    f"`toolkit tag --accept-code {set_name}`"
+                )
+            (changed if overwrite and set_name not in accept_code else learned).append(set_name)
+        elif old != new:  # it did not know the code
+            learned.append(set_name)
     for set_name in changed if write else ():
         for shard in records.recorded_shards(dataset, set_name):
             records.forget(dataset, set_name, shard)
+    for set_name in (*changed, *learned) if write else ():
         records.save_schema(dataset, set_name, schemas[set_name])
     for step in build(plan) if write else ():
         if names := tagger.model_names(step.tagger):

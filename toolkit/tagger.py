@@ -5,7 +5,7 @@ source, one sentence and the edge cases, examples, options, ``tag``. It imports 
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
@@ -43,6 +43,10 @@ class _Wanted:
     key: str
     type: Any
     or_value: bool
+
+
+Neutral = msgspec.Meta(extra={"neutral": True})
+"""Marks an option that cannot change values: how many threads, which device. It is not recorded or compared."""
 
 
 def Attribute(key: str, type: Any, *, or_value: bool = False) -> msgspec.Meta:  # noqa: N802  # reads as a type in annotations
@@ -158,10 +162,11 @@ def model_options(tagger: Tagger) -> dict[str, str]:
 
 def model_names(tagger: Tagger) -> dict[str, str]:
     """What its models are called, by sha256: the address of those on the web, the last part of other paths."""
-    return {models.digest(model): _model_name(model) for model in model_options(tagger).values()}
+    return {models.digest(model): model_name(model) for model in model_options(tagger).values()}
 
 
-def _model_name(model: str) -> str:
+def model_name(model: str) -> str:
+    """Return what a model is called: the address of one on the web, the last part of another path."""
     if not is_web(model):
         return os.path.basename(model.rstrip("/"))
     scheme, _, place = model.partition("://")
@@ -169,8 +174,16 @@ def _model_name(model: str) -> str:
     return f"{scheme}://{host.rpartition('@')[2]}{slash}{path.partition('?')[0]}"  # without what signs it
 
 
-def settings(tagger: Tagger, reference: str, key: str) -> dict[str, Any]:
-    """What determines a tagger's values, as it is recorded: models by digest, so that a moved file changes nothing."""
+def settings(tagger: Tagger, reference: str, key: str, digest: Callable[[str], str] = models.digest) -> dict[str, Any]:
+    """Return what determines a tagger's values, as it is recorded.
+
+    Args:
+        tagger: configured.
+        reference: by which its class was found.
+        key: that it writes.
+        digest: of a model, so that a moved file changes nothing.
+    """
     options = msgspec.json.decode(msgspec.json.encode(tagger))  # as they are when they are read back: no tuples
-    digests = {option: {"sha256": models.digest(model)} for option, model in model_options(tagger).items()}
-    return {"tagger": reference, "as": key, "version": tagger.VERSION, "options": options | digests}
+    recorded = {option: value for option, value in options.items() if option not in _markers(type(tagger), "neutral")}
+    digests = {option: {"sha256": digest(model)} for option, model in model_options(tagger).items()}
+    return {"tagger": reference, "as": key, "version": tagger.VERSION, "options": recorded | digests}

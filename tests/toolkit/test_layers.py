@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent.parent
 LAYERS = [
     "errors processes interrupts waiting",
     "paths streams inflating stores numbers config plugins models blocks",
-    "compiling unicode_table normal_forms stop_lists tokenizer claims failure_records isolated",
+    "plugin_code compiling unicode_table normal_forms stop_lists tokenizer claims failure_records isolated",
     "http_message media_types charsets",
     "intrinsics line_table words spacy_tokenizer words_kernel ngrams icu_words code_points sentences",
     "html_text phrases measures measures_kernel eurolingua counting counting_kernel",
@@ -25,7 +25,7 @@ LAYERS = [
     "predictions fasttext_file arrivals crawls downloads",
     "fasttext_kernel fasttext_model writer tagger reader alignment rowindex records warc_records",
     "ingest_plan ingest_records ingesting",
-    "tag_plan tagging stats dolma expressions selectors rules editing mixing readers validating describing",
+    "tag_plan tag_check tagging stats dolma expressions selectors rules editing mixing readers validating describing",
     "executors progress per_shard",
     "commands",
     "command_line",

@@ -1,5 +1,6 @@
 """The commands, a file each: a function from options to an `Outcome`. The command line is a thin skin over them."""
 
+import functools
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,7 +10,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import xxhash
 
-from toolkit import claims, config, ingest_records, records
+from toolkit import claims, config, ingest_plan, ingest_records, records
 from toolkit.commands.workers import Workers
 from toolkit.config import Config, Source
 from toolkit.dolma import is_dolma
@@ -41,6 +42,7 @@ class Options:
         overrides: ``key=value``.
         dry_run: show what would be done.
         overwrite: replace what was made with other settings.
+        accept_code: sets whose taggers' code has changed and whose values have not.
         limit: at most so many shards.
         per_shard: whether a run deletes documents and attributes when their part of the mix is there.
         shard: only those of one of several shares, and how many shares there are.
@@ -75,6 +77,7 @@ class Options:
     overrides: tuple[str, ...] = ()
     dry_run: bool = False
     overwrite: bool = False
+    accept_code: Sequence[str] = ()
     limit: int | None = None
     per_shard: bool = False
     shard: tuple[int, int] | None = None
@@ -178,6 +181,11 @@ class Context:
         """Whether the configuration names a dataset of its own; the streams of a mix may name theirs."""
         return bool(self.config.dataset or self.config.documents)
 
+    @functools.cached_property
+    def inputs(self) -> list[ingest_plan.Entry]:
+        """The entries of the section ``ingest:``; none if there is no such section."""
+        return ingest_plan.read_section(self.section("ingest")) if self.has("ingest") else []
+
     def has(self, name: str) -> bool:
         return bool(getattr(self.config, name))
 
@@ -259,14 +267,20 @@ class Context:
         """Ends the processes that worked for it."""
         self._workers.close()
 
-    @staticmethod
-    def whole(dataset: Dataset, shards: list[str]) -> str:
-        """Checks that no shard that is known is gone; what is to be said of inputs that were not ingested.
+    def whole(self, dataset: Dataset, shards: list[str]) -> str:
+        """Check that no shard that is known is gone, and that documents were made as the configuration says.
+
+        Returns:
+            What is to be said of inputs that were not ingested.
 
         Raises:
+            ConfigError: if documents were ingested with other settings.
             DataError: naming the shards that are gone.
         """
-        if missing := records.missing_shards(dataset, shards):
+        inputs = records.ingested(dataset)
+        if self.inputs and self.has_dataset and dataset == self.dataset:
+            ingest_records.check_made(self.inputs, inputs.values())
+        if missing := records.missing_shards(dataset, shards, inputs):
             raise DataError("\n".join(missing))
         if not (unfinished := ingest_records.unfinished(dataset)):
             return ""

@@ -2,7 +2,7 @@
 
 from types import ModuleType
 
-from toolkit import ingest_plan, records, tag_plan
+from toolkit import ingest_plan, tag_plan
 from toolkit.commands import Context, Outcome, ingest, mix, per_shard, tag
 from toolkit.errors import ConfigError
 from toolkit.paths import check_writable
@@ -15,9 +15,7 @@ def run(context: Context) -> Outcome:
     present = [name for name in SECTIONS if context.has(name)]
     if not present:
         raise ConfigError(f"{context.options.config}: expected one of the sections ingest, tag, mix; got none")
-    planned: dict[str, records.SetSchema] = {}
-    if context.has("ingest"):
-        planned |= ingest_plan.set_schemas(ingest_plan.read_section(context.section("ingest")))
+    planned = ingest_plan.set_schemas(context.inputs)
     if context.has("tag"):
         planned |= tag_plan.set_schemas(tag_plan.read_section(context.section("tag")), context.dataset, planned)
     if context.has("mix"):

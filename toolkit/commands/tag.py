@@ -29,7 +29,8 @@ def run(context: Context) -> Outcome:
         return dolma.tag(context, run)
     dataset, options = context.dataset, context.options
     plan = tag_plan.read_section(context.section("tag"))
-    schemas = tag_plan.prepare(plan, dataset, overwrite=options.overwrite, write=False)
+    accepted = options.accept_code
+    schemas = tag_plan.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=False)
     settings = tagging.settings_of(schemas)
     all_shards = dataset.shards()
     unfinished = context.whole(dataset, all_shards)
@@ -50,7 +51,7 @@ def run(context: Context) -> Outcome:
     context.sweep(dataset.attributes, dataset.bookkeeping)
     noted = FailureRecords(dataset.bookkeeping, "tag")
     with context.claimed(dataset.bookkeeping, dataset.attributes, tagging.holds(settings)):
-        tag_plan.prepare(plan, dataset, overwrite=options.overwrite, write=True)
+        tag_plan.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=True)
         results = context.run("tag", tagging.tag_shard, shard_tasks(dataset, works), spreads=True, failed=noted)
     if not context.in_part:
         noted.keep_only(shards)

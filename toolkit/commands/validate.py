@@ -273,7 +273,9 @@ def _check_settings(context: Context) -> list[str]:
     schemas = tag_plan.set_schemas(tag_plan.read_section(context.section("tag")), context.dataset)
     for set_name, wanted in schemas.items():
         found = records.load_schema(context.dataset, set_name)
-        different = tag_plan.differences(found, wanted) if found else ["it is not there"]
+        different = (
+            tag_plan.differences(found, wanted) + tag_plan.edits(found, wanted) if found else ["it is not there"]
+        )
         findings += [
             f"the set {set_name}: expected it as the configuration says: {line}; run `toolkit tag`"
             for line in different

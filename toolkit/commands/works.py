@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from toolkit import records, rowindex, selectors
+from toolkit import ingest_plan, records, rowindex, selectors, tag_check
 from toolkit.commands import Context, Outcome, failures
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.executors import Task
@@ -74,6 +74,22 @@ def check(context: Context, planned: Mapping[str, records.SetSchema]) -> None:
             bound(settings, stream, sets.resolve_sets(stream, will_be, {}))
 
 
+def check_sets(context: Context, settings: MixSettings) -> None:
+    """Check that the sets which a mix joins were made as the configuration's section ``tag:`` says now.
+
+    Raises:
+        ConfigError: if one was made otherwise.
+    """
+    if not context.has("tag") or not context.has_dataset:
+        return
+    planned = ingest_plan.set_schemas(context.inputs)
+    for stream in settings.streams:
+        if stream.dataset == context.dataset:
+            joined = [each.set for each in stream.attributes]
+            for warning in tag_check.check(context.section("tag"), stream.dataset, joined, planned):
+                print(f"warning: {warning}", file=sys.stderr)
+
+
 def bound(
     settings: MixSettings, stream: Stream, joined: list[JoinedSet]
 ) -> tuple[dict[str, binding.Binding], list[binding.Binding]]:
@@ -89,6 +105,7 @@ def prepare(context: Context, settings: MixSettings) -> Prepared:
         ConfigError: for whatever is wrong with sets and rules.
         DataError: if shards that are known are gone.
     """
+    check_sets(context, settings)
     prepared = Prepared(settings)
     for stream in settings.streams:
         _add_stream(context, prepared, stream)

@@ -15,6 +15,7 @@ from toolkit.documents import Document
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.mixing.sets import JoinedSet, Key
 from toolkit.mixing.settings import MixSettings
+from toolkit.plugin_code import changes, code_of
 from toolkit.rules import is_per_line
 from toolkit.tagger import TAGGERS, Tagger
 from toolkit.writer import Wanted
@@ -127,8 +128,9 @@ def _after_edits(key: Key, sets: list[JoinedSet], where: str) -> Literal["by lin
     stale = f"{where}: rules edit the text that it describes, and it cannot be computed anew: "
     if key.settings is None:
         raise ConfigError(f"{stale}its set was made by another program")
+    _tagger.cache_clear()  # the file of a tagger may have been edited since
     try:
-        found = tagger_of(key.settings)
+        found = tagger_of(key)
     except ConfigError as error:
         raise ConfigError(f"{stale}{error}") from None
     for reference in tagger.references(found):
@@ -144,18 +146,18 @@ def _key(binding: Binding, sets: list[JoinedSet]) -> Key:
     return next(key for key in sets[binding.set].keys if key.key == binding.key)
 
 
-def tagger_of(settings: Mapping[str, Any]) -> Tagger:
-    """The tagger whose settings are recorded.
+def tagger_of(key: Key) -> Tagger:
+    """Return the tagger that made the values of a key.
 
     Raises:
-        ConfigError: if it is not here, has another version, or its model is not the one that was used.
+        ConfigError: if it is not here, has another version or other code, or its model is not the one that was used.
     """
-    return _tagger(msgspec.json.encode(settings))
+    return _tagger(msgspec.json.encode((key.settings, key.code)))
 
 
 @lru_cache(maxsize=64)
 def _tagger(encoded: bytes) -> Tagger:
-    settings = msgspec.json.decode(encoded)
+    settings, code = msgspec.json.decode(encoded)
     if "tagger" not in settings:
         raise ConfigError("its set was not made by a tagger")
     class_ = TAGGERS.find(settings["tagger"])
@@ -165,6 +167,10 @@ def _tagger(encoded: bytes) -> Tagger:
     now = tagger.settings(found, settings["tagger"], settings["as"])
     if now != settings:
         raise ConfigError(f"the tagger {settings['tagger']} has another version, or another model, than was used")
+    if edited := changes(code, code_of(class_)):
+        raise ConfigError(
+            f"the code of the tagger {settings['tagger']} has changed since: {', '.join(edited)}; run `toolkit tag`"
+        )
     return found
 
 
@@ -188,9 +194,7 @@ def recomputed(
         per_line: values for each of its lines, by set and key.
         type_: that is wanted.
     """
-    settings = _key(binding, sets).settings
-    assert settings is not None
-    found = tagger_of(settings)
+    found = tagger_of(_key(binding, sets))
     for reference in tagger.references(found):
         values = msgspec.to_builtins(per_line[reference.set, reference.key])
         document.give(reference.text, msgspec.convert(values, reference.type))
@@ -202,7 +206,5 @@ def recomputed(
 
 def needed(binding: Binding, sets: list[JoinedSet]) -> list[tuple[int, str]]:
     """The values for each line, by index of the set and key, that computing anew needs."""
-    settings = _key(binding, sets).settings
-    assert settings is not None
-    wanted = {(r.set, r.key) for r in tagger.references(tagger_of(settings))}
+    wanted = {(r.set, r.key) for r in tagger.references(tagger_of(_key(binding, sets)))}
     return [(i, key.key) for i, joined in enumerate(sets) for key in joined.keys if (joined.set, key.key) in wanted]

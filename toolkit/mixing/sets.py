@@ -23,6 +23,7 @@ class Key(ConfigStruct):
         default: whether rows may lack it: spans are then none, other values null.
         present_type: of the value where rows have it, if they may lack it.
         settings: of its tagger, if we have its records.
+        code: digests of the tagger's code (see `toolkit.plugin_code`).
         hidden: whether another set has the key too, so that rules cannot tell which is meant.
     """
 
@@ -32,6 +33,7 @@ class Key(ConfigStruct):
     default: bool = False
     present_type: Any = None
     settings: dict[str, Any] | None = None
+    code: dict[str, str] = {}
     hidden: bool = False
 
     @property
@@ -73,7 +75,7 @@ def resolve_sets(
         keys: dict[str, tuple[Type, Type | None]]
         if declared is not None:
             keys, ours = {key: (t, None) for key, t in declared.types().items()}, True
-            made = {key: found.settings for key, found in declared.keys.items()}
+            made = dict(declared.keys)
         elif joined.set in seen:
             keys, ours, made = _foreign_keys(seen[joined.set]), False, {}
         else:
@@ -106,7 +108,8 @@ def resolve_sets(
                     type=schema.to_json(type_),
                     default=present is not None,
                     present_type=schema.to_json(present) if present else None,
-                    settings=made.get(key),
+                    settings=made[key].settings if key in made else None,
+                    code=made[key].code if key in made else {},
                 )
             )
         result.append(JoinedSet(set=joined.set, keys=listed, ours=ours))

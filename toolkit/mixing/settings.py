@@ -14,6 +14,7 @@ from toolkit.config import ConfigStruct, Description, Source
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.expressions import is_name
 from toolkit.paths import Dataset, join, open_dataset
+from toolkit.plugin_code import recorded_code
 from toolkit.rules import Rule
 from toolkit.streams import COMPRESSORS, Size
 from toolkit.writer import Writer, find_writer, part_name
@@ -164,6 +165,7 @@ class MixSettings(ConfigStruct):
             "label": self.label,
             "format": self.output.format,
             "version": self.writer().VERSION,
+            **recorded_code(type(self.writer())),
             "options": config.plain(self.writer()),
             "compression": self.output.compression,
             "provenance": self.output.provenance,
@@ -233,6 +235,7 @@ def read_section(section: Source, base: str, dataset: Callable[[], Dataset]) -> 
     if not isinstance(unicode_words := value.get("unicode_words", False), bool):
         raise section.error(("unicode_words",), f"expected true or false, got {unicode_words!r}")
     output, options = _output(section.at("output"))
+    _writer.cache_clear()  # the file of a format may have been edited since
     return MixSettings(
         streams=_streams(section, base, dataset),
         output=output,

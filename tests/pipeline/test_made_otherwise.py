@@ -1,0 +1,269 @@
+"""What made a set is compared before the set is used: its settings, its code, and the documents' own settings."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.pipeline.conftest import Project, tree, write_rows
+
+TAGGER = '''"""A tagger for tests."""
+
+from typing import Annotated
+
+from toolkit import Document, Neutral, Tagger
+
+
+class Good(Tagger):
+    """Length, times something."""
+
+    factor: int = 2
+    device: Annotated[str, Neutral] = "cpu"
+
+    def tag(self, document: Document) -> int:
+        return self.factor * len(document.text)  # comment
+'''
+FORMAT = '''"""A format for tests."""
+
+from toolkit import Document, Mixed, Writer
+
+
+class Plain(Writer):
+    """The text, one document a line."""
+
+    def encode(self, document: Document, mixed: Mixed) -> list[tuple[str, bytes]]:
+        return [("all", document.text.replace("\\n", " ").encode() + b"\\n")]
+'''
+
+
+@pytest.fixture
+def own(small: Project) -> Project:
+    """The small data set with a set by a tagger from a file, tagged and mixed."""
+    (small.root / "good.py").write_text(TAGGER)
+    small.config["tag"]["own-0"] = f"{small.root}/good.py:Good"
+    small.config["mix"]["attributes"].append("own-0")
+    small.config["mix"]["rules"].append({"drop": "good > 500", "name": "large"})
+    small.ok("tag")
+    small.ok("mix")
+    return small
+
+
+def edit(project: Project, old: str, new: str, name: str = "good.py") -> None:
+    path = project.root / name
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def written(project: Project, *arguments: str) -> dict[str, int]:
+    found: dict[str, int] = project.ok("tag", "--json", *arguments).json["written"]
+    return found
+
+
+# --- settings ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [(), ("--dry-run",), ("--explain", "a-1"), ("--overwrite",)])
+def test_a_mix_refuses_a_set_that_the_section_tag_would_make_otherwise(
+    small: Project, arguments: tuple[str, ...]
+) -> None:
+    small.ok("mix")
+    before = tree(small.root, bookkeeping=True)
+    small.config["tag"]["shape-0"] = [{"tagger": "line_shape", "short_chars": 80}, "noise"]
+    ran = small("mix", *arguments)
+    assert ran.code == 2, ran.out + ran.err
+    assert "expected the set 'shape-0' as the section `tag:` says" in ran.err
+    assert "line_shape.settings.options.short_chars: 100 -> 80" in ran.err
+    assert "run `toolkit tag`" in ran.err
+    assert {k: v for k, v in tree(small.root, bookkeeping=True).items() if k != "config.yaml"} == {
+        k: v for k, v in before.items() if k != "config.yaml"
+    }
+
+
+def test_a_mix_compares_what_a_joined_set_was_made_from_too(pipeline: Project) -> None:
+    pipeline.ok("run")
+    pipeline.config["mix"]["attributes"] = ["language-0", "shape-0"]
+    pipeline.config["mix"]["output"] = {"format": "dolma", "path": str(pipeline.out)}
+    pipeline.config["tag"]["lines-0"] = {"tagger": "line_language", "min_prob": 0.9}
+    ran = pipeline("mix")
+    assert ran.code == 2
+    assert "'language-0'" in ran.err
+    assert "made from.lines-0" in ran.err
+
+
+def test_sets_that_a_mix_does_not_join_are_not_compared(small: Project) -> None:
+    small.config["tag"]["later-0"] = {"tagger": "fasttext_label", "model": "/nowhere/model.bin"}
+    small.ok("mix")
+
+
+def test_a_set_of_a_tagger_that_is_not_here_is_used_with_a_warning(own: Project) -> None:
+    (own.root / "good.py").unlink()
+    ran = own.ok("mix")
+    assert "the set 'own-0' cannot be compared with the section `tag:` here" in ran.err
+    own.config["tag"]["own-0"] = f"{own.root}/another.py:Good"
+    ran = own("mix")
+    assert ran.code == 2
+    assert "another.py" in ran.err
+
+
+def test_a_model_need_not_be_here_to_be_compared_by_its_name(small: Project) -> None:
+    (small.root / "words.txt").write_text("one\n")
+    small.config["tag"]["words-0"] = {"tagger": "word_list", "lists": str(small.root / "words.txt")}
+    small.config["mix"]["attributes"].append("words-0")
+    small.ok("tag")
+    (small.root / "words.txt").unlink()
+    small.ok("mix")
+    small.config["tag"]["words-0"]["lists"] = str(small.root / "others.txt")
+    ran = small("mix")
+    assert ran.code == 2
+    assert "others.txt" in ran.err
+
+
+def test_options_that_cannot_change_values_are_not_compared(own: Project) -> None:
+    own.config["tag"]["own-0"] = {"tagger": f"{own.root}/good.py:Good", "device": "cuda"}
+    assert written(own) == {"shape-0": 0, "own-0": 0}
+    own.ok("mix")
+    own.config["tag"]["own-0"]["factor"] = 3
+    assert own("mix").code == 2
+
+
+# --- code -------------------------------------------------------------------------------------------------------------
+
+
+def test_edited_code_is_refused_by_all_that_use_the_set_until_it_is_accepted_or_made_again(own: Project) -> None:
+    values = own.values("own-0", "a.jsonl.gz")
+    edit(own, "self.factor *", "1 + self.factor *")
+    for command in ("tag", "mix", "run", "validate"):
+        ran = own(command)
+        assert ran.code == (1 if command == "validate" else 2), command
+        assert "the code of good has changed: good.py" in ran.out + ran.err
+        if command != "validate":
+            assert "toolkit tag --accept-code own-0" in ran.err
+    assert own("status").code == 1
+    assert own.values("own-0", "a.jsonl.gz") == values
+    assert written(own, "--accept-code", "own-0") == {"shape-0": 0, "own-0": 0}
+    own.ok("mix")
+    own.ok("validate")
+    edit(own, "1 + self.factor *", "2 + self.factor *")
+    assert written(own, "--overwrite") == {"shape-0": 0, "own-0": 3}
+    assert own.values("own-0", "a.jsonl.gz") == [{"good": v["good"] + 2} for v in values]
+    own.ok("mix")
+
+
+def test_comments_and_docstrings_are_no_edit(own: Project) -> None:
+    edit(own, "# comment", "# another")
+    edit(own, '"""Length, times something."""', '"""Length."""')
+    assert written(own) == {"shape-0": 0, "own-0": 0}
+    own.ok("mix")
+
+
+def test_what_accepts_code_accepts_no_other_settings_and_only_sets_of_the_section(own: Project) -> None:
+    edit(own, "self.factor *", "1 + self.factor *")
+    edit(own, "factor: int = 2", "factor: int = 3")
+    ran = own("tag", "--accept-code", "own-0")
+    assert ran.code == 2
+    assert "good.settings.options.factor: 2 -> 3" in ran.err
+    ran = own("tag", "--accept-code", "owm-0")
+    assert ran.code == 2
+    assert "did you mean 'own-0'?" in ran.err
+
+
+def test_a_set_made_from_one_whose_code_was_accepted_stays(own: Project) -> None:
+    (own.root / "reads.py").write_text(
+        TAGGER.replace("from toolkit import", "from toolkit import Attribute,")
+        .replace("class Good", "class Reads")
+        .replace("factor: int = 2", 'of: Annotated[str, Attribute("good", int)]')
+        .replace("self.factor * len(document.text)", "document.attribute(self.of)")
+    )
+    own.config["tag"]["reads-0"] = {"tagger": f"{own.root}/reads.py:Reads", "of": "own-0"}
+    own.ok("tag")
+    edit(own, "len(document.text)", "len(document.text) * 1")
+    assert written(own, "--accept-code", "own-0") == {"shape-0": 0, "own-0": 0, "reads-0": 0}
+
+
+def test_a_set_that_does_not_know_its_code_learns_it(own: Project) -> None:
+    path = own.data / ".toolkit" / "sets" / "own-0" / "schema.json"
+    found = json.loads(path.read_text())
+    code = found["keys"]["good"].pop("code")
+    path.write_text(json.dumps(found))
+    own.ok("mix")
+    assert written(own) == {"shape-0": 0, "own-0": 0}
+    assert json.loads(path.read_text())["keys"]["good"]["code"] == code
+    edit(own, "self.factor *", "1 + self.factor *")
+    assert own("tag").code == 2
+
+
+def test_a_mix_that_computes_values_anew_after_edits_does_so_with_the_code_that_made_them(own: Project) -> None:
+    own.config["tag"]["mail-0"] = "emails"
+    own.ok("tag")
+    own.config["mix"]["attributes"].append("mail-0")
+    own.config["mix"]["rules"] += [{"replace": "emails", "by": "-"}, {"set": "length", "to": "good"}]
+    del own.config["tag"]
+    own.ok("mix")
+    edit(own, "self.factor *", "1 + self.factor *")
+    ran = own("mix")
+    assert ran.code == 2
+    assert "the code of the tagger" in ran.err
+    assert "has changed since: good.py" in ran.err
+
+
+def test_code_that_changes_during_a_run_fails_it(own: Project) -> None:
+    """A worker process loads the file when it begins to work, which may be long after the run began."""
+    script = (
+        "import sys, msgspec\n"
+        "from toolkit import tag_plan\n"
+        "from toolkit.config import Source\n"
+        "plan = tag_plan.read_section(Source({'own-0': sys.argv[1]}))\n"
+        "sys.stdout.write(msgspec.json.encode(plan).decode())\n"
+    )
+    reference = f"{own.root}/good.py:Good"
+    made = subprocess.run([sys.executable, "-c", script, reference], capture_output=True, check=True).stdout
+    edit(own, "self.factor *", "1 + self.factor *")
+    script = (
+        "import sys, msgspec\n"
+        "from toolkit import tag_plan\n"
+        "tag_plan.build(msgspec.json.decode(sys.stdin.read(), type=tag_plan.Plan))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], input=made, capture_output=True, check=False)
+    assert b"expected the same code for the whole run, got other code in good.py" in ran.stderr
+
+
+def test_an_edited_output_format_makes_the_output_again(small: Project) -> None:
+    (small.root / "plain.py").write_text(FORMAT)
+    small.config["mix"]["output"]["format"] = f"{small.root}/plain.py:Plain"
+    small.config["mix"]["output"]["compression"] = "none"
+    small.ok("mix")
+    before = tree(small.out)
+    edit(small, '" "', '"_"', "plain.py")
+    small.ok("mix")
+    assert tree(small.out) != before
+
+
+# --- documents --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["tag", "mix"])
+def test_documents_that_the_section_ingest_would_make_otherwise_are_refused(pipeline: Project, command: str) -> None:
+    pipeline.ok("run")
+    pipeline.config["ingest"][0]["trim"] = {"min_chars": 50}
+    ran = pipeline(command)
+    assert ran.code == 2
+    assert "expected documents as the section `ingest:` says" in ran.err
+    assert "trim: {'min_chars': 101} -> {'min_chars': 50}" in ran.err
+    pipeline.config["ingest"][0] |= {"source": "another", "trim": {"min_chars": 101}}
+    pipeline.ok(command)  # other sources are not this section's
+
+
+def test_entries_of_one_source_may_differ(project: Project) -> None:
+    rows: list[dict[str, Any]] = [{"text": "one"}]
+    for name in ("a", "b"):
+        write_rows(project.root / "in" / f"{name}.jsonl", rows)
+    project.config["ingest"] = [
+        {"format": "jsonl", "from": [f"{project.root}/in/a.jsonl"], "source": "s"},
+        {"format": "jsonl", "from": [f"{project.root}/in/b.jsonl"], "source": "s", "ids": "content"},
+    ]
+    project.config["tag"] = {"shape-0": "line_shape"}
+    project.ok("run")
+    project.ok("tag")
