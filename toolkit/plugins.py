@@ -125,7 +125,8 @@ def _module_of_file(path: str) -> ModuleType:
         with open(absolute, "rb") as stream:
             content = stream.read()
     except OSError as error:
-        raise UnknownPlugin(f"{path}: expected a Python file, got none there ({error.strerror})") from None
+        got = "none there" if isinstance(error, FileNotFoundError) else error.strerror
+        raise UnknownPlugin(f"{path}: expected a Python file, got {got}") from None
     digest = hashlib.sha256(os.fsencode(absolute) + b"\0" + content)  # an edited file is another module
     name = f"toolkit_plugin_{digest.hexdigest()[:16]}"
     if name in sys.modules:
