@@ -362,7 +362,7 @@ def prepare(
                 raise ConfigError(
                     f"the set {set_name!r} exists and was made with other code:\n  "
                     + "\n  ".join(found)
-                    + "\nchoose another set name (the old values stay), or --overwrite; if no value has changed, "
+                    + "\nchoose another set name (the old values stay), or --overwrite; if no value has changed,\n"
                     f"`toolkit tag --accept-code {set_name}`"
                 )
             (changed if overwrite and set_name not in accept_code else learned).append(set_name)
