@@ -13,7 +13,6 @@ import msgspec
 from toolkit import (
     DataError,
     Document,
-    MissingExtra,
     Mixed,
     Prediction,
     Size,
@@ -21,6 +20,7 @@ from toolkit import (
     Writer,
     check_label,
     merge_fields,
+    missing_extra,
 )
 
 _NULL = msgspec.Raw(b"null")
@@ -115,7 +115,7 @@ class Parquet(Writer):
 
     def check_installed(self) -> None:
         if find_spec("pyarrow") is None:
-            raise MissingExtra("Parquet files need the package pyarrow: pip install 'tagmix[parquet]'")
+            raise missing_extra("parquet", "Parquet files", "pyarrow")
 
     def label(self) -> str | None:
         return f"{self.by}.label" if self.by else repr(self.name)

@@ -6,6 +6,7 @@ What plugins import is here; the command line is `toolkit.cli`.
 from toolkit.batch import Batch, Column
 from toolkit.code_points import count_code_points
 from toolkit.compiling import compiled
+from toolkit.distribution import missing_extra
 from toolkit.documents import Document, Prediction, Span, explain_bad_row, split_lines
 from toolkit.errors import AlignmentError, ConfigError, DataError, MissingExtra, ToolkitError
 from toolkit.eurolingua import eurolingua_statistics
@@ -108,6 +109,7 @@ __all__ = [
     "load_fasttext",
     "load_tokenizer",
     "merge_fields",
+    "missing_extra",
     "occurrences",
     "places_among",
     "read_list",

@@ -14,7 +14,7 @@ import toolkit
 
 ROOT = Path(__file__).parent.parent.parent
 LAYERS = [
-    "errors processes interrupts waiting",
+    "errors distribution processes interrupts waiting",
     "paths streams inflating stores numbers config plugins models blocks",
     "compiling unicode_table normal_forms stop_lists tokenizer claims failure_records isolated",
     "http_message media_types charsets",
@@ -30,6 +30,7 @@ LAYERS = [
     "commands",
     "command_line",
     "cli",
+    "__main__",
     "reference",
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names.split()}
@@ -95,6 +96,7 @@ def test_executors_know_nothing_of_the_toolkit_but_its_errors_and_processes() ->
     executors = [path for module, path in MODULES.items() if layer(module + ".") == "executors"]
     known = {name for path in executors if path.stem != "settings" for name in ours(path)}
     assert {name for name in known if not name.startswith("toolkit.executors")} == {
+        "toolkit.distribution",
         "toolkit.errors",
         "toolkit.interrupts",
         "toolkit.processes",

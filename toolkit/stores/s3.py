@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import IO, Any, TypeVar, cast
 
-from toolkit.errors import ConfigError, DataError, MissingExtra
+from toolkit.distribution import missing_extra
+from toolkit.errors import ConfigError, DataError
 from toolkit.stores import Stat
 from toolkit.stores.options import StorageOptions, options
 
@@ -66,7 +67,7 @@ class S3:
             from botocore import UNSIGNED
             from botocore.config import Config
         except ImportError:
-            raise MissingExtra("s3:// needs the package boto3: pip install 'tagmix[s3]'") from None
+            raise missing_extra("s3", "s3://", "boto3") from None
         options = self.options
         config = Config(
             connect_timeout=CONNECT,

@@ -11,6 +11,7 @@ import urllib.parse
 from collections.abc import Iterator
 from typing import IO, Any, NoReturn
 
+from toolkit import distribution
 from toolkit.errors import ConfigError, DataError
 from toolkit.stores import Stat
 
@@ -34,8 +35,6 @@ BUSY = (403, 408, 429)
 
 KNOWN = (404, 405, 410, 416, 501)
 """Answers that mean something to those who asked."""
-
-PACKAGE = "tagmix"
 
 _met: set[str] = set()
 """Hosts that have answered."""
@@ -295,9 +294,9 @@ def _is_hopeless(error: Exception) -> bool:
 def _user_agent() -> str:
     """Who asks."""
     try:
-        return f"{PACKAGE}/{importlib.metadata.version(PACKAGE)}"
+        return f"{distribution.NAME}/{distribution.version()}"
     except importlib.metadata.PackageNotFoundError:
-        return PACKAGE
+        return distribution.NAME
 
 
 def _wait(attempt: int, asked: str | None) -> None:
