@@ -65,6 +65,31 @@ def raise_on_sigterm(error: type[Terminated | Ended]) -> None:
     signal.signal(signal.SIGTERM, terminate)
 
 
+_interrupting = threading.Event()
+
+
+def hear_interrupts() -> None:
+    """Let `interrupt` reach this process where SIGINT is ignored; SIGINT from outside stays without effect there.
+
+    A shell without job control ignores it for what it starts in the background (``nohup toolkit run … &`` in a script).
+    In another thread than the main one, which cannot do that, nothing happens.
+    """
+
+    def heard(number: int, frame: FrameType | None) -> None:
+        if _interrupting.is_set():
+            _interrupting.clear()
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, heard)
+
+
+def interrupt() -> None:
+    """Interrupt the main thread from another one, as Ctrl-C does."""
+    _interrupting.set()
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+
 def ignore_sigterm() -> None:
     """For a process that is about to end by itself, with a status that is to stay."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
