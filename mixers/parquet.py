@@ -6,7 +6,7 @@ read without being told the types.
 
 from collections.abc import Generator, Iterable, Iterator
 from importlib.util import find_spec
-from typing import IO, Annotated, Any, Literal
+from typing import IO, Annotated, Any, Literal, Self
 
 import msgspec
 
@@ -15,6 +15,7 @@ from toolkit import (
     Document,
     Mixed,
     Prediction,
+    Reading,
     Size,
     Wanted,
     Writer,
@@ -94,6 +95,7 @@ class Parquet(Writer):
     SUFFIX = ".parquet"
     FIELDS = True
     CONCATENATES = False
+    READING = Reading(types={"label": str | None}, label="label")
 
     by: Annotated[
         str | None, msgspec.Meta(description="an attribute with a label, for an output a label (`language`)")
@@ -128,6 +130,10 @@ class Parquet(Writer):
 
     def line(self) -> Any:
         return _Columns
+
+    @classmethod
+    def of_file(cls, path: str, line: bytes) -> Self | None:
+        return cls() if path.endswith(cls.SUFFIX) else None
 
     def stem(self, label: str) -> str:
         return super().stem(label) if self.by else label

@@ -41,7 +41,7 @@ from toolkit.words import (
     places_among,
     sums,
 )
-from toolkit.writer import Mixed, Wanted, Writer, check_label, merge_fields
+from toolkit.writer import Mixed, Reading, Wanted, Writer, check_label, merge_fields
 
 __version__ = "0.1.0"
 
@@ -79,6 +79,7 @@ __all__ = [
     "Mixed",
     "Model",
     "Prediction",
+    "Reading",
     "Repeated",
     "Repetition",
     "Sequences",

@@ -23,7 +23,7 @@ LAYERS = [
     "documents",
     "schema batch",
     "predictions fasttext_file arrivals crawls downloads",
-    "fasttext_kernel fasttext_model writer tagger reader alignment rowindex records warc_records",
+    "fasttext_kernel fasttext_model writer recognising tagger reader alignment rowindex records warc_records",
     "ingest_plan ingest_records ingesting",
     "tag_plan tagging stats dolma expressions selectors rules editing mixing readers validating describing",
     "executors progress per_shard",
