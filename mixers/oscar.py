@@ -13,12 +13,23 @@ oscar-io 0.4 (``v3/types/document.rs``) and the documentation's "Layout"; labels
                "categories": ["blog"] | null, "sentence_identifications": [{"label": "en", "prob": 0.9}, null, …]}}
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 import msgspec
 
-from toolkit import DataError, Document, Mixed, Prediction, Wanted, Writer, check_label, explain_bad_row, merge_fields
+from toolkit import (
+    DataError,
+    Document,
+    Mixed,
+    Prediction,
+    Reading,
+    Wanted,
+    Writer,
+    check_label,
+    explain_bad_row,
+    merge_fields,
+)
 
 
 class _Metadata2201(msgspec.Struct, forbid_unknown_fields=True):
@@ -86,6 +97,24 @@ class Oscar(Writer):
     FIELDS = True
 
     ID = ("warc_headers", "warc-record-id")
+
+    READING = Reading(
+        text="content",
+        joined=True,
+        headers="warc_headers",
+        values="metadata",
+        types={  # of 22.01, 23.01 and what followed; a file has some of them
+            "identification": Prediction,
+            "sentence_identifications": list[Prediction | None] | None,
+            "annotation": list[str] | None,
+            "quality_warnings": list[str] | None,
+            "categories": list[str] | None,
+            "tlsh": str | None,
+            "harmful_pp": float | None,
+            "harmful_ppl": float | None,
+        },
+        label="identification.label",
+    )
 
     ABOUT = {
         "content": "the document: its lines, joined by a line feed",
@@ -212,13 +241,12 @@ class Oscar(Writer):
         return _Line[_Metadata2201] if self.schema == "22.01" else _Line[_Metadata2301]
 
     @classmethod
-    def of_line(cls, line: bytes) -> Self | None:
-        if cls().check(line) is not None:
+    def of_file(cls, path: str, line: bytes) -> Self | None:
+        if b'"content"' not in line:
             return None
         return cls(schema="23.01") if _is_2301(line) else cls()
 
-    def check(self, line: bytes, fields: Collection[str] = ()) -> str | None:
-        line = _without(line, fields) if fields else line
+    def check(self, line: bytes) -> str | None:
         try:
             found = _CHECKED[self.schema].decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -243,17 +271,6 @@ class Oscar(Writer):
 
 def _rename(found: Prediction, labels: dict[str, str]) -> Prediction:
     return Prediction(labels[found.label], found.prob) if found.label in labels else found
-
-
-def _without(line: bytes, fields: Collection[str]) -> bytes:
-    """The line without these fields of its metadata; as it is, if it is not of that form."""
-    try:
-        keys = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
-        metadata = msgspec.json.decode(keys["metadata"], type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
-        return line
-    kept = {name: value for name, value in metadata.items() if name not in fields}
-    return msgspec.json.encode({**keys, "metadata": kept})
 
 
 def _is_2301(line: bytes) -> bool:

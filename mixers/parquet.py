@@ -6,21 +6,22 @@ read without being told the types.
 
 from collections.abc import Generator, Iterable, Iterator
 from importlib.util import find_spec
-from typing import IO, Annotated, Any, Literal
+from typing import IO, Annotated, Any, Literal, Self
 
 import msgspec
 
 from toolkit import (
     DataError,
     Document,
-    MissingExtra,
     Mixed,
     Prediction,
+    Reading,
     Size,
     Wanted,
     Writer,
     check_label,
     merge_fields,
+    missing_extra,
 )
 
 _NULL = msgspec.Raw(b"null")
@@ -94,6 +95,7 @@ class Parquet(Writer):
     SUFFIX = ".parquet"
     FIELDS = True
     CONCATENATES = False
+    READING = Reading(types={"label": str | None}, label="label")
 
     by: Annotated[
         str | None, msgspec.Meta(description="an attribute with a label, for an output a label (`language`)")
@@ -115,7 +117,7 @@ class Parquet(Writer):
 
     def check_installed(self) -> None:
         if find_spec("pyarrow") is None:
-            raise MissingExtra("Parquet files need the package pyarrow: pip install 'tagmix[parquet]'")
+            raise missing_extra("parquet", "Parquet files", "pyarrow")
 
     def label(self) -> str | None:
         return f"{self.by}.label" if self.by else repr(self.name)
@@ -128,6 +130,10 @@ class Parquet(Writer):
 
     def line(self) -> Any:
         return _Columns
+
+    @classmethod
+    def of_file(cls, path: str, line: bytes) -> Self | None:
+        return cls() if path.endswith(cls.SUFFIX) else None
 
     def stem(self, label: str) -> str:
         return super().stem(label) if self.by else label

@@ -5,8 +5,9 @@ schema v1.0 (2019) and v1.1 (21.09) for the folders; ungoliant 1.0 (21.09), ``do
 language are one piece.
 """
 
-from collections.abc import Iterable
-from typing import Annotated, Literal
+import re
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Literal, Self
 
 import msgspec
 
@@ -81,5 +82,34 @@ class Text(Writer):
     def text_of(self, piece: bytes) -> bytes:
         return piece[:-2]
 
+    @classmethod
+    def of_file(cls, path: str, line: bytes) -> Self | None:
+        return cls() if re.search(r"\.(txt|text)(\.\w+)?$", path) else None
+
+    def read(self, lines: Iterator[bytes], max_bytes: int) -> Iterator[tuple[Document, str | None]]:
+        """Return what stands between blank lines: documents, or pieces of them."""
+        held: list[bytes] = []
+        size = 0
+        for line in lines:
+            if line.strip():
+                held.append(line)
+                size += len(line) + 1
+                if size > max_bytes:
+                    raise DataError(
+                        f"expected a piece of at most {max_bytes:,} bytes, got a longer one; raise `max_document_bytes`"
+                    )
+            elif held:
+                yield _piece(held), None
+                held, size = [], 0
+        if held:
+            yield _piece(held), None
+
     def stem(self, label: str) -> str:
         return super().stem(label) if self.layout == "folders" else label
+
+
+def _piece(lines: list[bytes]) -> Document:
+    try:
+        return Document(b"\n".join(lines).decode())
+    except UnicodeDecodeError as error:
+        raise DataError(f"expected text in UTF-8, got a piece before this line that is not: {error}") from None

@@ -19,9 +19,9 @@ from toolkit import (
     Document,
     Example,
     Files,
-    MissingExtra,
     Tagger,
     for_language,
+    missing_extra,
     shortest_float32,
 )
 
@@ -121,7 +121,7 @@ def _kenlm(path: str) -> Any:
     try:
         import kenlm
     except ImportError:
-        raise MissingExtra("perplexity needs the package kenlm: pip install 'tagmix[kenlm]'") from None
+        raise missing_extra("kenlm", "perplexity", "kenlm") from None
     config = kenlm.Config()
     config.show_progress = False
     config.arpa_complain = kenlm.ARPALoadComplain.NONE
@@ -133,8 +133,6 @@ def _sentencepiece(path: str) -> Callable[[str], list[str]]:
     try:
         import sentencepiece
     except ImportError:
-        raise MissingExtra(
-            "perplexity of pieces needs the package sentencepiece: pip install 'tagmix[kenlm]'"
-        ) from None
+        raise missing_extra("kenlm", "perplexity of pieces", "sentencepiece") from None
     cut: Callable[[str], list[str]] = sentencepiece.SentencePieceProcessor(model_file=path).encode_as_pieces
     return cut

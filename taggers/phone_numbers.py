@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from toolkit import Document, Example, MissingExtra, Span, Tagger
+from toolkit import Document, Example, Span, Tagger, missing_extra
 
 _INTERNATIONAL = re.compile(
     r"""
@@ -76,8 +76,6 @@ def _valid(text: str, region: str) -> list[Span]:
     try:
         import phonenumbers
     except ImportError:
-        raise MissingExtra(
-            "phone numbers of a region need the package phonenumbers: pip install 'tagmix[phone]'"
-        ) from None
+        raise missing_extra("phone", "phone numbers of a region", "phonenumbers") from None
     found = phonenumbers.PhoneNumberMatcher(text, region, max_tries=len(text))
     return [Span(match.start, match.end) for match in found]

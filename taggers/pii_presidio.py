@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from toolkit import ConfigError, Document, Example, Files, MissingExtra, Span, Tagger
+from toolkit import ConfigError, Document, Example, Files, Span, Tagger, missing_extra
 
 MAX_CHARS = 5_000
 """A longer text is looked at in pieces, cut at line feeds or blanks: some recognisers look at all of it many times."""
@@ -96,7 +96,7 @@ def _analyzer(language: str, model: str | None, entities: tuple[str, ...]) -> An
         from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
         from presidio_analyzer.nlp_engine import SpacyNlpEngine
     except ImportError:
-        raise MissingExtra("pii_presidio needs the package presidio-analyzer: pip install 'tagmix[presidio]'") from None
+        raise missing_extra("presidio", "pii_presidio", "presidio-analyzer") from None
 
     # else the list of domain suffixes is fetched, and what is found depends on the day
     tldextract.tldextract.TLD_EXTRACTOR = tldextract.TLDExtract(cache_dir=None, suffix_list_urls=())

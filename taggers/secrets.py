@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from toolkit import ConfigError, Document, Example, MissingExtra, Span, Tagger
+from toolkit import ConfigError, Document, Example, Span, Tagger, missing_extra
 
 MAX_CHARS = 1000
 """Longer lines are looked at in pieces: the time of some detectors is the square of what they are given, or worse."""
@@ -103,7 +103,7 @@ def _detectors(without: tuple[str, ...]) -> list[tuple[str, Any]]:
     try:
         from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
     except ImportError:
-        raise MissingExtra("secrets needs the package detect-secrets: pip install 'tagmix[secrets]'") from None
+        raise missing_extra("secrets", "secrets", "detect-secrets") from None
     classes: dict[str, Any] = get_mapping_from_secret_type_to_class()
     if unknown := [type_ for type_ in without if type_ not in classes]:
         raise ConfigError(f"expected types of {', '.join(sorted(classes))}, got {unknown[0]!r}")

@@ -1,6 +1,7 @@
 """What all tests share: the command line in this process, the sample, and the larger data that may not be there."""
 
 import json
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,9 @@ from toolkit.cli import main
 from toolkit.processes import import_no_scripts
 
 import_no_scripts()  # the script `pytest` is one, too
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a script's `pytest &` has it: the tests send it to runs
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared" / "data"

@@ -6,6 +6,7 @@ What plugins import is here; the command line is `toolkit.cli`.
 from toolkit.batch import Batch, Column
 from toolkit.code_points import count_code_points
 from toolkit.compiling import compiled
+from toolkit.distribution import missing_extra
 from toolkit.documents import Document, Prediction, Span, explain_bad_row, split_lines
 from toolkit.errors import AlignmentError, ConfigError, DataError, MissingExtra, ToolkitError
 from toolkit.eurolingua import eurolingua_statistics
@@ -40,7 +41,7 @@ from toolkit.words import (
     places_among,
     sums,
 )
-from toolkit.writer import Mixed, Wanted, Writer, check_label, merge_fields
+from toolkit.writer import Mixed, Reading, Wanted, Writer, check_label, merge_fields
 
 __version__ = "0.1.0"
 
@@ -79,6 +80,7 @@ __all__ = [
     "Model",
     "Neutral",
     "Prediction",
+    "Reading",
     "Repeated",
     "Repetition",
     "Sequences",
@@ -109,6 +111,7 @@ __all__ = [
     "load_fasttext",
     "load_tokenizer",
     "merge_fields",
+    "missing_extra",
     "occurrences",
     "places_among",
     "read_list",

@@ -143,7 +143,7 @@ def _decode(data: bytes, charset: str) -> tuple[str, bool]:
 
 def _controls() -> str:
     """An error handler: in windows-125x, bytes of 80 to 9F that have no character are the control of that number."""
-    name = "tagmix-controls"
+    name = "toolkit-controls"
 
     def handle(error: UnicodeError) -> tuple[str, int]:
         assert isinstance(error, UnicodeDecodeError)

@@ -12,7 +12,6 @@ So no clock decides who was first. A claim that has not been rewritten for `LEAS
 is that of a run which was killed; a run whose claim was deleted meanwhile, say because its machine slept, ends.
 """
 
-import signal
 import threading
 import time
 import uuid
@@ -23,6 +22,7 @@ from dataclasses import dataclass
 import msgspec
 
 from toolkit.errors import ConfigError, ToolkitError, Unreadable
+from toolkit.interrupts import hear_interrupts, interrupt
 from toolkit.paths import join, list_files, remove
 from toolkit.record_files import load_strictly
 from toolkit.stores import store_of
@@ -88,6 +88,7 @@ def claimed(folder: str, what: str, holds: Mapping[str, str], run: str = "", doi
         ConfigError: if another run works on it otherwise.
         ToolkitError: if the claim was lost and another run works on it since then.
     """
+    hear_interrupts()
     own = _Own(folder, what, dict(holds), run, doing)
     try:
         own.take()
@@ -178,7 +179,7 @@ class _Own:
                     self.lost = (
                         f"this run's claim ended, as when a machine sleeps; {self._met(others)}; run again later"
                     )
-                    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+                    interrupt()
                     return
 
 

@@ -6,17 +6,19 @@ Exit status: 0 done; 1 done with failed shards or findings; 2 bad usage or confi
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from toolkit import distribution
 from toolkit.command_line import LOOKS, parser
 from toolkit.interrupts import STATUS, Terminated, ignore_sigterm, is_terminated, note_sigint, raise_on_sigterm
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command line; the exit status."""
-    top = parser()
+def main(arguments: Sequence[str] | None = None, prog: str = "toolkit") -> int:
+    """Run a command line, which began with `prog`; return the exit status."""
+    top = parser(prog)
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] in (["-c"], ["--config"]):  # before the command, as Dolma has it
         given = [*given[2:3], *given[:2], *given[3:]]
@@ -56,7 +58,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(parsed: argparse.Namespace) -> int:
     import dataclasses
-    import os
 
     from toolkit.commands import Options, open_context
     from toolkit.errors import ConfigError
@@ -100,6 +101,12 @@ def _interrupted(error: KeyboardInterrupt) -> int:
     return STATUS if by_signal else 130
 
 
+def _called() -> str:
+    """Return the words with which this process was started: ``toolkit``, ``tagmix`` or ``python -m toolkit``."""
+    name = os.path.basename(sys.argv[0])
+    return "python -m toolkit" if name == "__main__.py" else name if name in distribution.COMMANDS else "toolkit"
+
+
 def entry() -> NoReturn:
     """The console script."""
     from toolkit.processes import import_no_scripts, one_thread_each
@@ -109,7 +116,7 @@ def entry() -> NoReturn:
     try:
         raise_on_sigterm(Terminated)
         note_sigint()
-        status = main()
+        status = main(prog=_called())
     except KeyboardInterrupt as error:  # before a command has begun
         status = _interrupted(error)
     ignore_sigterm()

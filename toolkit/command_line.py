@@ -56,10 +56,14 @@ def examples(name: str) -> list[str]:
     return EXAMPLES.get(name, [f"toolkit {name} -c configs/quickstart.yaml processes=2"])
 
 
-def parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line; the reference pages are made from it."""
+def parser(prog: str = "toolkit") -> argparse.ArgumentParser:
+    """Return the parser of the whole command line; the reference pages are made from it.
+
+    Args:
+        prog: how it was called, for help and errors.
+    """
     top = argparse.ArgumentParser(
-        prog="toolkit",
+        prog=prog,
         description="Prepare text corpora for language models: documents, attributes beside them, rules for both.",
         epilog="Exit status: 0 done; 1 failed shards or findings; 2 bad usage or configuration; "
         "130 interrupted; 143 terminated.",

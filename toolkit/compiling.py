@@ -23,7 +23,7 @@ from typing import Any
 
 import xxhash
 
-from toolkit import models
+from toolkit import distribution, models
 from toolkit.streams import write_file
 
 SLOW = 0.5  # seconds after which the log says what compiling took
@@ -184,7 +184,7 @@ def _folders() -> Iterator[str]:
     """Where machine code is kept: with the models, or with what is temporary where that folder cannot be written in."""
     with suppress(RuntimeError):  # nobody knows the home of a user without a name
         yield os.path.join(models.cache_folder(), "compiled")
-    folder = os.path.join(tempfile.gettempdir(), f"tagmix-{os.getuid()}")
+    folder = os.path.join(tempfile.gettempdir(), f"{distribution.NAME}-{os.getuid()}")
     with suppress(OSError):
         os.makedirs(folder, mode=0o700, exist_ok=True)
         found = os.lstat(folder)

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from toolkit.charsets import Decoded, decode_page
+from toolkit.distribution import missing_extra
 from toolkit.errors import MissingExtra
 
 Extract = Callable[[str], str]
@@ -93,7 +94,7 @@ def trafilatura_extractor(options: HtmlOptions) -> Extract:
     try:
         from trafilatura import extract as trafilatura_extract
     except ImportError:
-        raise MissingExtra(TRAFILATURA) from None
+        raise missing_trafilatura() from None
     import logging
 
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)  # a page that it can make nothing of is no news
@@ -113,7 +114,9 @@ def trafilatura_extractor(options: HtmlOptions) -> Extract:
     return extract
 
 
-TRAFILATURA = "extractor: trafilatura needs the package trafilatura: pip install 'tagmix[trafilatura]'"
+def missing_trafilatura() -> MissingExtra:
+    """Return the error where it is wanted and not installed."""
+    return missing_extra("trafilatura", "extractor: trafilatura", "trafilatura")
 
 
 def folded(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from toolkit.errors import MissingExtra
+from toolkit.distribution import missing_extra
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +29,7 @@ def boundaries(lines: "LineTable", language: str) -> "tuple[Array, Array]":
     try:
         import icu
     except ImportError:
-        raise MissingExtra("words of ICU need the package PyICU: pip install 'tagmix[icu]'") from None
+        raise missing_extra("icu", "words of ICU", "PyICU") from None
     import numpy as np
 
     iterator = icu.BreakIterator.createWordInstance(icu.Locale(language or "root"))

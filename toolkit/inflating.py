@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable
 from typing import IO, Any, cast
 
-from toolkit.errors import DataError, MissingExtra
+from toolkit.distribution import missing_extra
+from toolkit.errors import DataError
 
 SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2", ".xz": "xz"}
 """Compressions by suffix."""
@@ -122,7 +123,7 @@ def zstd() -> Any:
         try:
             from backports import zstd as backport
         except ImportError:
-            raise MissingExtra("zstd files need the package backports.zstd: pip install backports.zstd") from None
+            raise missing_extra("", "zstd files", "backports.zstd") from None
         return backport
 
 

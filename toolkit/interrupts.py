@@ -31,6 +31,7 @@ class Ended(SystemExit):
 
 _has_come = threading.Event()
 _interrupted = threading.Event()
+_interrupting = threading.Event()  # by `interrupt`, until it is heard
 
 
 def is_terminated() -> bool:
@@ -54,13 +55,17 @@ def pause(seconds: float) -> None:
 
 
 def note_sigint() -> None:
-    """Let SIGINT raise `KeyboardInterrupt` as ever, and be seen by `is_ending`."""
+    """Let SIGINT raise `KeyboardInterrupt`, and be seen by `is_ending`; where it is ignored, only `interrupt` does."""
+    ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
+    def heard(number: int, frame: FrameType | None) -> None:
+        if ignored and not _interrupting.is_set():
+            return
+        _interrupting.clear()
         _interrupted.set()
-        signal.default_int_handler(number, frame)
+        raise KeyboardInterrupt
 
-    signal.signal(signal.SIGINT, interrupt)
+    signal.signal(signal.SIGINT, heard)
 
 
 def raise_on_sigterm(error: type[Terminated | Ended]) -> None:
@@ -94,6 +99,28 @@ def raise_on_sigterm(error: type[Terminated | Ended]) -> None:
 
     sys.unraisablehook = dropped
     signal.signal(signal.SIGTERM, terminate)
+
+
+def hear_interrupts() -> None:
+    """Let `interrupt` reach this process where SIGINT is ignored; SIGINT from outside stays without effect there.
+
+    A shell without job control ignores it for what it starts in the background (``nohup toolkit run … &`` in a script).
+    In another thread than the main one, which cannot do that, nothing happens.
+    """
+
+    def heard(number: int, frame: FrameType | None) -> None:
+        if _interrupting.is_set():
+            _interrupting.clear()
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, heard)
+
+
+def interrupt() -> None:
+    """Interrupt the main thread from another one, as Ctrl-C does."""
+    _interrupting.set()
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
 def ignore_sigterm() -> None:

@@ -15,6 +15,7 @@ from typing import Annotated
 
 import msgspec
 
+from toolkit import distribution
 from toolkit.errors import ConfigError, DataError, MissingModel, Unreadable, did_you_mean
 from toolkit.paths import list_files, stat
 from toolkit.stores import scheme_of
@@ -151,7 +152,7 @@ def digest_of_file(path: str) -> str:
 
 def cache_folder() -> str:
     """Where fetched models are kept."""
-    return os.environ.get("TOOLKIT_CACHE") or str(Path.home() / ".cache" / "tagmix")
+    return os.environ.get("TOOLKIT_CACHE") or str(Path.home() / ".cache" / distribution.NAME)
 
 
 def _fetched(url: str, name: str) -> str:

@@ -3,7 +3,8 @@
 import os
 from typing import Any
 
-from toolkit.errors import ConfigError, MissingExtra
+from toolkit.distribution import missing_extra
+from toolkit.errors import ConfigError
 from toolkit.models import resolve
 
 
@@ -16,8 +17,7 @@ def load_tokenizer(model: str) -> Any:
     try:
         from tokenizers import Tokenizer
     except ImportError:
-        message = "counting tokens needs the package tokenizers: pip install 'tagmix[tokens]'"
-        raise MissingExtra(message) from None
+        raise missing_extra("tokens", "counting tokens", "tokenizers") from None
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # processes are what is parallel
     path = resolve(model)
     try:

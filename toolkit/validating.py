@@ -6,21 +6,21 @@ Each check reads one file (or index) and can run in a worker; none stops at the 
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 import msgspec
 
 from toolkit import records, rowindex, schema
 from toolkit.alignment import MAX_ROW, AttributeRows, missing_file
-from toolkit.config import ConfigStruct, Source, convert
+from toolkit.config import ConfigStruct
 from toolkit.documents import DOCUMENT_DECODER, Document, DocumentRow, Rows, to_document
 from toolkit.errors import AlignmentError, DataError, StaleError, ToolkitError
 from toolkit.ingest_records import InputRecord, carried_shards
 from toolkit.mixing import publish
 from toolkit.paths import Dataset, exists, join, list_files, stat
+from toolkit.recognising import Format, suffixes
 from toolkit.streams import READ, Lines, open_stored
-from toolkit.writer import WRITERS, Writer
 
 SHOWN = 20
 """Findings of one file that are shown; the others are counted."""
@@ -300,23 +300,32 @@ def duplicates(dataset: Dataset, shards: list[str]) -> Iterator[str]:
 
 
 def _check_output(work: Work, findings: Findings, report: Report) -> None:
-    writer: Writer = convert(Source(work.options), WRITERS.find(work.format))
-    if work.path.endswith(".txt") or ".txt." in work.path:
-        return
-    if not writer.CONCATENATES and work.path.endswith(writer.SUFFIX):
+    writer = Format(work.format, work.options).writer()
+    if not writer.CONCATENATES:
         for row, fault in writer.check_file(work.path, work.documents, work.first):
             findings.add(DataError(fault, path=work.path, line=row))
         report(work.documents or 0, 0)
         return
     with Lines(work.path, work.max_document_bytes * 2) as lines:
         for line in lines:
-            if (wrong := writer.check(line, work.fields)) is not None:
+            if (wrong := writer.check(_without(line, work.fields) if work.fields else line)) is not None:
                 findings.add(DataError(wrong, path=work.path, line=lines.number))
             report(1, len(line))
             if work.first is not None and lines.number >= work.first:
                 return
         if not lines.ended:
             findings.add(DataError("expected a line feed at the end of the file", path=work.path, line=lines.number))
+
+
+def _without(line: bytes, fields: Collection[str]) -> bytes:
+    """Return the line without these fields of its metadata; as it is, if it is not of that form."""
+    try:
+        keys = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+        metadata = msgspec.json.decode(keys["metadata"], type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
+        return line
+    kept = {name: value for name, value in metadata.items() if name not in fields}
+    return msgspec.json.encode({**keys, "metadata": kept})
 
 
 class _Rejection(msgspec.Struct):
@@ -365,9 +374,14 @@ _CHECKS: dict[str, Callable[[Work, Findings, Report], None]] = {
 }
 
 _CHECKSUM_FILE = re.compile(r"(_sha256\.txt|checksum\.sha(256|384)|\.sha256|\.sha384)$")
-_DATA_FILE = re.compile(
-    r"^(?P<stem>.+?)(?:_part_(?P<number>\d+))?(?P<suffix>\.(?:jsonl|txt|parquet)(?:\.gz|\.zst|\.zstd)?)$"
-)
+
+
+def _as_part(path: str) -> re.Match[str] | None:
+    """Return the stem, number and suffix of a path that is named as parts of installed formats are."""
+    if _CHECKSUM_FILE.search(path):
+        return None
+    known = "|".join(map(re.escape, sorted(suffixes())))
+    return re.fullmatch(rf"(?P<stem>.+?)(?:_part_(?P<number>\d+))?(?P<suffix>(?:{known})(?:\.gz|\.zst|\.zstd)?)", path)
 
 
 def is_output(folder: str) -> bool:
@@ -385,11 +399,7 @@ def data_files(folder: str) -> list[str]:
     """The parts in an output folder."""
     manifest = publish.load_manifest(folder)
     parts = {part.path for part in manifest.parts} if manifest else set()
-    return [
-        path
-        for path in list_files(folder)
-        if path in parts or (_DATA_FILE.match(path) and not _CHECKSUM_FILE.search(path))
-    ]
+    return [path for path in list_files(folder) if path in parts or _as_part(path)]
 
 
 def check_folder(folder: str) -> list[str]:
@@ -450,7 +460,7 @@ def _digest(path: str, like: str) -> str:
 def _check_numbers(folder: str) -> Iterator[str]:
     parts: dict[tuple[str, str], list[int | None]] = {}
     for path in data_files(folder):
-        found = _DATA_FILE.match(path)
+        found = _as_part(path)
         if not found:
             continue
         parts.setdefault((found["stem"], found["suffix"]), []).append(int(found["number"]) if found["number"] else None)

@@ -7,14 +7,14 @@ bytes; the engine groups them by label, compresses, cuts into parts, and writes.
 import functools
 import re
 from collections import Counter
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any, ClassVar, Self
 
 import msgspec
 
 from toolkit.config import FROZEN
-from toolkit.documents import Document
+from toolkit.documents import Document, explain_bad_row
 from toolkit.errors import ConfigError, DataError
 from toolkit.plugins import Kind
 
@@ -60,8 +60,31 @@ class Mixed:
     shard: str = ""
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How an output is read again. All of it has defaults, which are right for lines such as documents have.
+
+    Attributes:
+        text: the key of the text in a line.
+        joined: whether the text is lines joined by line feeds, without one behind the last.
+        headers: the key of the WARC headers in a line, if they do not stand in ``metadata``.
+        values: the key of an object in a line whose fields expressions may use (``toolkit stats --by``). Unless there
+            are `headers`, it is another one than ``metadata``.
+        types: the types of these fields, by name. What may be null may be absent. A format whose lines are no JSON can
+            have ``label`` here.
+        label: an expression over these fields that gives the label of a document; if empty, it has that of its part.
+    """
+
+    text: str = "text"
+    joined: bool = False
+    headers: str = ""
+    values: str = "attributes"
+    types: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""
+
+
 class Writer(msgspec.Struct, dict=True, **FROZEN):
-    """Encodes documents in an output format: extend it."""
+    """Encodes documents in an output format, and reads its own files again: extend it."""
 
     VERSION: ClassVar[str] = "1"
     """Part of the recorded settings; change it whenever the bytes change."""
@@ -79,7 +102,10 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
     """What the fields of `line` are, by name, for descriptions."""
 
     ID: ClassVar[tuple[str, ...]] = ("id",)
-    """Keys that lead to the id in a line, for splits."""
+    """Keys that lead to the id in a line."""
+
+    READING: ClassVar[Reading] = Reading()
+    """Where a line has its text, and what else is known of it."""
 
     def check_installed(self) -> None:
         """Raises MissingExtra if a package that it needs is not there; called before anything runs."""
@@ -155,26 +181,60 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         return None
 
     @classmethod
-    def of_line(cls, line: bytes) -> Self | None:
-        """The writer that such a line is of, for outputs that come without a manifest; None if it is none of its."""
-        return None
+    def of_file(cls, path: str, line: bytes) -> Self | None:
+        """Return the writer that a file without a manifest is of; None if it is none of this format.
 
-    def check(self, line: bytes, fields: Collection[str] = ()) -> str | None:
-        """What is wrong with a line of output, ``expected …, got …``; None if nothing.
+        A file that is damaged is still one of its format: `check` says what is wrong with it.
 
         Args:
-            line: with its schema's fields.
-            fields: of the metadata that `set` rules, or `provenance`, have added.
+            path: of the file, with all its suffixes.
+            line: the first one, decompressed; empty if there is none.
+        """
+        return None
+
+    def check(self, line: bytes) -> str | None:
+        """Return what is wrong with a line of output, ``expected …, got …``; None if nothing.
+
+        By default a line is held against the type that `line` gives, if it gives one. What `set` rules, or
+        `provenance`, have added to ``metadata`` is not in the line.
+        """
+        if self._decoder is not None:
+            try:
+                self._decoder.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                return explain_bad_row(line, error)
+        return None
+
+    @functools.cached_property
+    def _decoder(self) -> "msgspec.json.Decoder[Any] | None":
+        type_ = self.line() if self.has_json_lines() else None
+        return None if type_ is None else msgspec.json.Decoder(type_)
+
+    def read(self, lines: Iterator[bytes], max_bytes: int) -> Iterator[tuple[Document, str | None]] | None:
+        """Return the documents of a file with their labels (None: that of the part); for lines that are no JSON.
+
+        Args:
+            lines: of the file, without their line ends.
+            max_bytes: of a document; a longer one is a DataError.
+
+        Returns:
+            None if lines are JSON objects: then they are read as `READING` and `ID` say.
         """
         return None
 
     def read_file(self, path: str) -> Iterator[tuple[Document, str | None]]:
-        """The documents of a file of a format that does not concatenate, with their labels.
+        """Return the documents of a file with their labels, for a format that does not concatenate.
 
         Raises:
             DataError: if it is damaged.
         """
-        raise NotImplementedError(type(self).__name__)
+        raise ConfigError(
+            f"{path}: expected a format that reads its own files, got {type(self).__name__}, which has no `read_file`"
+        )
+
+    def has_json_lines(self) -> bool:
+        """Return whether lines of output are JSON objects."""
+        return self.CONCATENATES and self.read(iter(()), 0) is None
 
     def read_rows(self, path: str) -> Generator[dict[str, Any], None, None]:
         """The rows of a file of a format that does not concatenate, as `line` has them, for examples.

@@ -14,7 +14,7 @@ import toolkit
 
 ROOT = Path(__file__).parent.parent.parent
 LAYERS = [
-    "errors processes interrupts waiting",
+    "errors distribution processes interrupts waiting",
     "paths streams inflating stores numbers config plugins models blocks",
     "record_files",
     "plugin_code compiling unicode_table normal_forms stop_lists tokenizer claims failure_records isolated",
@@ -24,13 +24,14 @@ LAYERS = [
     "documents",
     "schema batch",
     "predictions fasttext_file arrivals crawls downloads",
-    "fasttext_kernel fasttext_model writer tagger reader alignment rowindex records warc_records",
+    "fasttext_kernel fasttext_model writer recognising tagger reader alignment rowindex records warc_records",
     "ingest_plan ingest_records ingesting",
     "tag_plan tag_check tagging stats dolma expressions selectors rules editing mixing readers validating describing",
     "executors progress per_shard",
     "commands",
     "command_line",
     "cli",
+    "__main__",
     "reference",
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names.split()}
@@ -96,6 +97,7 @@ def test_executors_know_nothing_of_the_toolkit_but_its_errors_and_processes() ->
     executors = [path for module, path in MODULES.items() if layer(module + ".") == "executors"]
     known = {name for path in executors if path.stem != "settings" for name in ours(path)}
     assert {name for name in known if not name.startswith("toolkit.executors")} == {
+        "toolkit.distribution",
         "toolkit.errors",
         "toolkit.interrupts",
         "toolkit.processes",

@@ -10,29 +10,26 @@ from typing import Any
 
 import msgspec
 
-from toolkit import schema, validating
+from toolkit import inflating, schema, validating
 from toolkit.commands import Context, works
-from toolkit.config import Source, convert
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.mixing import publish, sets
 from toolkit.mixing import settings as mix_settings
 from toolkit.mixing.join import JoinedShard
 from toolkit.mixing.sets import JoinedSet, Key, names_for_rules, null_safe
 from toolkit.mixing.settings import Joined, Stream
-from toolkit.paths import BOOKKEEPING, Dataset, check_writable, exists, is_folder, join
+from toolkit.paths import BOOKKEEPING, Dataset, check_writable, exists, is_folder, join, strip_suffix
+from toolkit.recognising import Format, recorded
 from toolkit.rules import Rule
 from toolkit.stats import files, places, shard
 from toolkit.stats.distributions import leaves
 from toolkit.stats.keys import LABELS
 from toolkit.stats.shard import Settings, Work
-from toolkit.writer import WRITERS
 
 _PATHS = ("language.label", "oscar.identification.label")
 """Where documents have a label, if no mix says so."""
 
 _META = re.compile(r"_meta\.jsonl?(\.\w+)?$")
-
-_STEM = re.compile(r"(?:_part_\d+)?\.(?:jsonl?|txt|parquet)(?:\.\w+)?$")
 
 
 @dataclass
@@ -142,55 +139,70 @@ def _add_files(context: Context, settings: Settings, counting: Counting, target:
     kept = place.of(home.folder, settings.digest(home.kind, home.root if home.kind == "files" else "", types))
     paths = {home.name(path): path for path in found}
     for name in context.limited(list(paths)):
-        counting.works.append(_work(context, settings, paths[name], name, labels.get(name), types, kept))
+        path, label = paths[name], labels.get(name)
+        format_ = _format_of(path, label, manifest)
+        counting.works.append(_work(context, settings, path, name, format_, label, types, kept))
 
 
 def _merged(manifest: publish.Manifest) -> dict[str, Any]:
     """The types of the attributes that a mix merged into its documents; null where only some streams have them."""
-    recorded = manifest.settings
-    try:
-        writer = convert(Source(recorded["options"]), WRITERS.find(recorded["format"]))
-    except ConfigError:  # a format of the user's, that is not here
-        return {}
+    streams = manifest.settings["streams"]
     types: dict[str, schema.Type] = {}
     sure = Counter[str]()
-    for stream in recorded["streams"] if writer.takes_all() else ():
+    for stream in streams if recorded(manifest.settings).writer().takes_all() else ():
         paths = (join(stream["name"], joined["set"]) for joined in stream["attributes"])
         keys = [key for path in paths for key in msgspec.convert(manifest.sets.get(path, []), list[Key])]
         sure.update({key.name for key in keys if not key.default})
         for key in keys:
             types[key.name] = schema.union(types.get(key.name, schema.NEVER), key.declared)
-    nullable = {name for name in types if sure[name] < len(recorded["streams"])}
+    nullable = {name for name in types if sure[name] < len(streams)}
     return {
         name: schema.to_json(schema.nullable(type_) if name in nullable else type_)
         for name, type_ in sorted(types.items())
     }
 
 
+def _format_of(path: str, label: str | None, manifest: publish.Manifest | None) -> Format | None:
+    """The format of a file of an output; None for documents, as those are that a mix has dropped."""
+    if manifest is None or label is None:
+        return files.format_of(path)
+    return None if label == mix_settings.REJECTED else recorded(manifest.settings)
+
+
 def _work(
-    context: Context, settings: Settings, path: str, name: str, label: str | None, types: dict[str, Any], kept: str
+    context: Context,
+    settings: Settings,
+    path: str,
+    name: str,
+    format_: Format | None,
+    label: str | None,
+    types: dict[str, Any],
+    kept: str,
 ) -> Work:
-    layout = files.layout_of(path)
-    own = {"oscar": "identification.label", "parquet": "label"}.get(layout)
-    if own and settings.label is None:
-        settings = msgspec.structs.replace(settings, label=own)
+    writer = format_.writer() if format_ else None
+    if writer and writer.READING.label and settings.label is None:
+        settings = msgspec.structs.replace(settings, label=writer.READING.label)
+    if label is None and writer and not writer.READING.label:
+        label = _label_of(path, writer.SUFFIX)
     work = Work(
         settings=settings,
         folder=kept,
         name=name,
         file=path,
-        layout=layout,
+        format=format_.name if format_ else "",
+        options=format_.options if format_ else {},
         types=types,
-        label=label if label is not None else (_label_of(path) if layout == "text" else None),
+        label=label,
         max_document_bytes=2 * context.config.max_document_bytes,
     )
     shard.keys_of(work)
     return work
 
 
-def _label_of(path: str) -> str:
+def _label_of(path: str, suffix: str) -> str:
     """By the name of the file: ``en`` of ``en/en_part_1.jsonl.gz``."""
-    return _STEM.sub("", os.path.basename(path))
+    name = strip_suffix(strip_suffix(os.path.basename(path), tuple(inflating.SUFFIXES)), [suffix])
+    return re.sub(r"_part_\d+$", "", name)
 
 
 # --- datasets ---------------------------------------------------------------------------------------------------------

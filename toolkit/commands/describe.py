@@ -1,7 +1,6 @@
 """What a plugin says of itself, for the reference pages and for ``toolkit taggers``."""
 
 import inspect
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 import msgspec.inspect as mi
 
+from toolkit.distribution import extras_named
 from toolkit.streams import Size
 from toolkit.tagger import Example, Tagger
 
@@ -100,8 +100,7 @@ def extras(class_: type[Tagger]) -> dict[str, str]:
         text = inspect.getsource(module)
     except (OSError, TypeError):
         text = ""
-    for names in re.findall(r"tagmix\[([\w,-]+)\]", text):
-        found |= dict.fromkeys(names.split(","), "")
+    found |= dict.fromkeys(extras_named(text), "")
     for field in msgspec.structs.fields(class_):
         for choice in _choices(mi.type_info(field.type)):
             if choice in CHOICES_WITH_EXTRAS:

@@ -1,37 +1,61 @@
-"""``toolkit features``: how Hugging Face datasets reads an OSCAR output, as Python."""
+"""``toolkit features``: how Hugging Face datasets reads an output whose lines are typed, as Python."""
+
+import textwrap
+from collections.abc import Mapping
 
 import msgspec
 
-from toolkit import validating
+from toolkit import schema, validating
 from toolkit.commands import Context, Outcome
+from toolkit.documents import explain_bad_row
 from toolkit.errors import ConfigError
+from toolkit.mixing import publish
 from toolkit.mixing import settings as mix_settings
 from toolkit.paths import is_folder, join
+from toolkit.recognising import recognised, recorded
+from toolkit.schema import Type
 from toolkit.streams import Lines
+from toolkit.writer import Writer
 
-
-class _Headers(msgspec.Struct):
-    warc_headers: dict[str, str]
+_VALUES = {"bool": "bool", "int": "int64", "float": "float64", "str": "string"}
 
 
 def run(context: Context) -> Outcome:
-    """Prints the features of an output, with the header names that are really there."""
+    """Print the features of an output; of keys that depend on the data, such as header names, those really there."""
     folder = _folder(context)
     files = validating.data_files(folder)
     if not files:
-        raise ConfigError(f"{folder}: expected an OSCAR output, got no data files")
-    decoder = msgspec.json.Decoder(_Headers)
-    names: dict[str, None] = {}
-    for path in files:
+        raise ConfigError(f"{folder}: expected an output, got no data files")
+    manifest = publish.load_manifest(folder)
+    found = recorded(manifest.settings) if manifest else recognised(join(folder, files[0]))
+    writer = found.writer() if found else None
+    if writer is None or not writer.has_json_lines() or writer.line() is None:
+        raise ConfigError(
+            f"{folder}: expected a format that declares its lines, got {found.name if found else 'another'}, which "
+            "loads without features; `toolkit card` writes the types of its rows"
+        )
+    columns = dict(schema.from_annotation(writer.line(), type(writer).__name__).fields)
+    keys = _keys(context, folder, files, [name for name, type_ in columns.items() if type_.kind == "map"])
+    return Outcome(text=_python(writer, folder, files[0], columns, keys), data=keys)
+
+
+def _keys(context: Context, folder: str, files: list[str], names: list[str]) -> dict[str, list[str]]:
+    """Return the keys that the mappings at the top level of lines have, sorted, by the names of these."""
+    row_type = msgspec.defstruct("Line", [(name, dict[str, msgspec.Raw]) for name in names])
+    decoder = msgspec.json.Decoder(row_type)
+    found: dict[str, set[str]] = {name: set() for name in names}
+    for path in files if names else ():
         with Lines(join(folder, path), 2 * context.config.max_document_bytes) as lines:
-            for number, line in enumerate(lines):
-                if context.options.first is not None and number >= context.options.first:
+            for number, line in enumerate(lines, 1):
+                if context.options.first is not None and number > context.options.first:
                     break
                 try:
-                    names.update(dict.fromkeys(decoder.decode(line).warc_headers))
-                except msgspec.DecodeError as error:
-                    raise ConfigError(f"{path}:{number + 1}: expected an OSCAR document, got: {error}") from None
-    return Outcome(text=_python(folder, sorted(names)), data={"warc_headers": sorted(names)})
+                    row = decoder.decode(line)
+                except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                    raise ConfigError(f"{path}:{number}: {explain_bad_row(line, error)}") from None
+                for name, there in found.items():
+                    there.update(getattr(row, name))
+    return {name: sorted(there) for name, there in found.items()}
 
 
 def _folder(context: Context) -> str:
@@ -43,21 +67,30 @@ def _folder(context: Context) -> str:
     return found.output.path
 
 
-def _python(folder: str, headers: list[str]) -> str:
-    fields = "\n".join(f'        "{name}": text,' for name in headers)
-    return f'''from datasets import Features, List, Value, load_dataset
+def _python(writer: Writer, folder: str, path: str, columns: Mapping[str, Type], keys: Mapping[str, list[str]]) -> str:
+    fields = [
+        f'"{name}": {_object(dict.fromkeys(keys[name], type_.item or schema.ANY)) if name in keys else _type(type_)},'
+        for name, type_ in columns.items()
+    ]
+    pattern = f"{folder}/{writer.stem('*')}{path[path.index(writer.SUFFIX) :]}"
+    return (
+        "from datasets import Features, List, Value, load_dataset\n\nfeatures = Features({\n"
+        + textwrap.indent("\n".join(fields), "    ")
+        + f'\n}})\ndata = load_dataset("json", data_files="{pattern}", features=features)'
+    )
 
-text = Value("string")
-identification = {{"label": text, "prob": Value("float32")}}
-features = Features({{
-    "content": text,
-    "warc_headers": {{
-{fields}
-    }},
-    "metadata": {{
-        "identification": identification,
-        "annotation": List(text),
-        "sentence_identifications": List(identification),
-    }},
-}})
-data = load_dataset("json", data_files="{folder}/*/*.jsonl.gz", features=features)'''
+
+def _object(fields: Mapping[str, Type]) -> str:
+    inner = "\n".join(f'"{name}": {_type(type_)},' for name, type_ in fields.items())
+    return "{\n" + textwrap.indent(inner, "    ") + "\n}" if inner else "{}"
+
+
+def _type(type_: Type) -> str:
+    """Return a type as Python; what has no fixed one is left to the library, as JSON."""
+    if type_.kind == "nullable" and type_.item:
+        return _type(type_.item)
+    if type_.kind == "object":
+        return _object(dict(type_.fields))
+    if type_.kind == "list":
+        return f"List({_type(type_.item or schema.ANY)})"
+    return f'Value("{_VALUES.get(type_.kind, "json")}")'

@@ -1,5 +1,6 @@
 """``toolkit head``: documents joined with their attributes, to be read."""
 
+import itertools
 import os
 import sys
 from collections.abc import Iterator
@@ -8,12 +9,19 @@ from typing import Any
 
 import msgspec
 
+from toolkit import validating
 from toolkit.alignment import AttributeRows
 from toolkit.commands import Context, Outcome
 from toolkit.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.errors import ConfigError
+from toolkit.mixing import publish
+from toolkit.mixing.settings import REJECTED
 from toolkit.paths import Dataset, exists, is_folder, join, open_dataset
+from toolkit.recognising import recognised, recorded
+from toolkit.stats import places
+from toolkit.stats.files import Source, types_of
 from toolkit.streams import Lines
+from toolkit.writer import Writer
 
 TEXT_LINES = 12
 TEXT_CHARS = 160
@@ -25,6 +33,8 @@ Joined = tuple[DocumentRow, dict[str, dict[str, Any]], str]
 def run(context: Context) -> Outcome:
     """The first documents of a shard (or of the dataset), or those with an id."""
     options = context.options
+    if options.config is None and options.targets and (outputs := _outputs(options.targets[0].rstrip("/"))):
+        return _of_output(context, outputs)
     dataset, shards = _places(context)
     wanted = options.count if options.id is None else sys.maxsize
     found: list[Joined] = []
@@ -37,15 +47,69 @@ def run(context: Context) -> Outcome:
             break
     if options.id is not None and not found:
         raise ConfigError(f"expected a document with the id {options.id!r}, got none in {len(shards)} shards")
+    return _outcome(found)
+
+
+def _outcome(found: list[Joined]) -> Outcome:
     return Outcome(
         text="\n\n".join(_show(*joined) for joined in found),
         data={
             "documents": [
-                {"place": place, "id": row.id, "source": row.source, "text": row.text, "attributes": attributes}
+                {"place": place, "id": row.id, "source": row.source, "text": row.text}
+                | ({"values": attributes[""]} if "" in attributes else {"attributes": attributes})
                 for row, attributes, place in found
             ]
         },
     )
+
+
+# --- outputs ----------------------------------------------------------------------------------------------------------
+
+
+def _outputs(target: str) -> list[tuple[str, Writer]]:
+    """Return the files of an output with what reads them; none if the path is a dataset, or a shard of one."""
+    if not is_folder(target):
+        if not exists(target):
+            return []
+        home = places.home_of(target)
+        manifest = publish.load_manifest(home.root) if home.kind == "output" else None
+        label = next((part.label for part in manifest.parts if part.path == home.name(target)), "") if manifest else ""
+        if manifest and label:
+            return [] if label == REJECTED else [(target, recorded(manifest.settings).writer())]
+        found = recognised(target)
+        return [(target, found.writer())] if found else []
+    if manifest := publish.load_manifest(target):
+        writer = recorded(manifest.settings).writer()
+        return [(join(target, part.path), writer) for part in manifest.parts if part.label != REJECTED]
+    if is_folder(join(target, "documents")):
+        return []
+    paths = [join(target, path) for path in validating.data_files(target)]
+    return [(path, found.writer()) for path in paths if (found := recognised(path))]
+
+
+def _of_output(context: Context, outputs: list[tuple[str, Writer]]) -> Outcome:
+    """The first documents of an output, or those with an id, each with the values that its format has for it."""
+    options = context.options
+    documents = _of_files(outputs, 2 * context.config.max_document_bytes)
+    wanted = (found for found in documents if options.id is None or found[0].id == options.id)
+    found = list(itertools.islice(wanted, options.count if options.id is None else None))
+    if options.id is not None and not found:
+        raise ConfigError(f"expected a document with the id {options.id!r}, got none in {len(outputs)} files")
+    return _outcome(found)
+
+
+def _of_files(outputs: list[tuple[str, Writer]], max_bytes: int) -> Iterator[Joined]:
+    for path, writer in outputs:
+        names = types_of(writer, {})
+        source = Source(path, writer, max_bytes, {name: {""} for name in names})
+        for number, (document, [value]) in enumerate(source, 1):
+            place = f"{path}:{number}" if writer.has_json_lines() else f"{path}, document {number}"
+            row = DocumentRow(document.id, document.text, document.source, metadata=document.raw_metadata)
+            values = {name: msgspec.to_builtins(getattr(value, name)) for name in names}
+            yield row, {"": {name: each for name, each in values.items() if each is not None}}, place
+
+
+# --- datasets ---------------------------------------------------------------------------------------------------------
 
 
 def _places(context: Context) -> tuple[Dataset, list[str]]:
@@ -93,13 +157,13 @@ def _read(dataset: Dataset, shard: str, max_bytes: int, id: str | None) -> Itera
 
 
 def _show(row: DocumentRow, attributes: dict[str, dict[str, Any]], place: str) -> str:
-    lines = [f"{place}", f"  id:      {row.id}", f"  source:  {row.source}"]
+    lines = [place, *(f"  {name + ':':8} {value}" for name, value in (("id", row.id), ("source", row.source)) if value)]
     lines += [f"  {name}: {date}" for name, date in (("added", row.added), ("created", row.created)) if date]
     for key, value in (msgspec.json.decode(row.metadata) or {}).items():
         lines.append(f"  {key}: {_short(value)}")
     for set_name, values in attributes.items():
         for key, value in values.items() if isinstance(values, dict) else ():
-            lines.append(f"  [{set_name}] {key}: {_short(value)}")
+            lines.append(f"  {f'[{set_name}] ' if set_name else ''}{key}: {_short(value)}")
     text = row.text.split("\n")
     lines.append(f"  text ({len(row.text):,} characters):")
     lines += [f"    | {line[:TEXT_CHARS]}{'…' if len(line) > TEXT_CHARS else ''}" for line in text[:TEXT_LINES]]

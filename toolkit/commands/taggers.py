@@ -4,14 +4,13 @@ import dataclasses
 import importlib.metadata
 import inspect
 import os
-import re
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from toolkit import schema, tagger
+from toolkit import distribution, schema, tagger
 from toolkit.commands import Context, Outcome, describe, measuring, table, trying
 from toolkit.documents import Document
 from toolkit.errors import ConfigError, ToolkitError, did_you_mean
@@ -130,15 +129,7 @@ def _facts(reference: str, class_: type[Tagger]) -> dict[str, Any]:
 
 def _is_installed(extra: str) -> bool | None:
     """Whether the packages of one of our extras are installed; None if there is no such extra."""
-    try:
-        required = importlib.metadata.requires("tagmix") or []
-    except importlib.metadata.PackageNotFoundError:
-        return None
-    names = [
-        found[1]
-        for line in required
-        if (found := re.match(rf"([\w.-]+).*;.*\bextra == ['\"]{re.escape(extra)}['\"]", line))
-    ]
+    names = distribution.requirements_of(extra)
     for name in names:
         try:
             importlib.metadata.version(name)
@@ -201,7 +192,7 @@ def _read(read: Mapping[str, Any]) -> str:
 
 def _extra(extra: Mapping[str, Any]) -> str:
     needed = f" for {extra['for']}" if extra["for"] else ""
-    missing = "" if extra["installed"] else f"; not installed: pip install 'tagmix[{extra['extra']}]'"
+    missing = "" if extra["installed"] else f"; not installed: {distribution.install_line(extra['extra'])}"
     return f"{extra['extra']}{needed}{missing}"
 
 

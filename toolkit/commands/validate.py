@@ -11,6 +11,7 @@ from toolkit.executors import Task
 from toolkit.mixing import publish
 from toolkit.mixing import settings as mix_settings
 from toolkit.paths import Dataset, exists, is_folder, join
+from toolkit.recognising import recognised, recorded
 from toolkit.stores import scheme_of
 from toolkit.validating import Work
 
@@ -109,11 +110,12 @@ def _check_target(context: Context, target: str, checked: list[str]) -> list[str
         raise ConfigError(f"{target}: expected a dataset, an output or a file, got nothing there")
     folder, name = os.path.split(target)
     checked.append(target)
-    if target.endswith(".parquet") or _is_oscar(target):
+    if (found := recognised(target)) is not None:
         work = Work(
             kind="output",
             path=target,
-            format=_format_of(target),
+            format=found.name,
+            options=found.options,
             max_document_bytes=_limit(context),
             first=context.options.first,
         )
@@ -126,22 +128,6 @@ def _check_target(context: Context, target: str, checked: list[str]) -> list[str
             first=context.options.first if context.options.first is not None else 1 << 60,
         )
     return _run(context, "validate", [work])
-
-
-def _format_of(path: str) -> str:
-    """Of a part without manifest."""
-    return "parquet" if path.endswith(".parquet") else "oscar"
-
-
-def _is_oscar(path: str) -> bool:
-    from toolkit.streams import Lines
-
-    try:
-        with Lines(path, 1 << 30) as lines:
-            first = next(lines, b"")
-    except DataError:
-        return False
-    return b'"content"' in first and b'"sentence_identifications"' in first
 
 
 def _limit(context: Context) -> int:
@@ -203,26 +189,29 @@ def _check_output(context: Context, folder: str, checked: list[str], rejected: s
     manifest = publish.load_manifest(folder)
     files = validating.data_files(folder)
     checked.append(f"{len(files)} files of {folder}")
-    format_, options, fields = None, {}, []
-    documents = {}
-    if manifest:
-        documents = {part.path: part.documents for part in manifest.parts}
-        format_, options = manifest.settings["format"], manifest.settings["options"]
-        fields = mix_settings.MixSettings.added_fields(manifest.settings)
-    works = [
-        Work(
-            kind="rejected" if _is_rejected(folder, path, manifest, rejected) else "output",
-            path=join(folder, path),
-            format=format_ or _format_of(path),
-            options=options,
-            fields=fields,
-            documents=documents.get(path),
-            max_document_bytes=_limit(context),
-            first=context.options.first,
+    documents = {part.path: part.documents for part in manifest.parts} if manifest else {}
+    fields = mix_settings.MixSettings.added_fields(manifest.settings) if manifest else []
+    found = recorded(manifest.settings) if manifest else None
+    works, unknown = [], []
+    for path in context.limited(files):
+        is_rejected = _is_rejected(folder, path, manifest, rejected)
+        found = found if manifest or is_rejected else recognised(join(folder, path)) or found  # damaged: as the others
+        if found is None and not is_rejected:
+            unknown.append(f"{join(folder, path)}: expected the lines of a format that is installed, got others")
+            continue
+        works.append(
+            Work(
+                kind="rejected" if is_rejected else "output",
+                path=join(folder, path),
+                format=found.name if found else "",
+                options=found.options if found else {},
+                fields=fields,
+                documents=documents.get(path),
+                max_document_bytes=_limit(context),
+                first=context.options.first,
+            )
         )
-        for path in context.limited(files)
-    ]
-    findings = _run(context, "output", works, "files")
+    findings = unknown + _run(context, "output", works, "files")
     if context.options.first is None and context.options.shard is None:
         findings += validating.check_folder(folder)
     return findings

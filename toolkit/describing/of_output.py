@@ -1,14 +1,12 @@
 """The facts about the output of a mix, or a release in the same form."""
 
 import dataclasses
-import itertools
 import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolkit import schema, validating
-from toolkit.config import Source, convert
 from toolkit.describing import made
 from toolkit.describing.common import (
     MEDIA_TYPES,
@@ -33,8 +31,9 @@ from toolkit.mixing import publish
 from toolkit.mixing.assemble import PartRecord
 from toolkit.mixing.settings import REJECTED
 from toolkit.paths import Dataset, exists, join, list_files, size_of, stat
+from toolkit.recognising import recognised, recorded
 from toolkit.schema import Type
-from toolkit.streams import Lines
+from toolkit.stats.files import Source
 from toolkit.writer import WRITERS, Writer
 
 
@@ -71,7 +70,7 @@ def output_facts(
             message = f"expected {parts[path].size} bytes by the manifest, got {size}; run `toolkit mix`"
             raise DataError(message, path=join(folder, path))
     writer = _writer(folder, manifest, paths)
-    readable = re.search(r"\.jsonl?(\.|$)", os.path.basename(paths[0])) is not None
+    readable = writer.has_json_lines()
     looked = looks(
         [
             Work(
@@ -127,9 +126,9 @@ def _examples(
     """The first rows, the first document, and a note if they cannot be read."""
     if not number:
         return [], None, []
-    if media_type(paths[0]) == MEDIA_TYPES[".txt"] or ".txt." in os.path.basename(paths[0]):
-        text = next(((path, text) for path in paths if (text := _first_text(join(folder, path), max_bytes))), None)
-        return [], Example(*text) if text else None, []
+    if writer.CONCATENATES and not writer.has_json_lines():
+        texts = ((path, _first_text(writer, join(folder, path), max_bytes)) for path in paths)
+        return [], next((Example(*each) for each in texts if each[1]), None), []
     rows = json_rows(max_bytes) if writer.CONCATENATES else writer.read_rows
     try:
         shown = first_rows(folder, paths, number, rows)
@@ -138,11 +137,11 @@ def _examples(
     return shown, Example(shown[0][0], shown[0][2]) if shown else None, []
 
 
-def _first_text(path: str, max_bytes: int) -> str:
-    """What stands before the first blank line: the first document, or piece of one."""
-    with Lines(path, max_bytes) as lines:
-        found = itertools.takewhile(bytes.strip, itertools.dropwhile(lambda line: not line.strip(), lines))
-        return b"\n".join(found).decode(errors="replace")
+def _first_text(writer: Writer, path: str, max_bytes: int) -> str:
+    """The text of the first document, or piece of one, of a format whose lines are no JSON."""
+    for document, _ in Source(path, writer, max_bytes, {}):
+        return document.text
+    return ""
 
 
 def _with_declared_maps(types: dict[str, Type], manifest: publish.Manifest) -> dict[str, Type]:
@@ -168,16 +167,13 @@ def _released(folder: str) -> list[str]:
 
 
 def _writer(folder: str, manifest: publish.Manifest | None, paths: Sequence[str]) -> Writer:
-    if manifest:
-        return convert(Source(manifest.settings["options"]), WRITERS.find(manifest.settings["format"]))
-    line = b""
-    if media_type(paths[0]) == MEDIA_TYPES[".jsonl"]:
-        with Lines(join(folder, paths[0]), 1 << 30) as lines:
-            line = next(lines, b"")
-    for name in WRITERS.names():
-        if (found := WRITERS.find(name).of_line(line)) is not None:
-            return found
-    raise ConfigError(f"{folder}: expected the output of a mix, or an OSCAR release, got files of another kind")
+    found = recorded(manifest.settings) if manifest else recognised(join(folder, paths[0]))
+    if found is None:
+        known = ", ".join(WRITERS.names())
+        raise ConfigError(
+            f"{folder}: expected the output of a mix, or a release in a format ({known}), got other files"
+        )
+    return found.writer()
 
 
 def _output_record(

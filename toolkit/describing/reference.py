@@ -11,7 +11,7 @@ from typing import Any
 from toolkit.describing.checking_distribution import bytes_of
 from toolkit.describing.checking_files import Checked
 from toolkit.describing.structure import nodes
-from toolkit.errors import MissingExtra
+from toolkit.distribution import missing_extra
 
 RECORDS = 100
 """Of each record set, that are read."""
@@ -27,7 +27,7 @@ def is_installed() -> bool:
 def check_installed() -> None:
     """Raises MissingExtra if mlcroissant is not there."""
     if not is_installed():
-        raise MissingExtra("reading by Croissant needs the package mlcroissant: pip install 'tagmix[croissant]'")
+        raise missing_extra("croissant", "reading by Croissant", "mlcroissant")
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from typing import Any
 from toolkit.describing.about import About
 from toolkit.describing.facts import Facts, Ingested
 from toolkit.describing.wording import counted
+from toolkit.distribution import NAME
 from toolkit.errors import amount
 from toolkit.mixing.effects import RuleEffect
 
@@ -189,7 +190,7 @@ def provenance(facts: Facts) -> dict[str, Any]:
     names += list(dict.fromkeys(f"tag {each.set}" for each in facts.tagged if "tagger" in (each.made_by or {})))
     names += ["mix"] if facts.mixture else []
     version = f" {facts.mixture.toolkit}" if facts.mixture else ""
-    agent = {"@type": "prov:SoftwareAgent", "@id": "agent/tagmix", "prov:label": f"tagmix{version}"}
+    agent = {"@type": "prov:SoftwareAgent", "@id": f"agent/{NAME}", "prov:label": f"{NAME}{version}"}
     activities = [
         {
             "@type": "prov:Activity",

@@ -9,11 +9,12 @@ own ``cancel`` can end the driver when a task finishes at the same moment (ray-p
 import contextlib
 import ipaddress
 import selectors
-import signal
 import socket
 import threading
 from collections.abc import Iterator
 from typing import Self
+
+from toolkit.interrupts import hear_interrupts, interrupt
 
 Address = tuple[str, int]
 
@@ -120,13 +121,14 @@ def held(address: Address) -> Iterator[None]:
         yield
         return
     line.settimeout(None)
+    hear_interrupts()
     over = threading.Lock()
 
     def watch() -> None:
         with contextlib.suppress(OSError):  # reset, where the driver was killed
             line.recv(1)
         if over.acquire(blocking=False):
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            interrupt()
 
     thread = threading.Thread(target=watch, name="lifeline", daemon=True)
     thread.start()

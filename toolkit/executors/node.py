@@ -1,17 +1,16 @@
 """What runs on a node of a cluster: does a task there as the calling process would."""
 
 import contextlib
-import importlib.metadata
 import os
 import pickle
 import socket
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from toolkit import distribution
+from toolkit.distribution import NAME
 from toolkit.executors import Failure, Report, Result, Task, attempt
 from toolkit.executors.lifeline import Address, held
-
-PACKAGE = "tagmix"
 
 CARRIED = ("AWS_", "TOOLKIT_")
 """Environment variables that begin so are the calling process's in every task."""
@@ -41,8 +40,8 @@ class Done(NamedTuple):
 
 
 def version() -> str:
-    """Of the toolkit that is installed here."""
-    return importlib.metadata.version(PACKAGE)
+    """Return the version that is installed here."""
+    return distribution.version()
 
 
 def caller(line: Address | None = None) -> Caller:
@@ -69,7 +68,7 @@ def _unfitness(given: Caller) -> Unfit | None:
     """Becomes like the calling process; why it cannot."""
     here = socket.gethostname()
     if version() != given.version:
-        return Unfit(f"expected {PACKAGE} {given.version} on every node, got {version()} on {here}; install the same")
+        return Unfit(f"expected {NAME} {given.version} on every node, got {version()} on {here}; install the same")
     try:
         os.chdir(given.folder)
     except OSError as error:

@@ -17,10 +17,11 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
-from toolkit.errors import ConfigError, MissingExtra, ToolkitError
+from toolkit.distribution import NAME, missing_extra
+from toolkit.errors import ConfigError, ToolkitError
 from toolkit.executors import Begun, Executor, Failure, P, R, Report, Result, Task, unheard
 from toolkit.executors.lifeline import Lifeline
-from toolkit.executors.node import PACKAGE, Done, Unfit, caller, version, work
+from toolkit.executors.node import Done, Unfit, caller, version, work
 from toolkit.processes import ONE_THREAD
 
 CONNECT_SECONDS = 5.0
@@ -174,7 +175,7 @@ class Ray(Executor):
         except errors.RayTaskError as error:  # `work` itself raises nothing
             cause = str(error.cause or error).strip().rpartition("\n")[2]
             raise ConfigError(
-                f"executor: expected {PACKAGE} {version()} on every node, got one where no task begins: {cause}"
+                f"executor: expected {NAME} {version()} on every node, got one where no task begins: {cause}"
             ) from None
         except errors.OutOfMemoryError:
             return "Ray ended its process, because the memory of the node was exhausted; set executor.memory"
@@ -221,7 +222,7 @@ def _import() -> Any:
     try:
         import ray
     except ImportError:
-        raise MissingExtra("executor ray needs the package ray: pip install 'tagmix[ray]'") from None
+        raise missing_extra("ray", "executor ray", "ray") from None
     return ray
 
 

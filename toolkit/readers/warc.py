@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 import msgspec
 
 from toolkit.config import Description
-from toolkit.errors import DataError, MissingExtra
-from toolkit.html_text import TRAFILATURA, HtmlOptions, Page, page_reader
+from toolkit.errors import DataError
+from toolkit.html_text import HtmlOptions, Page, missing_trafilatura, page_reader
 from toolkit.http_message import Response, TooLarge, UnknownCoding, decoded_body, parse_response
 from toolkit.isolated import Isolated, Lost
 from toolkit.media_types import is_binary, parse_content_type, sniffed
@@ -80,7 +80,7 @@ class Warc(Reader):
             if changed := [name for name in _RESILIPARSE_ONLY if getattr(self, name) != defaults[name]]:
                 raise ValueError(f"expected no `{changed[0]}`, which trafilatura does not know")
             if importlib.util.find_spec("trafilatura") is None:
-                raise MissingExtra(TRAFILATURA)
+                raise missing_trafilatura()
 
     def read(self, source: Input) -> Iterator[Draft]:
         limit = min(self.max_html, source.max_bytes)

@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.errors import ConfigError, DataError, MissingExtra
+from toolkit.distribution import missing_extra
+from toolkit.errors import ConfigError, DataError
 
 _STRING_OR_ALTERNATIVE = re.compile(r'"(?:\\.|[^"\\])*"|\?//')
 
@@ -25,7 +26,7 @@ def finder(text: str) -> Callable[[Any], list[Any]]:
     try:
         import jq
     except ImportError:
-        raise MissingExtra("jq filters need the package jq: pip install 'tagmix[dolma]'") from None
+        raise missing_extra("dolma", "jq filters", "jq") from None
     # `.a?//0` is `.a? // 0` in Dolma; jq has an operator `?//`, of destructuring, which Dolma has not.
     program = _STRING_OR_ALTERNATIVE.sub(lambda match: "? //" if match[0] == "?//" else match[0], text)
     try:

@@ -3,7 +3,8 @@
 import re
 from typing import TYPE_CHECKING, Any
 
-from toolkit.errors import ConfigError, MissingExtra
+from toolkit.distribution import missing_extra
+from toolkit.errors import ConfigError
 from toolkit.selectors import tree
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def _compiled(text: str) -> "JSONPath":
         from jsonpath import JSONPath, JSONPathEnvironment
         from jsonpath.exceptions import JSONPathError
     except ImportError:
-        raise MissingExtra("JSONPath filters need the package python-jsonpath: pip install 'tagmix[dolma]'") from None
+        raise missing_extra("dolma", "JSONPath filters", "python-jsonpath") from None
     path = re.sub(r"^(\$@|@|\$|(?=\.))", "$", _for_library(text))  # Dolma's examples begin with `$@.attributes`
     if not path.startswith("$"):
         raise ConfigError(f"expected a JSONPath such as `$.attributes.KEY`, got {text!r}")

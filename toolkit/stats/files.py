@@ -1,9 +1,8 @@
-"""The files of an output, or a release, as documents: OSCAR, documents (Dolma), text, Parquet."""
+"""The files of an output, or a release, as documents: each is read as its output format says."""
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -12,7 +11,6 @@ from toolkit.documents import (
     LATE_DECODER,
     Document,
     LateDocument,
-    Prediction,
     Rows,
     check_metadata,
     explain_bad_row,
@@ -20,77 +18,63 @@ from toolkit.documents import (
 from toolkit.errors import ConfigError, DataError
 from toolkit.expressions import Name
 from toolkit.mixing.join import narrowed
-from toolkit.schema import ANY, INT, STR, Type, field_name, nullable
+from toolkit.recognising import LONGEST, Format, recognised
+from toolkit.schema import ANY, INT, STR, Type, field_name
 from toolkit.streams import Lines, content_digest
-from toolkit.writer import find_writer
-
-Layout = Literal["oscar", "documents", "text", "parquet"]
+from toolkit.writer import WRITERS, Reading, Writer
 
 _DOCUMENT = Name(
     Type("object", fields=(("id", STR), ("source", STR), ("chars", INT), ("metadata", Type("map", ANY)))), "document"
 )
-_PREDICTION = schema.from_annotation(Prediction, "identification")
-_TEXTS = nullable(schema.list_of(STR))
-OSCAR_TYPES = {
-    "identification": _PREDICTION,
-    "sentence_identifications": nullable(schema.list_of(nullable(_PREDICTION))),
-    "annotation": _TEXTS,
-    "quality_warnings": _TEXTS,
-    "categories": _TEXTS,
-    "tlsh": nullable(STR),
-    "harmful_pp": nullable(schema.FLOAT),
-    "harmful_ppl": nullable(schema.FLOAT),
-}
-"""The fields of ``metadata`` in OSCAR 22.01, 23.01 and what followed; a file has some of them."""
-
 ARGUMENTS = ("r0", "document")
 
 
-def names(layout: Layout, merged: Mapping[str, Any]) -> dict[str, Name]:
-    """What expressions over a file's documents may use.
+def names(writer: Writer | None, merged: Mapping[str, Any]) -> dict[str, Name]:
+    """Return what expressions over a file's documents may use.
 
     Args:
-        layout: of the file; of OSCAR the fields of ``metadata`` can be used.
+        writer: of the file; None for documents.
         merged: types of the attributes that are in the documents, in the form of `toolkit.schema`.
     """
-    types = {"oscar": OSCAR_TYPES, "parquet": {"label": nullable(STR)}, "documents": _types(merged)}.get(layout, {})
-    return {"document": _DOCUMENT} | {key: Name(type_, f"r0.{field_name(key)}") for key, type_ in types.items()}
+    return {"document": _DOCUMENT} | {
+        key: Name(type_, f"r0.{field_name(key)}") for key, type_ in types_of(writer, merged).items()
+    }
 
 
-def _types(merged: Mapping[str, Any]) -> dict[str, Type]:
-    return {key: schema.from_json(type_) for key, type_ in merged.items()}
+def types_of(writer: Writer | None, merged: Mapping[str, Any]) -> dict[str, Type]:
+    """Return the types of the values in a file, by name; the arguments are those of `names`."""
+    declared = writer.READING.types if writer else {}
+    found = {name: schema.from_annotation(annotation, name) for name, annotation in declared.items()}
+    return found | {key: schema.from_json(type_) for key, type_ in merged.items()}
 
 
 class _Labelled(NamedTuple):
     label: str | None
 
 
-class _Keys(msgspec.Struct):
-    content: msgspec.Raw = msgspec.Raw(b"")
-    text: msgspec.Raw = msgspec.Raw(b"")
+class _Text(msgspec.Struct):
+    text: msgspec.Raw
 
 
-def layout_of(path: str) -> Layout:
-    """What a file holds, by its name and its first line.
+def format_of(path: str) -> Format | None:
+    """Return the format of a file without a manifest; None if it has documents, or nothing.
 
     Raises:
-        ConfigError: if it is none of the known layouts.
+        ConfigError: if no installed format takes it for its own, and its first line is no document.
     """
-    if path.endswith(".parquet"):
-        return "parquet"
-    if re.search(r"\.(txt|text)(\.\w+)?$", path):
-        return "text"
-    with Lines(path, 1 << 30) as lines:
+    if (found := recognised(path)) is not None:
+        return found
+    with Lines(path, LONGEST) as lines:
         first = next(lines, None)
-    if first is None:
-        return "documents"
     try:
-        keys = msgspec.json.decode(first, type=_Keys)
+        if first is not None:
+            msgspec.json.decode(first, type=_Text)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        keys = _Keys()
-    if not (bytes(keys.content) or bytes(keys.text)):
-        raise ConfigError(f"{path}:1: expected an object with `content` (OSCAR) or `text` (documents), got neither")
-    return "oscar" if bytes(keys.content) else "documents"
+        known = ", ".join(WRITERS.names())
+        raise ConfigError(
+            f"{path}:1: expected a document (an object with `text`), or a line of a format ({known}), got neither"
+        ) from None
+    return None
 
 
 def documents(lines: Lines, path: str) -> Iterator[Document]:
@@ -110,97 +94,122 @@ class Source:
 
     Args:
         path: of the file.
-        layout: of it.
+        writer: of its format; None for documents.
         max_bytes: a longer line is an error.
         used_fields: of the values that are needed, by key.
         merged: types of the attributes that are in the documents (see `names`).
+
+    Attributes:
+        content: xxh3-128 (hex) of the uncompressed bytes, when all documents have been read.
     """
 
     def __init__(
         self,
         path: str,
-        layout: Layout,
+        writer: Writer | None,
         max_bytes: int,
         used_fields: Mapping[str, set[str]],
         merged: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.path = path
-        self._merged = _types(merged)
-        self._layout = layout
+        self.content = ""
+        self._writer = writer
+        self._types = types_of(writer, merged)
         self._max = max_bytes
         self._used = used_fields
-        self.content = ""
-        """xxh3-128 (hex) of the uncompressed bytes, when all documents have been read."""
 
     def __iter__(self) -> Iterator[tuple[Document, list[Any]]]:
-        """The documents with the values that the names' code refers to."""
-        if self._layout == "parquet":
-            writer = find_writer("parquet", self.path)()
+        """Yield the documents with the values that the names' code refers to."""
+        writer = self._writer
+        if writer and not writer.CONCATENATES:
             for document, label in writer.read_file(self.path):
                 yield document, [_Labelled(label)]
             self.content = content_digest(self.path)
             return
         with Lines(self.path, self._max, digest=True) as lines:
-            found = {"oscar": self._oscar, "documents": self._documents, "text": self._pieces}[self._layout]
-            for document, value in found(lines):
+            read = writer.read(lines, self._max) if writer else None
+            for document, value in self._rows(lines) if read is None else self._read(read, lines):
                 yield document, [value]
             self.content = lines.content or ""
 
-    def _documents(self, lines: Lines) -> Iterator[tuple[Document, Any]]:
-        values = self._values(self._merged)
-        if not values.__struct_fields__:
-            yield from ((document, None) for document in documents(lines, self.path))
-            return
-        nothing = None if any(field.required for field in msgspec.structs.fields(values)) else values()
-        place: list[Any] = [("attributes", values)] if nothing is None else [("attributes", values | None, None)]
-        row_type = msgspec.defstruct("Row", place)
-        decoder = msgspec.json.Decoder(row_type)
-        for document in documents(lines, self.path):
-            try:
-                row: Any = decoder.decode(document.row)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                message = explain_bad_row(document.row, error)
-                raise DataError(message, path=self.path, line=lines.number, id=document.id) from None
-            yield document, row.attributes or nothing
-
-    def _values(self, known: Mapping[str, Type]) -> type[msgspec.Struct]:
-        """Of those of the known keys that are needed; what may be null need not be there."""
-        types = {key: narrowed(known[key], fields) for key, fields in self._used.items() if key in known}
-        defaults = {key: None for key, type_ in types.items() if type_.kind in ("nullable", "any")}
-        return schema.struct_of({key: schema.to_python(type_) for key, type_ in types.items()}, defaults)
-
-    def _oscar(self, lines: Lines) -> Iterator[tuple[Document, Any]]:
-        values = self._values(OSCAR_TYPES)
-        row_type = msgspec.defstruct(
-            "Line",
-            [("content", msgspec.Raw), ("metadata", values), ("warc_headers", msgspec.Raw, msgspec.Raw(b"null"))],
-        )
-        rows: Rows[Any] = Rows(lines, msgspec.json.Decoder(row_type), self.path)
-        for row, line in rows:
-            metadata = msgspec.Raw(b'{"warc_headers":%b}' % bytes(row.warc_headers))
-            yield LateDocument(row.content, metadata=metadata, row=line), row.metadata
-
-    def _pieces(self, lines: Lines) -> Iterator[tuple[Document, Any]]:
-        """What stands between blank lines."""
-        held: list[bytes] = []
-        size = 0
-        for line in lines:
-            if line.strip():
-                held.append(line)
-                size += len(line) + 1
-                if size > self._max:
-                    message = f"expected a piece of at most {self._max:,} bytes, got a longer one"
-                    message += "; raise `max_document_bytes`"
-                    raise DataError(message, path=self.path, line=lines.number)
-            elif held:
-                yield self._piece(held, lines.number), None
-                held, size = [], 0
-        if held:
-            yield self._piece(held, lines.number), None
-
-    def _piece(self, lines: list[bytes], number: int) -> Document:
+    def _read(self, read: Iterator[tuple[Document, str | None]], lines: Lines) -> Iterator[tuple[Document, _Labelled]]:
+        """Documents by the format's own code."""
         try:
-            return Document(b"\n".join(lines).decode())
-        except UnicodeDecodeError as error:
-            message = f"expected text in UTF-8, got a piece before this line that is not: {error}"
-            raise DataError(message, path=self.path, line=number) from None
+            for document, label in read:
+                yield document, _Labelled(label)
+        except DataError as error:
+            raise DataError(error.message, path=self.path, line=lines.number, id=error.id) from None
+
+    def _rows(self, lines: Lines) -> Iterator[tuple[Document, Any]]:
+        """Documents of lines that are JSON objects."""
+        reading = self._writer.READING if self._writer else Reading()
+        id_keys = self._writer.ID if self._writer else Writer.ID
+        values, nothing = self._values()
+        rows: Rows[Any] = Rows(
+            lines, msgspec.json.Decoder(self._row_type(reading, id_keys, values, nothing)), self.path
+        )
+        for row, line in rows:
+            id, metadata = row.id, row.metadata
+            if len(id_keys) > 1:
+                id = _inner(metadata if id_keys[0] == reading.headers else id, id_keys[1:])
+            if reading.headers:
+                metadata = msgspec.Raw(b'{"warc_headers":%b}' % bytes(metadata))
+            else:
+                self._check(metadata, rows.number, id)
+            yield (
+                LateDocument(row.text, id=id, source=row.source, metadata=metadata, row=line),
+                (row.values or nothing) if values else None,
+            )
+
+    def _row_type(self, reading: Reading, id_keys: Sequence[str], values: Any, nothing: Any) -> type[msgspec.Struct]:
+        """The type of a line, of which only what is needed is decoded."""
+        keys = {"text": reading.text, "metadata": reading.headers or "metadata", "values": reading.values}
+        fields: list[Any] = [("text", msgspec.Raw), ("metadata", msgspec.Raw, _NULL)]
+        mandatory = self._writer is None  # in documents id and source are
+        if len(id_keys) == 1:
+            keys["id"] = id_keys[0]
+            fields.append(("id", str) if mandatory else ("id", str, ""))
+        elif id_keys and id_keys[0] != reading.headers:
+            keys["id"] = id_keys[0]
+            fields.append(("id", msgspec.Raw, _NULL))
+        if not reading.headers:
+            fields.append(("source", str) if mandatory else ("source", str, ""))
+        if values:
+            fields.append(("values", values) if nothing is None else ("values", values | None, None))
+        fixed: dict[str, Any] = {"id": "", "source": ""}
+        given = {name for name, *_ in fields}
+        return msgspec.defstruct(
+            "Row",
+            fields,
+            rename=keys,
+            kw_only=True,
+            namespace={name: value for name, value in fixed.items() if name not in given},
+        )
+
+    def _check(self, metadata: msgspec.Raw, number: int, id: str) -> None:
+        try:
+            check_metadata(metadata)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise DataError(explain_bad_row(metadata, error), path=self.path, line=number, id=id) from None
+
+    def _values(self) -> tuple[Any, Any]:
+        """The type of the values that are needed, and one without any if all may be absent; None if none are needed."""
+        types = {key: narrowed(self._types[key], fields) for key, fields in self._used.items() if key in self._types}
+        if not types:
+            return None, None
+        defaults = {key: None for key, type_ in types.items() if type_.kind in ("nullable", "any")}
+        found = schema.struct_of({key: schema.to_python(type_) for key, type_ in types.items()}, defaults)
+        return found, found() if len(defaults) == len(types) else None
+
+
+_NULL = msgspec.Raw(b"null")
+
+
+def _inner(value: msgspec.Raw, keys: Sequence[str]) -> str:
+    """Return the text that the keys lead to in a JSON text; empty if there is none."""
+    try:
+        for key in keys:
+            value = (msgspec.json.decode(value, type=dict[str, msgspec.Raw] | None) or {}).get(key, _NULL)
+        return msgspec.json.decode(value, type=str | None) or ""
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""

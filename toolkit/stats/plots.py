@@ -5,7 +5,7 @@ import math
 from importlib.util import find_spec
 from typing import Any
 
-from toolkit.errors import MissingExtra
+from toolkit.distribution import missing_extra
 from toolkit.stats.histograms import Histogram
 from toolkit.streams import write_file
 
@@ -15,7 +15,7 @@ PICTURES = (".png", ".svg", ".pdf")
 def check_installed() -> None:
     """Raises MissingExtra without matplotlib."""
     if find_spec("matplotlib") is None:
-        raise MissingExtra("pictures need the package matplotlib: pip install 'tagmix[plots]'")
+        raise missing_extra("plots", "pictures", "matplotlib")
 
 
 def draw(found: Histogram, path: str) -> None:

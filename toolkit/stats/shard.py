@@ -25,12 +25,14 @@ from toolkit.expressions import Name
 from toolkit.mixing.join import JoinedShard, inputs_of, joint_rows
 from toolkit.mixing.sets import names_for_rules
 from toolkit.paths import join, remove, stat, unlike_data
+from toolkit.recognising import Format
 from toolkit.schema import Type
 from toolkit.stats import files, groups
 from toolkit.stats.distributions import Distribution, Distributions, Leaf, leaves
 from toolkit.stats.keys import Keys
 from toolkit.stores import Stat
 from toolkit.streams import Lines, content_digest
+from toolkit.writer import Reading, Writer
 
 Report = Callable[[int, int], None]
 
@@ -69,6 +71,7 @@ class Work(ConfigStruct, kw_only=True):
     Attributes:
         folder: that results are kept in.
         name: of the file in it.
+        format: of a file of an output, with its options; empty for documents.
         types: of the attributes that are in the documents of an output, by name, in the form of `toolkit.schema`.
         label: of a file of an output, if its documents do not say.
     """
@@ -78,7 +81,8 @@ class Work(ConfigStruct, kw_only=True):
     name: str
     shard: JoinedShard | None = None
     file: str = ""
-    layout: files.Layout = "documents"
+    format: str = ""
+    options: dict[str, Any] = {}
     types: dict[str, Any] = {}
     label: str | None = None
     max_document_bytes: int
@@ -87,6 +91,11 @@ class Work(ConfigStruct, kw_only=True):
     def path(self) -> str:
         """Of the documents."""
         return self.shard.path if self.shard else self.file
+
+    @property
+    def writer(self) -> Writer | None:
+        """The format of a file of an output; None for documents."""
+        return Format(self.format, self.options).writer() if self.format else None
 
     @property
     def record_path(self) -> str:
@@ -130,7 +139,7 @@ def names_of(work: Work) -> tuple[dict[str, Name], tuple[str, ...]]:
     if work.shard:
         sets = work.shard.sets
         return names_for_rules(sets), (*(f"r{i}" for i in range(len(sets))), "document")
-    return files.names(work.layout, work.types), files.ARGUMENTS
+    return files.names(work.writer, work.types), files.ARGUMENTS
 
 
 def keys_of(work: Work) -> Keys:
@@ -229,7 +238,8 @@ def _is_of(work: Work, old: Record, now: Stat, content: str, attributes: Mapping
 
 def _sizes(documents: Sequence[Document], work: Work, before: int) -> Any:
     """What the texts measure; so many documents were before these."""
-    unicode, joined = work.settings.unicode, work.layout == "oscar"
+    reading = work.writer.READING if work.writer else Reading()
+    unicode, joined = work.settings.unicode, reading.joined
     late = [document for document in documents if isinstance(document, LateDocument)]
     if len(late) < len(documents):
         return measure([document.text for document in documents], unicode=unicode, joined=joined)
@@ -238,8 +248,7 @@ def _sizes(documents: Sequence[Document], work: Work, before: int) -> Any:
         try:
             sizes[place] = measure([late[place].text], unicode=unicode, joined=joined)[0]
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            field = "content" if joined else "text"
-            message = f"expected a text in UTF-8, got another value - at $.{field}: {error}"
+            message = f"expected a text in UTF-8, got another value - at $.{reading.text}: {error}"
             number = before + place + 1
             raise DataError(message, path=work.path, line=number, id=late[place].id or None) from None
     return sizes
@@ -312,7 +321,7 @@ class _Rows:
     def __iter__(self) -> Iterator[tuple[Document, list[Any]]]:
         work = self._work
         if work.shard is None:
-            source = files.Source(work.file, work.layout, work.max_document_bytes, self._fields, work.types)
+            source = files.Source(work.file, work.writer, work.max_document_bytes, self._fields, work.types)
             yield from source
             self.content = source.content
         elif work.shard.sets:

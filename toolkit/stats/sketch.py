@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from toolkit.errors import MissingExtra
+from toolkit.distribution import missing_extra
 
 ACCURACY = 0.005
 """A quantile is that close to the exact one, relative to its value."""
@@ -45,8 +45,7 @@ class Sketch:
             from ddsketch.mapping import CubicallyInterpolatedMapping
             from ddsketch.store import DenseStore
         except ImportError:
-            message = "distributions need the package ddsketch: pip install 'tagmix[stats]'"
-            raise MissingExtra(message) from None
+            raise missing_extra("stats", "distributions", "ddsketch") from None
         self._mapping: Any = CubicallyInterpolatedMapping(ACCURACY)  # without logarithms, which differ by machine
         self._positive: Any = DenseStore()
         self._negative: Any = DenseStore()

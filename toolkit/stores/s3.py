@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import IO, Any, TypeVar, cast
 
-from toolkit.errors import ConfigError, Forbidden, MissingExtra, Unreadable
+from toolkit.distribution import missing_extra
+from toolkit.errors import ConfigError, Forbidden, Unreadable
 from toolkit.stores import Stat, retrying
 from toolkit.stores.options import StorageOptions, options
 from toolkit.stores.retrying import Trouble
@@ -68,7 +69,7 @@ class S3:
             from botocore import UNSIGNED
             from botocore.config import Config
         except ImportError:
-            raise MissingExtra("s3:// needs the package boto3: pip install 'tagmix[s3]'") from None
+            raise missing_extra("s3", "s3://", "boto3") from None
         options = self.options
         config = Config(
             connect_timeout=connect,

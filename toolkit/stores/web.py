@@ -8,6 +8,7 @@ import urllib.parse
 from collections.abc import Iterator
 from typing import IO, Any, NoReturn
 
+from toolkit import distribution
 from toolkit.errors import ConfigError, DataError, Unreadable
 from toolkit.stores import Stat, retrying
 from toolkit.stores.retrying import Trouble
@@ -23,8 +24,6 @@ REFUSED = 403
 
 KNOWN = (404, 405, 410, 416, 501)
 """Answers that mean something to those who asked."""
-
-PACKAGE = "tagmix"
 
 
 class Web:
@@ -306,9 +305,9 @@ def _is_hopeless(error: Exception) -> bool:
 def _user_agent() -> str:
     """Who asks."""
     try:
-        return f"{PACKAGE}/{importlib.metadata.version(PACKAGE)}"
+        return f"{distribution.NAME}/{distribution.version()}"
     except importlib.metadata.PackageNotFoundError:
-        return PACKAGE
+        return distribution.NAME
 
 
 def _content_range(answer: Any) -> tuple[int | None, int]:

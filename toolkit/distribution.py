@@ -1,0 +1,59 @@
+"""The name of this project on package indexes, and all that is made from it: install lines, the version, folders.
+
+No other module writes that name, or a line that installs something: an index has other projects under similar names.
+"""
+
+import re
+
+from toolkit.errors import MissingExtra
+
+NAME = "tagmix"
+COMMANDS = ("toolkit", NAME)
+"""The commands that it installs; the second is another name for the first."""
+
+_EXTRAS = re.compile(rf"""\b{NAME}\[([\w,-]+)\]|\bmissing_extra\(\s*["']([\w-]+)["']""")
+
+
+def version() -> str:
+    """Return the installed version.
+
+    Raises:
+        importlib.metadata.PackageNotFoundError: if the code runs without being installed.
+    """
+    import importlib.metadata
+
+    return importlib.metadata.version(NAME)
+
+
+def install_line(extra: str = "") -> str:
+    """Return the command that installs this project with an extra, or with what it always needs."""
+    return f"pip install '{NAME}[{extra}]'" if extra else f"pip install {NAME}"
+
+
+def missing_extra(extra: str, what: str, package: str) -> MissingExtra:
+    """Return the error to raise where a package of one of our extras is not installed.
+
+    Args:
+        extra: its name in our `pyproject.toml`; empty for a package that always belongs to an installation.
+        what: needs the package (``Parquet files``, ``perplexity``).
+        package: its name on package indexes.
+    """
+    return MissingExtra(f"expected the package {package} for {what}, got none: {install_line(extra)}")
+
+
+def extras_named(text: str) -> list[str]:
+    """Return the extras that a source text, or a page, says how to install, each once, in their order."""
+    found = [name for names in _EXTRAS.findall(text) for name in "".join(names).split(",")]
+    return list(dict.fromkeys(found))
+
+
+def requirements_of(extra: str) -> list[str]:
+    """Return the names of the packages that an extra brings; none where it, or the installation, is not known."""
+    import importlib.metadata
+
+    try:
+        required = importlib.metadata.requires(NAME) or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    of_extra = re.compile(rf"([\w.-]+).*;.*\bextra == ['\"]{re.escape(extra)}['\"]")
+    return [found[1] for line in required if (found := of_extra.match(line))]

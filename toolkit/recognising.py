@@ -1,0 +1,88 @@
+"""Which output format a file is of, by what wrote it, or by what the installed formats say of it."""
+
+import functools
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import msgspec
+
+from toolkit.config import Source, convert
+from toolkit.errors import ConfigError, ToolkitError
+from toolkit.streams import Lines
+from toolkit.writer import WRITERS, Writer, find_writer
+
+LONGEST = 1 << 30
+"""Bytes of a first line, at most."""
+
+
+class Format(NamedTuple):
+    """An output format as it can be sent to a worker: what `find_writer` takes, and its options."""
+
+    name: str
+    options: dict[str, Any]
+
+    def writer(self) -> Writer:
+        """Return the writer.
+
+        Raises:
+            ConfigError: if the format, or such an option of it, is not here.
+        """
+        return _made(self.name, msgspec.json.encode(self.options))
+
+
+@functools.lru_cache(16)
+def _made(name: str, options: bytes) -> Writer:
+    return convert(Source(msgspec.json.decode(options)), find_writer(name, "the format of an output"))
+
+
+def recorded(settings: Mapping[str, Any]) -> Format:
+    """Return the format that the settings in a manifest name."""
+    return Format(settings["format"], settings["options"])
+
+
+def recognised(path: str) -> Format | None:
+    """Return the format of a file without a manifest; None if no installed one takes it for its own.
+
+    The formats are asked in the order of their names. One that cannot be imported here is passed over.
+    """
+    line = first_line(path)
+    for name in WRITERS.names():
+        with suppress(ConfigError):
+            writer = WRITERS.find(name)
+            if (found := writer.of_file(path, line)) is not None:
+                return Format(name, _options(found))
+    return None
+
+
+def first_line(path: str) -> bytes:
+    """Return the first line of a file, decompressed; nothing if there is none that can be read."""
+    try:
+        with Lines(path, LONGEST) as lines:
+            return next(lines, b"")
+    except ToolkitError:
+        return b""
+
+
+def suffixes() -> frozenset[str]:
+    """Return the suffixes of parts of all installed formats, without those of compressions."""
+    return _suffixes(tuple(WRITERS.names()))
+
+
+@functools.lru_cache(4)
+def _suffixes(names: tuple[str, ...]) -> frozenset[str]:
+    found = set()
+    for name in names:
+        with suppress(ConfigError):
+            found.add(WRITERS.find(name).SUFFIX)
+    return frozenset(found)
+
+
+def _options(writer: Writer) -> dict[str, Any]:
+    """Return the options of a writer that are not its defaults."""
+    default = type(writer)()
+    given = {
+        field.encode_name: (getattr(writer, field.name), getattr(default, field.name))
+        for field in msgspec.structs.fields(writer)
+    }
+    return {name: msgspec.to_builtins(value) for name, (value, usual) in given.items() if value != usual}
