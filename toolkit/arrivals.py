@@ -14,7 +14,7 @@ from typing import IO, Any, Self, cast
 import xxhash
 
 from toolkit.downloads import BLOCK, Keep, Kept
-from toolkit.errors import DataError
+from toolkit.errors import DataError, Unreadable
 from toolkit.paths import stat
 from toolkit.stores import Stat, is_web, scheme_of
 from toolkit.stores.web import Reading
@@ -95,7 +95,7 @@ class Arrival:
         except OSError as error:
             self._failed = True
             raise DataError(f"expected a readable file, got {error.strerror or error}", path=self._path) from None
-        except DataError:
+        except (DataError, Unreadable):
             self._failed = True
             raise
         finally:

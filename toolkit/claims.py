@@ -22,8 +22,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from toolkit.errors import ConfigError, ToolkitError
+from toolkit.errors import ConfigError, ToolkitError, Unreadable
 from toolkit.paths import join, list_files, remove
+from toolkit.record_files import load_strictly
 from toolkit.stores import store_of
 from toolkit.stores.local import is_gone, owner
 from toolkit.streams import write_file
@@ -139,7 +140,8 @@ class _Own:
         self._ended.set()
         if self._thread.ident is not None:
             self._thread.join()
-        remove(self._path)
+        with suppress(Unreadable):  # it ends by itself
+            remove(self._path)
 
     def _write(self) -> None:
         now = {stage: list(keys) for stage, keys in self._doing().items() if keys}
@@ -191,6 +193,10 @@ def held(folder: str, *, own: str | None = None) -> list[Held]:
     Args:
         folder: of the claims.
         own: the caller's own claim. It is not among them; those of runs that are not alive are then deleted.
+
+    Raises:
+        DataError: for one that is damaged: nobody knows what its run works on.
+        Unreadable: if it is not known which there are.
     """
     now = 0.0 if own is None else store_of(own).age(own) or 0.0  # another machine's clock may be another
     found = []
@@ -199,12 +205,12 @@ def held(folder: str, *, own: str | None = None) -> list[Held]:
         if path == own or not name.endswith(".json"):
             continue
         age = store_of(path).age(path)
-        try:
-            claim = msgspec.json.decode(store_of(path).read(path), type=Claim)
-        except (FileNotFoundError, msgspec.DecodeError):
+        if age is None:
             continue
-        if age is not None and age - now <= LEASE and not is_gone(claim.owner):
+        ended = age - now > LEASE
+        claim = None if ended else load_strictly(path, Claim, "if no run works here, delete it")
+        if claim and not is_gone(claim.owner):
             found.append(Held(path, claim, age - now))
-        elif own is not None:
+        elif own is not None and (ended or claim):
             remove(path)
     return found

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from toolkit.command_line import LOOKS, parser
-from toolkit.interrupts import STATUS, Terminated, ignore_sigterm, is_terminated, raise_on_sigterm
+from toolkit.interrupts import STATUS, Terminated, ignore_sigterm, is_terminated, note_sigint, raise_on_sigterm
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,7 +60,11 @@ def _run(parsed: argparse.Namespace) -> int:
 
     from toolkit.commands import Options, open_context
     from toolkit.errors import ConfigError
+    from toolkit.stores.retrying import forget_hosts
+    from toolkit.stores.roots import forget_roots
 
+    forget_hosts()
+    forget_roots()
     command = importlib.import_module(f"toolkit.commands.{parsed.command}")
     given = vars(parsed)
     overrides = [a for a in parsed.arguments if "=" in a and not a.startswith("{") and not os.path.exists(a)]
@@ -104,6 +108,7 @@ def entry() -> NoReturn:
     one_thread_each()
     try:
         raise_on_sigterm(Terminated)
+        note_sigint()
         status = main()
     except KeyboardInterrupt as error:  # before a command has begun
         status = _interrupted(error)

@@ -13,9 +13,9 @@ from typing import Annotated, Any, TypeVar, get_args
 import msgspec
 import yaml
 
-from toolkit.errors import ConfigError, DataError, did_you_mean
+from toolkit.errors import ConfigError, DataError, Unreadable, did_you_mean
 from toolkit.stores import store_of
-from toolkit.stores.options import StorageOptions
+from toolkit.stores.options import Duration, StorageOptions
 from toolkit.streams import Size
 
 T = TypeVar("T")
@@ -142,7 +142,7 @@ def load(path: str) -> Source:
     """
     try:
         text = store_of(path).read(path).decode()
-    except DataError as error:
+    except (DataError, Unreadable) as error:
         raise ConfigError(str(error)) from None
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
@@ -293,8 +293,8 @@ def convert(source: Source, type_: type[T], what: str = "") -> T:
 
 
 def _dec_hook(type_: type[Any], value: Any) -> Any:
-    if issubclass(type_, Size):
-        return Size.parse(value)
+    if issubclass(type_, Size | Duration):
+        return type_.parse(value)
     raise NotImplementedError(type_)
 
 
@@ -424,7 +424,9 @@ def load_source(path: str, overrides: list[str]) -> Source:
 
 def plain(value: Any) -> Any:
     """Settings as dicts, lists and scalars: as they are when they have been written and read."""
-    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=int))
+    return msgspec.json.decode(
+        msgspec.json.encode(value, enc_hook=lambda value: int(value) if value == int(value) else float(value))
+    )
 
 
 def dump(value: Any) -> str:

@@ -2,8 +2,11 @@
 
 - ToolkitError            exit status 1
     - ConfigError         exit status 2: bad usage or configuration, nothing was written
+        - NoDocuments     a dataset has no documents, or none yet
         - UnknownPlugin   no tagger, reader or writer has this name
         - MissingExtra    an optional dependency is not installed
+    - Unreadable          a store did not say: the file may be there, or not, and hold what it should, or not
+        - Forbidden       whoever asks may not do this
     - DataError           a file that is not what it should be: path, line, id
         - AlignmentError  an attribute file whose rows are not those of its documents
         - StaleError      data made from something that has changed since
@@ -27,12 +30,39 @@ class ConfigError(ToolkitError):
     exit_code = 2
 
 
+class NoDocuments(ConfigError):
+    """A dataset has no documents, or none yet."""
+
+
 class UnknownPlugin(ConfigError):
     """No plugin of this kind has this name."""
 
 
 class MissingExtra(ConfigError):
     """An optional dependency is needed; the message names the ``pip install`` line."""
+
+
+class Unreadable(ToolkitError):
+    """A store did not do what it was asked for: the third outcome, beside "it is there" and "it is not there".
+
+    It is no `DataError`, so that what judges the content of files never takes it for one of their faults.
+
+    Args:
+        message: what was expected, the true cause, and what to do.
+        path: the file that was asked for.
+        exit_code: 2 where the configuration must be mended and nothing has been written.
+    """
+
+    def __init__(self, message: str, *, path: str = "", exit_code: int = 1) -> None:
+        self.message, self.path, self.exit_code = message, path, exit_code
+        super().__init__(f"{path}: {message}" if path else message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild_unreadable, (type(self), self.message, self.path, self.exit_code))
+
+
+class Forbidden(Unreadable):
+    """Whoever asks is known to the store, and may not do this."""
 
 
 class DataError(ToolkitError):
@@ -65,6 +95,10 @@ class StaleError(DataError):
 
 def _rebuild(kind: type[DataError], message: str, path: str, line: int | None, id: str | None) -> DataError:
     return kind(message, path=path, line=line, id=id)
+
+
+def _rebuild_unreadable(kind: type[Unreadable], message: str, path: str, exit_code: int) -> Unreadable:
+    return kind(message, path=path, exit_code=exit_code)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -12,8 +12,7 @@ import msgspec
 
 from toolkit.errors import ToolkitError
 from toolkit.paths import from_unlike_data, join, list_files, remove, unlike_data
-from toolkit.stores import store_of
-from toolkit.streams import write_file
+from toolkit.record_files import load, save
 
 
 class FailureRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,15 +46,14 @@ class FailureRecords:
         """All of them, by key."""
         found = {}
         for key in sorted(self._keys()):
-            with suppress(FileNotFoundError, msgspec.DecodeError):  # mended meanwhile, or not ours
-                data = store_of(self._folder).read(self._path(key))
-                found[key] = msgspec.json.decode(data, type=FailureRecord)
+            if record := load(self._path(key), FailureRecord):  # else mended meanwhile
+                found[key] = record
         return found
 
     def note(self, key: str, record: FailureRecord) -> None:
         """A task failed. What cannot be noted is still told at the end of the run."""
         with suppress(ToolkitError, OSError):
-            write_file(self._path(key), msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
+            save(self._path(key), record)
             self._keys().add(key)
 
     def forget(self, key: str) -> None:

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from types import FrameType
 
 STATUS = 128 + signal.SIGTERM
@@ -11,6 +12,10 @@ STATUS = 128 + signal.SIGTERM
 
 AGAIN = 0.1
 """Seconds after which a signal is sent again whose exception was lost."""
+
+
+AWAKE = 0.2
+"""Seconds between two looks of a waiting thread at whether the process ends."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -25,11 +30,37 @@ class Ended(SystemExit):
 
 
 _has_come = threading.Event()
+_interrupted = threading.Event()
 
 
 def is_terminated() -> bool:
     """Whether SIGTERM has come; native code may have made a plain `KeyboardInterrupt` of it."""
     return _has_come.is_set()
+
+
+def is_ending() -> bool:
+    """Return whether a signal has come that ends this process: nothing is waited for any more."""
+    return _has_come.is_set() or _interrupted.is_set()
+
+
+def pause(seconds: float) -> None:
+    """Wait; a thread beside the main one wakes when a signal ends the process, which raises only in the main one."""
+    if threading.current_thread() is threading.main_thread():
+        time.sleep(seconds)
+        return
+    end = time.monotonic() + seconds
+    while not is_ending() and (left := end - time.monotonic()) > 0:
+        _interrupted.wait(min(left, AWAKE))
+
+
+def note_sigint() -> None:
+    """Let SIGINT raise `KeyboardInterrupt` as ever, and be seen by `is_ending`."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        _interrupted.set()
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, interrupt)
 
 
 def raise_on_sigterm(error: type[Terminated | Ended]) -> None:

@@ -15,7 +15,7 @@ from typing import Annotated
 
 import msgspec
 
-from toolkit.errors import ConfigError, DataError, did_you_mean
+from toolkit.errors import ConfigError, DataError, Unreadable, did_you_mean
 from toolkit.paths import list_files, stat
 from toolkit.stores import scheme_of
 from toolkit.streams import READ, Decompressed, Output, open_stored
@@ -162,6 +162,8 @@ def _fetched(url: str, name: str) -> str:
         with open_stored(url) as stream, Output(path) as out:
             while block := stream.read(READ):
                 out.write(block)
+    except Unreadable:
+        raise
     except Exception as error:
         raise ConfigError(f"{url}: expected to fetch a model, got {type(error).__name__}: {error}") from None
     return path

@@ -1,14 +1,15 @@
 """Where things are: listing, globbing, and the places of a dataset."""
 
-import contextlib
 import functools
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from toolkit.errors import ConfigError, DataError
+from toolkit.errors import ConfigError, DataError, NoDocuments, Unreadable
 from toolkit.stores import Stat, is_web, scheme_of, store_of
+from toolkit.stores.roots import note_roots
 
 SHARD_SUFFIXES = (".jsonl.gz", ".json.gz", ".jsonl.zst", ".jsonl", ".json")
 """What a shard of documents may end in."""
@@ -218,7 +219,7 @@ def _check_names(folder: str, names: Iterable[str]) -> None:
 
 def _on_the_web(url: str) -> tuple[str, str]:
     """A file on the web, and its name without a query. One that the server does not give now is no fault of others."""
-    with contextlib.suppress(DataError):
+    with suppress(Unreadable):
         if not exists(url):
             raise ConfigError(f"{url}: expected a file, got nothing there")
     return url, url.partition("?")[0].rpartition("/")[2]
@@ -272,7 +273,7 @@ class Dataset:
         """Relative paths of all shards, sorted.
 
         Raises:
-            ConfigError: if there are no documents.
+            NoDocuments: if there are none.
             DataError: if a file below the root is no shard and no glob excludes it.
         """
         found: list[str] = []
@@ -289,7 +290,8 @@ class Dataset:
         _check_names(self.documents, found)
         if not found:
             what = "no shard that the globs admit" if self.include or self.exclude else "none"
-            raise ConfigError(f"{self.documents}: expected documents, got {what}; run `toolkit ingest` first?")
+            more = "" if is_folder(self.documents) else " There is no such folder: should it be mounted?"
+            raise NoDocuments(f"{self.documents}: expected documents, got {what}; run `toolkit ingest` first?{more}")
         return found
 
 
@@ -330,13 +332,15 @@ def open_dataset(
         raise ConfigError("expected `dataset: ROOT` or `documents: ROOT`, got neither")
     if attributes is None and dataset is None:
         raise ConfigError("expected `attributes: ROOT` beside `documents:`, or `dataset: ROOT`")
-    return Dataset(
+    found = Dataset(
         _folder(documents or os.path.join(dataset or "", "documents")),
         _folder(attributes or os.path.join(dataset or "", "attributes")),
         include,
         exclude,
         notes,
     )
+    note_roots((*([dataset] if dataset else []), found.documents, found.attributes, found.bookkeeping))
+    return found
 
 
 def _folder(path: str) -> str:

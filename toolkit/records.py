@@ -7,7 +7,7 @@
 """
 
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -16,12 +16,13 @@ from toolkit.alignment import MAX_ROW, missing_file
 from toolkit.documents import AttributesRow, Rows
 from toolkit.errors import DataError, StaleError
 from toolkit.paths import Dataset, exists, join, list_files, remove, stat
+from toolkit.record_files import load as load
+from toolkit.record_files import load_strictly as load_strictly
+from toolkit.record_files import save as save
 from toolkit.rowindex import ShardState
-from toolkit.stores import Stat, store_of
+from toolkit.stores import Stat
 from toolkit.streams import Lines, RowOutput, content_digest, write_file
 from toolkit.waiting import for_each
-
-T = TypeVar("T")
 
 
 class KeySchema(msgspec.Struct, frozen=True):
@@ -121,38 +122,6 @@ def set_folder(dataset: Dataset, set_name: str) -> str:
     return join(dataset.bookkeeping, "sets", set_name)
 
 
-def load(path: str, type_: type[T]) -> T | None:
-    """A completion record, None if there is none; one that cannot be read counts as none: the work is done again."""
-    try:
-        return load_strictly(path, type_)
-    except DataError:
-        return None
-
-
-def load_strictly(path: str, type_: type[T], remedy: str = "delete it to have its work done anew") -> T | None:
-    """As `load`, of a record that must not be overlooked.
-
-    Args:
-        path: of the record.
-        type_: of it.
-        remedy: what to do about one that cannot be read.
-
-    Raises:
-        DataError: if it cannot be read: it was damaged, or written by another version.
-    """
-    try:
-        return msgspec.json.decode(store_of(path).read(path), type=type_)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except msgspec.DecodeError as error:
-        message = f"expected a record of this version of the toolkit, got: {error}; {remedy}"
-        raise DataError(message, path=path) from None
-
-
-def save(path: str, record: msgspec.Struct) -> None:
-    write_file(path, msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
-
-
 def load_schema(dataset: Dataset, set_name: str) -> SetSchema | None:
     remedy = f"restore it, or delete {set_folder(dataset, set_name)} and tag with --overwrite"
     return load_strictly(join(set_folder(dataset, set_name), "schema.json"), SetSchema, remedy)
@@ -217,10 +186,20 @@ def missing_shards(dataset: Dataset, shards: Iterable[str]) -> list[str]:
         dataset: whose records are read.
         shards: that there are.
     """
+
+    def look(path: str) -> _Ingested | DataError | None:
+        try:
+            return load_strictly(path, _Ingested, "run `toolkit ingest`, which makes it again")
+        except DataError as error:  # nobody knows which shards there should be
+            return error
+
     there = set(shards)
     missing = []
     paths = ingest_files(dataset, ".json")
-    for path, found in zip(paths, for_each(lambda path: load(path, _Ingested), paths), strict=True):
+    for path, found in zip(paths, for_each(look, paths), strict=True):
+        if isinstance(found, DataError):
+            missing.append(str(found))
+            continue
         for shard in found.shards if found else ():
             if found and shard not in there and dataset.admits(shard):
                 got = "`run --per-shard` has deleted them" if found.deleted else "got no such file"
@@ -263,8 +242,10 @@ def content_of(dataset: Dataset, set_name: str, shard: str) -> str:
     if load_schema(dataset, set_name) is None:
         return look_at(dataset, set_name, shard).content
     record = load_record(dataset, set_name, shard)
-    if record is None or not exists(path):
+    if not exists(path):
         raise missing_file(path, dataset.shard_path(shard))
+    if record is None:
+        raise DataError("expected a complete file, got one without its record; run `toolkit tag`", path=path)
     if not is_intact(dataset, set_name, shard, record):
         raise DataError("expected the file that its completion record describes, it was changed since", path=path)
     return record.output.content

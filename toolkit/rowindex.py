@@ -21,7 +21,8 @@ import xxhash
 from toolkit.documents import DOCUMENT_DECODER, NO_ATTRIBUTES, DocumentRow, Rows, to_document
 from toolkit.errors import DataError
 from toolkit.paths import Dataset, join, remove, stat
-from toolkit.stores import Stat, store_of
+from toolkit.record_files import load
+from toolkit.stores import Stat
 from toolkit.streams import Lines, Output, open_stored, write_file
 
 if TYPE_CHECKING:
@@ -191,11 +192,8 @@ def forget(dataset: Dataset, shard: str) -> None:
 
 
 def _load(path: str) -> ShardState | None:
-    try:
-        state = msgspec.json.decode(store_of(path).read(path), type=ShardState)
-    except (msgspec.DecodeError, OSError):
-        return None
-    return state if state.version == VERSION else None
+    state = load(path, ShardState)
+    return state if state and state.version == VERSION else None
 
 
 def ensure(dataset: Dataset, shard: str, max_bytes: int) -> ShardState:

@@ -102,11 +102,12 @@ def open_stored(path: str) -> IO[bytes]:
     """The bytes as stored, not decompressed. Closed by ``with``.
 
     Raises:
-        DataError: if there is no such file or it may not be read.
+        DataError: if there is no such file.
+        Unreadable: if that is not known, or it may not be read.
     """
     try:
         return store_of(path).open(path)
-    except OSError as error:
+    except OSError as error:  # FileNotFoundError, NotADirectoryError
         raise DataError(f"expected a readable file, got {error.strerror or error}", path=path) from None
 
 

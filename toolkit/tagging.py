@@ -19,7 +19,7 @@ from toolkit.batch import Batch, Column
 from toolkit.blocks import Block, in_blocks, in_order, next_block, threads_for
 from toolkit.config import ConfigStruct
 from toolkit.documents import DOCUMENT_DECODER, Document, Rows, to_document
-from toolkit.errors import ConfigError, DataError, StaleError
+from toolkit.errors import ConfigError, DataError, StaleError, Unreadable
 from toolkit.paths import Dataset, exists, stat
 from toolkit.streams import Lines, RowOutput
 from toolkit.tag_plan import Plan, Step, build
@@ -311,7 +311,7 @@ def _encodable(values: Sequence[Any]) -> Sequence[Any]:
 def _run(step: Step, batch: Batch, numbered: Sequence[Numbered], path: str) -> Sequence[Any]:
     try:
         values = step.tagger.tag_batch(batch)
-    except ConfigError:
+    except (ConfigError, Unreadable):
         raise
     except Exception as error:
         raise _blame(step, numbered, path, error) from error

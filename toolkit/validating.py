@@ -239,7 +239,11 @@ def check_ingested(dataset: Dataset) -> list[str]:
     """Findings about shards that are not what ingest made, or are gone."""
     findings = []
     for noted in records.ingest_files(dataset, ".json"):
-        record = records.load(noted, InputRecord)
+        try:
+            record = records.load_strictly(noted, InputRecord, "run `toolkit ingest`, which makes it again")
+        except DataError as error:
+            findings.append(str(error))
+            continue
         for shard, output in record.shards.items() if record and not record.deleted else ():
             path = dataset.shard_path(shard)
             found, state = stat(path), rowindex.current(dataset, shard)
@@ -348,7 +352,7 @@ def is_rejected(path: str) -> bool:
             line = next(lines, b"")
         for decoder in (_REJECTED, DOCUMENT_DECODER):
             decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, ToolkitError):
+    except (msgspec.DecodeError, UnicodeDecodeError, DataError):
         return False
     return True
 

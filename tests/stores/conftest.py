@@ -8,8 +8,19 @@ import pytest
 
 from tests.stores.servers import ACCESS, SECRET, Seaweed
 from toolkit import stores
+from toolkit.stores import retrying
 
 _numbers = itertools.count()
+
+
+@pytest.fixture
+def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long was waited, which takes no time but by the clock that counts."""
+    found: list[float] = []
+    monkeypatch.setattr(retrying, "pause", found.append)
+    monkeypatch.setattr(retrying, "clock", lambda: sum(found))
+    retrying.forget_hosts()
+    return found
 
 
 @pytest.fixture(scope="session")
@@ -33,6 +44,7 @@ def use(patch: pytest.MonkeyPatch, url: str, secret: str = SECRET) -> None:
     patch.delenv("TOOLKIT_STORAGE", raising=False)
     patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     stores._store.cache_clear()
+    retrying.forget_hosts()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import random
+import re
 import time
 from collections.abc import Iterator
 from email.utils import formatdate
@@ -10,19 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.stores.web_server import Behaviour, web
-from toolkit.errors import DataError
-from toolkit.stores import Stat, store_of
-from toolkit.stores.web import Reading, Web, _wait
+from toolkit.errors import DataError, Unreadable
+from toolkit.stores import Stat, retrying, store_of
+from toolkit.stores.web import Reading, Web
 
 DATA = random.Random(0).randbytes(300_000)
-
-
-@pytest.fixture
-def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long was waited, which takes no time."""
-    found: list[float] = []
-    monkeypatch.setattr("toolkit.stores.web.time.sleep", found.append)
-    return found
 
 
 @pytest.fixture
@@ -67,7 +60,7 @@ def test_a_server_that_breaks_every_connection_is_read_as_long_as_something_come
     assert read(path) == DATA
     assert [each.sent for each in behaviour.log] == [7_000] * 42 + [6_000]
     monkeypatch.setattr(behaviour, "fault", lambda path, size: ("drop", 7_000 if size > 150_000 else 0))
-    with pytest.raises(DataError, match=r"expected the rest from byte 154,000, got none of it in 8 attempts \("):
+    with pytest.raises(Unreadable, match=r"expected the rest from byte 154,000, got none of it \(.* for 5 min \("):
         read(path)
 
 
@@ -97,34 +90,55 @@ def test_busy_servers_are_waited_for_as_long_as_they_say(
     path, behaviour = server
     behaviour.chances, behaviour.retry_after, behaviour.seed = {str(status): 0.5}, "7", 3
     behaviour.__post_init__()
+    store_of(path).stat(path + ".nothing")  # an answer: who refuses from the beginning is not waited for
     for _ in range(5):
         assert read(path) == DATA
     refused = [each for each in behaviour.log if each.status == status]
     assert naps == [7.0] * len(refused) != []
 
 
-def test_a_server_that_stays_busy_is_given_up_and_named(server: tuple[str, Behaviour], naps: list[float]) -> None:
+def test_a_server_that_stays_busy_is_waited_for_and_given_up_and_named(
+    server: tuple[str, Behaviour], naps: list[float], capfd: pytest.CaptureFixture[str]
+) -> None:
     path, behaviour = server
     behaviour.chances, behaviour.retry_after = {"503": 1.0}, None
-    with pytest.raises(DataError, match=r"file\.bin: expected the file, got the answer 503"):
+    with pytest.raises(Unreadable, match=r"file\.bin: expected the file, got the answer 503 .* for 5 min \("):
         read(path)
-    assert len(behaviour.log) == 8
-    assert naps[0] < 1 < naps[3] < naps[6] > 10, "each time later"
+    assert naps[0] < 1 < naps[3] < naps[6] <= 10, "each time later"
+    assert sum(naps) == pytest.approx(300)
+    said = capfd.readouterr().err.splitlines()
+    assert 9 <= len(said) <= 12, "soon, and then about twice a minute"
+    host = path.split("/")[2]
+    assert all(re.match(rf"waiting for {host}: the answer 503 .*; .* so far, at most .* more", line) for line in said)
+    before = len(behaviour.log)
+    with pytest.raises(Unreadable):
+        read(path)
+    assert sum(naps) < 307, "what was waited for in vain is not waited for again, until it answers"
+    behaviour.chances.clear()
+    assert read(path) == DATA
+    assert len(behaviour.log) > before
+
+
+def test_a_server_that_refuses_from_the_beginning_is_given_up_soon(
+    server: tuple[str, Behaviour], naps: list[float]
+) -> None:
+    path, behaviour = server
+    behaviour.chances, behaviour.retry_after = {"403": 1.0}, None
+    with pytest.raises(Unreadable, match=r"got the answer 403 .*; the server refuses this address, or asks for pat"):
+        read(path)
+    assert sum(naps) < 10
 
 
 @pytest.mark.parametrize(
     ("asked", "least", "most"),
     [
-        ("3", 3, 3), ("100000", 60, 60), ("0", 0, 0), ("-5", 0, 0.5), ("soon", 0, 0.5), ("", 0, 0.5), (None, 0.2, 0.5),
+        ("3", 3, 3), ("100000", 60, 60), ("0", 0, 0), ("-5", 0, 0.5), ("soon", 0, 0.5), ("", 0, 0.5), (None, 0.1, 0.5),
         ("in 30 s", 20, 30), ("30 s ago", 0, 0), ("9" * 400, 60, 60),
     ],
 )  # fmt: skip
-def test_what_servers_ask_for_is_waited_for_at_most_a_minute(
-    asked: str | None, least: float, most: float, naps: list[float]
-) -> None:
+def test_what_servers_ask_for_is_waited_for_at_most_a_minute(asked: str | None, least: float, most: float) -> None:
     dates = {"in 30 s": formatdate(time.time() + 30, usegmt=True), "30 s ago": formatdate(time.time() - 30)}
-    _wait(0, dates.get(asked or "", asked))
-    assert least <= naps[0] <= most
+    assert least <= retrying._wait(1, retrying.seconds_asked(dates.get(asked or "", asked))) <= most
 
 
 @pytest.mark.parametrize(
@@ -193,9 +207,17 @@ def test_servers_that_know_no_head_and_no_lengths(server: tuple[str, Behaviour])
 
 @pytest.mark.parametrize(
     ("path", "message"),
-    [("http://", "expected an answer, got"), ("http://127.0.0.1:9/x", r"expected an answer, got: [^<>]*refused$")],
+    [
+        ("http://", "expected an answer, got"),
+        ("http://127.0.0.1:9/x", r"got none: [^<>]*refused for 6 s \(\d attempts\); 127.0.0.1:9 has never answered"),
+        ("http://no-such-host.invalid/x", r"got none: .* for 6 s .*; no-such-host.invalid has never answered"),
+    ],
 )
-def test_what_answers_not_at_all_is_said(path: str, message: str, naps: list[float]) -> None:
-    with pytest.raises(DataError, match=message):
+def test_what_answers_not_at_all_is_said_soon(path: str, message: str, naps: list[float]) -> None:
+    with pytest.raises(Unreadable, match=message):
         store_of(path).open(path)
-    assert len(naps) == (2 if ":9" in path else 0), "what is no URL is not asked twice, nor a wrong host often"
+    assert sum(naps) == (0 if path == "http://" else pytest.approx(6)), "what is no URL is not asked twice"
+    asked = len(naps)
+    with pytest.raises(Unreadable):
+        store_of(path).open(path)
+    assert len(naps) == asked, "and then only once"

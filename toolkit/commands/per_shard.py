@@ -12,7 +12,7 @@ from toolkit import ingest_plan, ingest_records, ingesting, per_shard, records, 
 from toolkit.commands import Context, Outcome, failures, publishing, show_plan, table, works
 from toolkit.commands.ingest import run_inputs
 from toolkit.commands.works import Prepared, failed
-from toolkit.errors import ConfigError, DataError
+from toolkit.errors import ConfigError, DataError, NoDocuments
 from toolkit.executors import Task
 from toolkit.failure_records import FailureRecord, FailureRecords
 from toolkit.mixing import join, publish, published, sets
@@ -170,8 +170,8 @@ def _check_no_others(inputs: list[ingest_plan.Work], dataset: Dataset) -> None:
     """Raises ConfigError if there are documents that are not of these inputs: they would not be in the output."""
     try:
         there = dataset.shards()
-    except ConfigError:
-        return  # none
+    except NoDocuments:
+        return
     known = ingest_records.shards_of(inputs, dataset)  # looked up behind the files: these are noted before they appear
     if others := [shard for shard in there if shard not in known]:
         raise ConfigError(

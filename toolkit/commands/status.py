@@ -10,7 +10,7 @@ import msgspec
 from toolkit import claims, ingest_plan, ingest_records, per_shard, records, rowindex, tag_plan, tagging
 from toolkit.commands import Context, Outcome, table, works
 from toolkit.commands import per_shard as per_shard_command
-from toolkit.errors import ConfigError, DataError, ToolkitError
+from toolkit.errors import ConfigError, DataError, NoDocuments, ToolkitError, Unreadable
 from toolkit.failure_records import FailureRecords
 from toolkit.mixing import join as joining
 from toolkit.mixing import stage
@@ -103,6 +103,8 @@ class _Look:
         try:
             planned = per_shard_command.plan(self.context)
             inputs, by_shard = planned.inputs, {work.key: work for work in planned.works}
+        except Unreadable:
+            raise
         except ToolkitError:  # it cannot be run so
             entries = ingest_plan.read_section(self.context.section("ingest"))
             limit = self.context.config.max_document_bytes
@@ -111,9 +113,12 @@ class _Look:
         inputs = [work for work in inputs if self.context.is_mine(work.shard)]
 
         def look(work: ingest_plan.Work) -> Item:
-            cause = ingest_records.why_not_done(work)
-            if not cause or (work.key in by_shard and self._is_mixed(by_shard[work.key])):
-                return Item(work.key, "done")
+            try:
+                cause = ingest_records.why_not_done(work)
+                if not cause or (work.key in by_shard and self._is_mixed(by_shard[work.key])):
+                    return Item(work.key, "done")
+            except Unreadable as error:
+                cause = str(error)
             return self._item("ingest", work.key, cause)
 
         return Stage("ingest", for_each(look, inputs))
@@ -250,7 +255,7 @@ def _there(dataset: Dataset) -> list[str]:
     """The shards that there are, of a dataset that may have none left."""
     try:
         return dataset.shards()
-    except ConfigError:
+    except NoDocuments:
         return []
 
 

@@ -6,7 +6,7 @@ from toolkit import ingest_records, records, rowindex, tag_plan, validating
 from toolkit.commands import Context, Outcome
 from toolkit.describing import checking, checking_files, croissant, reference
 from toolkit.describing.checking_files import Checked
-from toolkit.errors import ConfigError, DataError, ToolkitError
+from toolkit.errors import ConfigError, DataError, NoDocuments
 from toolkit.executors import Task
 from toolkit.mixing import publish
 from toolkit.mixing import settings as mix_settings
@@ -139,7 +139,7 @@ def _is_oscar(path: str) -> bool:
     try:
         with Lines(path, 1 << 30) as lines:
             first = next(lines, b"")
-    except ToolkitError:
+    except DataError:
         return False
     return b'"content"' in first and b'"sentence_identifications"' in first
 
@@ -193,7 +193,7 @@ def _shards(dataset: Dataset) -> list[str]:
     """None where all were deleted on purpose."""
     try:
         return dataset.shards()
-    except ConfigError:
+    except NoDocuments:
         if not records.deleted_shards(dataset):
             raise
         return []

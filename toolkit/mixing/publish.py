@@ -172,7 +172,8 @@ def publish(output: str, manifest: Manifest, keeps: str = "") -> None:
 
 def finish_interrupted(output: str) -> bool:
     """Finishes a publication that was interrupted; whether there was one."""
-    journal = records.load_strictly(journal_path(output), _Journal)
+    remedy = "delete it; the next mix publishes all of it again"
+    journal = records.load_strictly(journal_path(output), _Journal, remedy)
     if journal is None:
         return False
     _finish(output, journal)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from toolkit import rowindex
-from toolkit.errors import ToolkitError
+from toolkit.errors import DataError
 from toolkit.mixing import join, plan, publish
 from toolkit.mixing.join import Work
 from toolkit.mixing.publish import Manifest
@@ -21,7 +21,7 @@ def inputs_now(work: Work) -> tuple[str, dict[str, str]] | None:
         return None
     try:
         return state.content, join.inputs_of(work)[1]
-    except ToolkitError:
+    except DataError:
         return None
 
 

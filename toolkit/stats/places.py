@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from toolkit.errors import ConfigError, ToolkitError
+from toolkit.errors import ConfigError, Forbidden, ToolkitError
 from toolkit.mixing import publish
 from toolkit.mixing.settings import work_folder
 from toolkit.models import cache_folder
@@ -54,7 +54,7 @@ def home_of(path: str) -> Home:
     path = absolute(path)
     if not is_web(path):
         for root in _above(path):
-            with suppress(ToolkitError, OSError):  # what nobody may look at is not ours
+            with suppress(Forbidden):  # what nobody may look at is not ours
                 if exists(publish.manifest_path(root)):
                     return Home(root, "output")
                 inside = path[len(root) + 1 :].partition("/")[0]

@@ -52,7 +52,11 @@ class Pieces(Protocol):
 
 
 class Store(Protocol):
-    """Files of one kind of place. Errors are DataError and ConfigError, but for what is said."""
+    """Files of one kind of place.
+
+    A read has three outcomes: the file is there; it is not there, by the store's own word; or it could not be read,
+    which is `Unreadable`, as whatever else a store cannot do. Other errors are what is said.
+    """
 
     def stat(self, path: str) -> Stat | None:
         """None if there is no such file."""
@@ -70,7 +74,7 @@ class Store(Protocol):
         """Names of the folders directly in a folder."""
 
     def open(self, path: str) -> IO[bytes]:
-        """The bytes of a file, one after the other; OSError if it cannot be read."""
+        """The bytes of a file, one after the other; FileNotFoundError if there is no such file."""
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         """A piece of a file, shorter at its end; FileNotFoundError if there is no such file."""

@@ -2,6 +2,7 @@
 
 import errno
 import functools
+import io
 import itertools
 import os
 import re
@@ -9,11 +10,16 @@ import stat
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import PurePosixPath
-from typing import IO
+from typing import IO, Any
 
-from toolkit.errors import ConfigError, ToolkitError
+from toolkit.errors import ConfigError, Forbidden, Unreadable
 from toolkit.stores import Stat
+from toolkit.stores.roots import check_roots
+
+BUFFER = 1 << 17
+"""Bytes that are read at a time."""
 
 FOLDER_TRIES = 100
 
@@ -25,37 +31,27 @@ class Local:
     """The `toolkit.stores.Store` of local paths."""
 
     def stat(self, path: str) -> Stat | None:
-        try:
-            found = os.stat(path)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        if stat.S_ISDIR(found.st_mode):
+        found = _stat(path)
+        if found is None or stat.S_ISDIR(found.st_mode):
             return None
         return Stat(found.st_size, f"mtime_ns {found.st_mtime_ns}")
 
     def age(self, path: str) -> float | None:
-        try:
-            return time.time() - os.stat(path).st_mtime
-        except FileNotFoundError:
-            return None
+        found = _stat(path)
+        return None if found is None else time.time() - found.st_mtime
 
     def is_folder(self, path: str) -> bool:
-        return os.path.isdir(path)
+        return _is_folder(path)
 
     def files(self, root: str) -> Iterator[str]:
         """Symbolic links are followed, but for those to a folder that they are in.
 
         Raises:
-            ToolkitError: if a folder cannot be read.
+            Unreadable: if a folder cannot be read.
         """
-
-        def refuse(error: OSError) -> None:
-            if not isinstance(error, FileNotFoundError | NotADirectoryError):
-                raise ToolkitError(f"{error.filename}: expected a folder that can be read, got: {error.strerror}")
-
         found = []
         above: dict[str, set[tuple[int, int]]] = {root: set()}
-        for folder, folders, files in os.walk(root, onerror=refuse, followlinks=True):
+        for folder, folders, files in os.walk(root, onerror=_refuse, followlinks=True):
             around = above.pop(folder) | {_identity(folder)}
             folders[:] = [name for name in folders if not _is_link_to(os.path.join(folder, name), around)]
             above |= {os.path.join(folder, name): around for name in folders}
@@ -65,16 +61,18 @@ class Local:
 
     def folders(self, root: str) -> list[str]:
         try:
-            names = os.listdir(root)
+            with _told(root, "a folder that can be read"):
+                names = os.listdir(root)
         except (FileNotFoundError, NotADirectoryError):
             return []
-        return sorted(name for name in names if os.path.isdir(os.path.join(root, name)))
+        return sorted(name for name in names if _is_folder(os.path.join(root, name)))
 
     def open(self, path: str) -> IO[bytes]:
-        return open(path, "rb")
+        with _told(path):
+            return io.BufferedReader(_File(path), BUFFER)
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
-        with open(path, "rb") as stream:
+        with _told(path), open(path, "rb") as stream:
             stream.seek(offset)
             return stream.read() if length is None else stream.read(length)
 
@@ -122,7 +120,7 @@ class Local:
             pass
 
     def remove_tree(self, root: str) -> None:
-        for folder, _, files in os.walk(root, topdown=False):
+        for folder, _, files in os.walk(root, topdown=False, onerror=_refuse):
             for name in files:
                 self.remove(os.path.join(folder, name))
             self.remove(folder)
@@ -160,13 +158,28 @@ class Local:
         self.remove(leftover)
 
 
+class _File(io.FileIO):
+    """A file whose errors name it."""
+
+    def readinto(self, buffer: Any) -> int:
+        with _told(str(self.name)):
+            return super().readinto(buffer) or 0
+
+    def readall(self) -> bytes:
+        with _told(str(self.name)):
+            return super().readall() or b""
+
+
 class _Pieces:
     def __init__(self, path: str) -> None:
-        self._file = open(path, "rb")  # noqa: SIM115  # closed in close
+        self._path = path
+        with _told(path):
+            self._file = open(path, "rb")  # noqa: SIM115  # closed in close
 
     def read(self, offset: int, length: int) -> bytes:
-        self._file.seek(offset)
-        return self._file.read(length)
+        with _told(self._path):
+            self._file.seek(offset)
+            return self._file.read(length)
 
     def close(self) -> None:
         self._file.close()
@@ -233,14 +246,58 @@ class _Writing:
         return found
 
 
+@contextmanager
+def _told(path: str, expected: str = "a readable file") -> Iterator[None]:
+    """Make `Unreadable` of what is wrong with a file, unless it is not there, below a root that is."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        check_roots(path)
+        raise
+    except OSError as error:
+        kind = Forbidden if error.errno in (errno.EACCES, errno.EPERM) else Unreadable
+        raise kind(f"expected {expected}, got: {error.strerror or error}{_advice(error)}", path=path) from None
+
+
+def _advice(error: OSError) -> str:
+    """Return what to do about an error of the system."""
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return "; let this user read it"
+    if error.errno in (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.EHOSTDOWN):
+        return "; look after the disk or its server, then run again"
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return "; raise the limit of open files (`ulimit -n`), or use fewer processes"
+    return ""
+
+
+def _stat(path: str) -> os.stat_result | None:
+    """Return what the system says of a file or a folder; None if there is none, below a root that is there."""
+    try:
+        with _told(path, "a file that can be looked at"):
+            return os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _is_folder(path: str) -> bool:
+    found = _stat(path)
+    return found is not None and stat.S_ISDIR(found.st_mode)
+
+
+def _refuse(error: OSError) -> None:
+    """Raise what goes wrong in a walk, but that a folder is not there (any more)."""
+    with suppress(FileNotFoundError, NotADirectoryError), _told(str(error.filename), "a folder that can be read"):
+        raise error
+
+
 def _is_link_to(path: str, folders: set[tuple[int, int]]) -> bool:
     return os.path.islink(path) and _identity(path) in folders
 
 
 def _identity(folder: str) -> tuple[int, int]:
-    """Device and inode."""
-    found = os.stat(folder)
-    return found.st_dev, found.st_ino
+    """Device and inode; of a folder that is gone meanwhile none that there is."""
+    found = _stat(folder)
+    return (found.st_dev, found.st_ino) if found else (-1, -1)
 
 
 def _sync_folder(folder: str) -> None:

@@ -1,12 +1,41 @@
 """How remote files are reached: the section ``storage:`` of a configuration."""
 
 import os
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 _VARIABLE = "TOOLKIT_STORAGE"
 """Carries the options to processes that work for this one, wherever they run."""
+
+
+_UNITS = {"": 1, "s": 1, "sec": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600}
+
+
+class Duration(float):
+    """Seconds, written ``90``, ``90 s``, ``5 min`` or ``1 h`` in a configuration."""
+
+    @classmethod
+    def parse(cls, value: object) -> "Duration":
+        """Raise ValueError for what is neither."""
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf"):
+            return cls(value)
+        if isinstance(value, str) and (m := re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", value)):
+            unit = _UNITS.get(m[2].lower()) or _UNITS.get(m[2].lower().removesuffix("s"))
+            if unit and float(m[1]) > 0:
+                return cls(float(m[1]) * unit)
+        raise ValueError(f"expected a time such as 90 s, 5 min or 1 h, got {value!r}")
+
+    def __str__(self) -> str:
+        return in_words(self)
+
+
+def in_words(seconds: float) -> str:
+    """Return seconds for people: ``8 s``, ``4 min 30 s``, ``1 h``."""
+    whole = round(seconds)
+    parts = ((whole // 3600, "h"), (whole // 60 % 60, "min"), (whole % 60, "s"))
+    return " ".join(f"{number} {unit}" for number, unit in parts if number) or "0 s"
 
 
 class StorageOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -20,14 +49,24 @@ class StorageOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = "auto"
     request_payer: Annotated[bool, msgspec.Meta(description="pay for requests to buckets that ask for it")] = False
     anonymous: Annotated[bool, msgspec.Meta(description="no credentials, for public buckets")] = False
+    give_up: Annotated[
+        Duration, msgspec.Meta(description="how long a host that has answered in this run is waited for")
+    ] = Duration(300)
 
 
 def set_options(options: StorageOptions) -> None:
     """For this process and for those that it begins."""
     if options != StorageOptions():
-        os.environ[_VARIABLE] = msgspec.json.encode(options).decode()
+        os.environ[_VARIABLE] = msgspec.json.encode(options, enc_hook=float).decode()
+    else:
+        os.environ.pop(_VARIABLE, None)
 
 
 def options() -> StorageOptions:
     """Those of this process."""
-    return msgspec.json.decode(os.environ.get(_VARIABLE, "{}"), type=StorageOptions)
+    return msgspec.json.decode(os.environ.get(_VARIABLE, "{}"), type=StorageOptions, dec_hook=_decoded)
+
+
+def _decoded(type_: type[Any], value: Any) -> Any:
+    assert type_ is Duration
+    return Duration.parse(value)

@@ -12,54 +12,56 @@ import os
 import posixpath
 import re
 import threading
+import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import IO, Any, TypeVar, cast
 
-from toolkit.errors import ConfigError, DataError, MissingExtra
-from toolkit.stores import Stat
+from toolkit.errors import ConfigError, Forbidden, MissingExtra, Unreadable
+from toolkit.stores import Stat, retrying
 from toolkit.stores.options import StorageOptions, options
+from toolkit.stores.retrying import Trouble
+from toolkit.stores.s3_errors import NoUpload, Unsaid, explain
+from toolkit.stores.s3_reading import BUFFER, Pieces, Reading
+from toolkit.stores.s3_writing import Writing
 
 T = TypeVar("T")
 
-SMALL = 8 << 20
-"""Bytes up to which an object is written by one request; also the size of the parts of others, at the beginning."""
-
-PART_GROWTH = 1000
-"""Parts after which their size is doubled: 10,000 are the limit."""
-
-BUFFER = 1 << 20
-"""Bytes that are read at a time."""
-
-CONNECT, READ = 10, 60
-"""Seconds without an answer, to a connection and to a request."""
-
-ATTEMPTS = 6
+HEADS = 3
+"""Times that an object is looked for whose HEAD and GET say different things."""
 
 
 def make() -> "S3":
-    """The store with the options of this process."""
+    """Return the store with the options of this process."""
     return S3(options())
 
 
 class S3:
-    """The `toolkit.stores.Store` of ``s3://BUCKET/KEY``; one client a process, made when it is first needed."""
+    """The `toolkit.stores.Store` of ``s3://BUCKET/KEY``; a client a process, made when it is first needed."""
 
     def __init__(self, options: StorageOptions) -> None:
         self.options = options
         self._lock = threading.Lock()
-        self._made: tuple[int, Any] | None = None
-        self._payer = {"RequestPayer": "requester"} if options.request_payer else {}
+        self._pid = 0
+        self._session: Any = None
+        self._made: dict[tuple[float, float], Any] = {}
+        self._host = ""
+        self._granted: set[str] = set()
+        self.payer = {"RequestPayer": "requester"} if options.request_payer else {}
 
     @property
     def client(self) -> Any:
-        """A client of boto3; another one behind a fork."""
+        """A client of boto3; another one behind a fork, and once the host has answered, which is then waited for."""
         with self._lock:
-            if self._made is None or self._made[0] != os.getpid():
-                self._made = os.getpid(), self._connect()
-            return self._made[1]
+            if self._pid != os.getpid():
+                self._pid, self._session, self._made = os.getpid(), None, {}
+            patience = retrying.patience(self._host)
+            if patience not in self._made:
+                self._made[patience] = made = self._connect(*patience)
+                self._host = urllib.parse.urlsplit(made.meta.endpoint_url).netloc
+            return self._made[patience]
 
-    def _connect(self) -> Any:
+    def _connect(self, connect: float, read: float) -> Any:
         try:
             import boto3
             import botocore.exceptions
@@ -69,16 +71,17 @@ class S3:
             raise MissingExtra("s3:// needs the package boto3: pip install 'tagmix[s3]'") from None
         options = self.options
         config = Config(
-            connect_timeout=CONNECT,
-            read_timeout=READ,
-            retries={"mode": "standard", "max_attempts": ATTEMPTS},
+            connect_timeout=connect,
+            read_timeout=read,
+            retries={"mode": "standard", "total_max_attempts": 1},  # see `toolkit.stores.retrying`
             max_pool_connections=32,
             s3={"addressing_style": options.addressing_style},
             signature_version=UNSIGNED if options.anonymous else None,
         )
         try:
-            session = boto3.session.Session(profile_name=options.profile, region_name=options.region)
-            return session.client("s3", endpoint_url=options.endpoint_url, config=config)
+            if self._session is None:
+                self._session = boto3.session.Session(profile_name=options.profile, region_name=options.region)
+            return self._session.client("s3", endpoint_url=options.endpoint_url, config=config)
         except (botocore.exceptions.BotoCoreError, ValueError) as error:
             raise ConfigError(f"storage: expected options that S3 can be reached with, got: {error}") from None
 
@@ -99,10 +102,18 @@ class S3:
         bucket, key = split(path)
         if not key or key.endswith("/"):
             return None
-        try:
-            return self._ask(path, lambda: self.client.head_object(Bucket=bucket, Key=key, **self._payer))
-        except FileNotFoundError:
-            return None
+        for _ in range(HEADS):
+            try:
+                return self.ask(path, lambda: self.client.head_object(Bucket=bucket, Key=key, **self.payer))
+            except Unsaid:  # why: an answer to HEAD has no body
+                pass
+            try:
+                self.read(path, 0, 1)
+            except FileNotFoundError:
+                return None
+            except EOFError:  # an empty object
+                continue
+        raise Unreadable("expected the same answer to HEAD as to GET, got a refusal of HEAD alone", path=path)
 
     def is_folder(self, path: str) -> bool:
         bucket, key = split(path)
@@ -129,31 +140,30 @@ class S3:
         )
 
     def _page(self, path: str, **arguments: Any) -> dict[str, Any]:
-        return cast("dict[str, Any]", self._ask(path, lambda: self.client.list_objects_v2(**arguments, **self._payer)))
+        page = cast("dict[str, Any]", self.ask(path, lambda: self.client.list_objects_v2(**arguments, **self.payer)))
+        if "IsTruncated" not in page:  # an answer without content has nothing in it, either
+            raise Unreadable("expected a listing, got an answer of S3 without one", path=path)
+        return page
 
     def _pages(self, path: str, **arguments: Any) -> Iterator[dict[str, Any]]:
         while True:
             page = self._page(path, **arguments)
             yield page
-            if not page.get("IsTruncated"):
+            if not page["IsTruncated"]:
                 return
+            if not page.get("NextContinuationToken"):
+                raise Unreadable(
+                    "expected a whole listing, got one that is cut short without saying how it goes on", path=path
+                )
             arguments["ContinuationToken"] = page["NextContinuationToken"]
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def open(self, path: str) -> IO[bytes]:
-        bucket, key = split(path)
         found = self.stat(path)
         if found is None:
-            self._page(path, Bucket=bucket, MaxKeys=1)  # which says if it is the bucket that is not there
             raise FileNotFoundError(2, "No such object", path)
-        from smart_open import s3
-
-        same = {"IfMatch": found.stamp.removeprefix("etag ")}
-        parameters = {"client": self.client, "client_kwargs": {"S3.Client.get_object": same | self._payer}}
-        # the URI is taken apart again there: characters that mean something in one must not
-        opened = s3.open(bucket, key, "rb", buffer_size=BUFFER, defer_seek=True, **parameters)
-        return io.BufferedReader(_Reading(opened, path, self._explained), BUFFER)
+        return io.BufferedReader(Reading(self, path, *split(path), found), BUFFER)
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         bucket, key = split(path)
@@ -162,60 +172,68 @@ class S3:
         asked = {"Range": f"bytes={offset}-{'' if length is None else offset + length - 1}"} if offset or length else {}
 
         def get() -> bytes:
-            body = self.client.get_object(Bucket=bucket, Key=key, **asked, **self._payer)["Body"]
+            body = self.client.get_object(Bucket=bucket, Key=key, **asked, **self.payer)["Body"]
             return cast("bytes", body.read())
 
-        for attempt in range(ATTEMPTS):
-            try:
-                return self._ask(path, get)
-            except _Broken:
-                if attempt == ATTEMPTS - 1:
-                    raise
-        raise AssertionError
+        return self.ask(path, get)
 
-    def pieces(self, path: str) -> "_Pieces":
-        return _Pieces(self, path)
+    def pieces(self, path: str) -> Pieces:
+        return Pieces(self, path)
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
-    def writing(self, path: str) -> "_Writing":
-        return _Writing(self, path)
+    def writing(self, path: str) -> Writing:
+        return Writing(self, path, *split(path))
 
     def create(self, path: str, data: bytes) -> bool:
-        """By a conditional request; a server that knows none (and says so) lets nobody create anything."""
+        """By a conditional request; a server that knows none (and says so) lets nobody create anything.
+
+        The answer to a request that succeeded may be lost: the object is then there because of it.
+        """
         bucket, key = split(path)
+        attempts = 0
+
+        def put() -> None:
+            nonlocal attempts
+            attempts += 1
+            self.client.put_object(Bucket=bucket, Key=key, Body=data, IfNoneMatch="*")
+
         try:
-            self._ask(path, lambda: self.client.put_object(Bucket=bucket, Key=key, Body=data, IfNoneMatch="*"))
+            self.ask(path, put)
         except FileExistsError:
-            return False
+            return attempts > 1 and self.read(path) == data
         return True
 
     def move(self, source: str, target: str) -> None:
-        bucket, key = split(source)
-        to_bucket, to_key = split(target)
-        given = {"Bucket": bucket, "Key": key}
-        self._ask(target, lambda: self.client.copy(given, to_bucket, to_key))  # in parts, where it is large
+        found = self.stat(source)
+        if found is None:
+            raise FileNotFoundError(2, "No such object", source)
+        writing = Writing(self, target, *split(target))
+        try:
+            writing.copy(source, *split(source), found.size)
+        finally:
+            writing.abort()
         self.remove(source)
 
     def remove(self, path: str) -> None:
         bucket, key = split(path)
-        self._ask(path, lambda: self.client.delete_object(Bucket=bucket, Key=key))
+        with suppress(FileNotFoundError):
+            self.ask(path, lambda: self.client.delete_object(Bucket=bucket, Key=key))
 
     def remove_tree(self, root: str) -> None:
         bucket, key = split(root)
         names = list(self.files(root))
         for first in range(0, len(names), 1000):
             objects = [{"Key": _folder(key) + name} for name in names[first : first + 1000]]
-            done = self._ask(
+            done = self.ask(
                 root,
                 lambda objects=objects: self.client.delete_objects(  # type: ignore[misc]
                     Bucket=bucket, Delete={"Objects": objects, "Quiet": True}
                 ),
             )
             for error in done.get("Errors", ()):
-                raise DataError(
-                    f"expected to delete, got: {error.get('Message')}", path=f"s3://{bucket}/{error['Key']}"
-                )
+                got = error.get("Message") or error.get("Code")
+                raise Unreadable(f"expected to delete it, got: {got}", path=f"s3://{bucket}/{error['Key']}")
 
     def remove_empty_folders(self, folder: str, root: str) -> None:
         """There are none."""
@@ -230,8 +248,8 @@ class S3:
             self.client.abort_multipart_upload(Bucket=bucket, Key=probe, UploadId=made["UploadId"])
 
         try:
-            self._ask(folder, probed)
-        except (DataError, OSError) as error:
+            self.ask(folder, probed)
+        except Forbidden as error:
             raise ConfigError(f"{where}: expected a folder that may be written in: {error}") from None
 
     def leftovers(self, root: str, *, others: bool = True) -> list[str]:
@@ -240,7 +258,7 @@ class S3:
         found: list[str] = []
         more: dict[str, str] = {}
         while True:
-            page = self._ask(
+            page = self.ask(
                 root,
                 lambda more=more: self.client.list_multipart_uploads(  # type: ignore[misc]
                     Bucket=bucket, Prefix=_folder(key), **more
@@ -254,163 +272,26 @@ class S3:
     def discard(self, leftover: str) -> None:
         path, _, upload = leftover.rpartition("?uploadId=")
         bucket, key = split(path)
-        with suppress(FileNotFoundError):
-            self._ask(path, lambda: self.client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload))
+        with suppress(NoUpload):
+            self.ask(path, lambda: self.client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload))
 
     # --- errors -------------------------------------------------------------------------------------------------------
 
-    def _ask(self, path: str, request: Callable[[], T]) -> T:
-        """What a request gives, its errors in our words."""
-        try:
-            return request()
-        except Exception as error:
-            explained = self._explained(path, error)
-            if explained is None:
-                raise
-            raise explained from None
-
-    def _explained(self, path: str, error: BaseException) -> Exception | None:
-        """What an error of boto3 means; None if it is none."""
-        import botocore.exceptions as known
-
-        error = getattr(error, "backend_error", None) or error  # smart_open puts it into an OSError
+    def ask(self, path: str, request: Callable[[], T]) -> T:
+        """Return what a request gives, made again where that may help; its errors in our words."""
         bucket, _ = split(path)
-        if isinstance(error, known.ClientError):
-            answer = error.response
-            code = answer.get("Error", {}).get("Code", "")
-            status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
-            if code == "NoSuchBucket":
-                return ConfigError(f"s3://{bucket}: expected a bucket, got none of that name")
-            if code in ("404", "NoSuchKey", "NotFound", "NoSuchUpload"):
-                return FileNotFoundError(2, "No such object", path)
-            if code in ("InvalidRange", "416"):
-                return EOFError()
-            if code in ("PreconditionFailed", "412", "ConditionalRequestConflict"):
-                return FileExistsError(17, "expected the object as it was, it has been changed meanwhile", path)
-            if code in ("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"):
-                return ConfigError(f"{path}: expected credentials that S3 knows, got {code}; check key and secret")
-            if status in (401, 403):
-                return ConfigError(f"{path}: expected permission for this, got {code or status}; check the credentials")
-            if status in (301, 307, 400) and code in ("PermanentRedirect", "301", "AuthorizationHeaderMalformed"):
-                return ConfigError(f"s3://{bucket}: expected its own region, got {code}; set `storage.region`")
-            return DataError(f"expected an answer of S3, got {code or status}: {error}", path=path)
-        if isinstance(error, known.NoCredentialsError | known.PartialCredentialsError):
-            return ConfigError(f"{path}: expected credentials, got none; set AWS_ACCESS_KEY_ID, or `storage.anonymous`")
-        if isinstance(error, known.EndpointConnectionError | known.ConnectTimeoutError | known.ProxyConnectionError):
-            return _Unreachable(f"expected a server, got: {error}", path=path)
-        if isinstance(error, known.BotoCoreError):
-            return _Broken(f"expected an answer of S3, got: {error}", path=path)
-        if type(error).__module__.startswith("urllib3"):
-            return _Broken(f"expected an answer of S3, got {type(error).__name__}", path=path)
-        return None
-
-
-class _Broken(DataError):
-    """A connection broke; the request may be made again."""
-
-
-class _Unreachable(DataError):
-    """Nobody answers."""
-
-
-class _Reading(io.RawIOBase):
-    """A stream of smart_open, its errors in our words."""
-
-    def __init__(self, stream: Any, path: str, explained: Callable[[str, BaseException], Exception | None]) -> None:
-        super().__init__()
-        self._stream = stream
-        self._path = path
-        self._explained = explained
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        try:
-            data = self._stream.read(len(buffer))
-        except Exception as error:
-            explained = self._explained(self._path, error)
-            if isinstance(explained, FileExistsError):
-                message = "expected the object as it was, it was changed while it was read"
-                raise DataError(message, path=self._path) from None
-            if explained:
-                raise explained from None
-            if isinstance(error, OSError):
-                raise DataError(f"expected a connection that lasts, got: {error}", path=self._path) from None
-            raise
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
-
-
-class _Pieces:
-    """A request for each."""
-
-    def __init__(self, store: S3, path: str) -> None:
-        self._store = store
-        self._path = path
-
-    def read(self, offset: int, length: int) -> bytes:
-        return self._store.read(self._path, offset, length)
-
-    def close(self) -> None:
-        pass
-
-
-class _Writing:
-    """Held in memory up to `SMALL`, then a multipart upload."""
-
-    def __init__(self, store: S3, path: str) -> None:
-        self._store = store
-        self._path = path
-        self._bucket, self._key = split(path)
-        self._held: list[bytes] = []
-        self._size = 0
-        self._part = SMALL
-        self._upload: str | None = None
-        self._parts: list[dict[str, Any]] = []
-
-    def write(self, data: bytes) -> None:
-        self._held.append(data)
-        self._size += len(data)
-        if self._size >= self._part:
-            self._send()
-
-    def commit(self) -> Stat:
-        if self._upload is None:
-            body = b"".join(self._held)
-            done = self._asked("put_object", Body=body)
-            return Stat(len(body), f"etag {done['ETag']}")
-        if self._size:
-            self._send()
-        done = self._asked("complete_multipart_upload", UploadId=self._upload, MultipartUpload={"Parts": self._parts})
-        self._upload = None
-        found = self._store.stat(self._path)
-        if found is None:
-            raise DataError("expected the object that was just written, got none", path=self._path)
+        self.client  # noqa: B018  # which finds out the host
+        found = retrying.persist(self._host, path, request, lambda error: self._judged(path, error))
+        self._granted.add(bucket)
         return found
 
-    def abort(self) -> None:
-        upload, self._upload = self._upload, None
-        if upload is not None:
-            self._store.discard(f"{self._path}?uploadId={upload}")
-
-    def _send(self) -> None:
-        if self._upload is None:
-            self._upload = str(self._asked("create_multipart_upload")["UploadId"])
-        number = len(self._parts) + 1
-        done = self._asked("upload_part", UploadId=self._upload, PartNumber=number, Body=b"".join(self._held))
-        self._parts.append({"ETag": done["ETag"], "PartNumber": number})
-        self._held, self._size = [], 0
-        if number % PART_GROWTH == 0:
-            self._part *= 2
-
-    def _asked(self, request: str, **arguments: Any) -> Any:
-        ask = getattr(self._store.client, request)
-        return self._store._ask(self._path, lambda: ask(Bucket=self._bucket, Key=self._key, **arguments))  # noqa: SLF001
+    def _judged(self, path: str, error: BaseException) -> Trouble | Exception | None:
+        """Return what an error means: that the request may be made again, or another error; None for others' errors."""
+        bucket, _ = split(path)
+        judged = explain(getattr(error, "backend_error", None) or error, path, bucket)  # smart_open wraps them
+        if isinstance(judged, Unreadable) and bucket in self._granted:
+            judged.exit_code = 1  # it was no fault of the configuration, and something may have been written
+        return judged
 
 
 def split(path: str) -> tuple[str, str]:

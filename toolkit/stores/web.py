@@ -1,44 +1,30 @@
 """Files on the web, for reading: politely, and going on at the byte where a connection broke."""
 
-import email.utils
 import functools
 import importlib.metadata
 import io
-import random
 import re
-import time
 import urllib.parse
 from collections.abc import Iterator
 from typing import IO, Any, NoReturn
 
-from toolkit.errors import ConfigError, DataError
-from toolkit.stores import Stat
+from toolkit.errors import ConfigError, DataError, Unreadable
+from toolkit.stores import Stat, retrying
+from toolkit.stores.retrying import Trouble
 
 BUFFER = 1 << 20
 """Bytes that are read at a time."""
 
-CONNECT, READ = 10, 60
-"""Seconds without an answer, to a connection and to a request."""
-
-ATTEMPTS = 8
-"""Requests without any progress, before it is given up."""
-
-STRANGERS = 3
-"""The same, to a host that has never answered this process: it may be a wrong name."""
-
-LONGEST = 60.0
-"""Seconds between two attempts, whatever the server asks for."""
-
 BUSY = (403, 408, 429)
-"""Answers that may be others later, beside those from 500; 403 is how Common Crawl's servers ask for patience."""
+"""Answers that may be others later, beside those from 500."""
+
+REFUSED = 403
+"""That is how Common Crawl's servers ask for patience, and others refuse for good."""
 
 KNOWN = (404, 405, 410, 416, 501)
 """Answers that mean something to those who asked."""
 
 PACKAGE = "tagmix"
-
-_met: set[str] = set()
-"""Hosts that have answered."""
 
 
 class Web:
@@ -54,7 +40,7 @@ class Web:
             if answer.status_code in (404, 410):
                 return None
             if answer.status_code != 200:
-                raise DataError(f"expected the file, got {_said(answer)}", path=path)
+                raise Unreadable(f"expected the file, got {_said(answer)}", path=path)
             return _stat(answer)
 
     def age(self, path: str) -> None:
@@ -127,7 +113,8 @@ class Reading(io.RawIOBase):
         found: the version that is read; its size is 0 if the server does not say it.
 
     Raises:
-        DataError: if the server does not give them, or the file changes meanwhile.
+        Unreadable: if the server does not give them.
+        DataError: if the file changes meanwhile.
         FileNotFoundError: if there is none.
     """
 
@@ -154,28 +141,33 @@ class Reading(io.RawIOBase):
         return self._size is not None and self._at >= self._size
 
     def _piece(self, size: int) -> bytes:
-        """What has arrived, at most so many bytes; none at the end."""
+        """Return what has arrived, at most so many bytes; none at the end."""
+        return retrying.persist(_host(self._path), self._path, lambda: self._arrived(size), self._judged)
+
+    def _arrived(self, size: int) -> bytes:
+        try:
+            if self._answer is None and not self._is_at_end():
+                self._connect()
+            if self._is_at_end():
+                return b""
+            self._skip()
+            data = _arrived(self._answer, size)
+            if not data and self._size is not None:
+                raise ConnectionError(f"the connection ended at byte {self._at:,} of {self._size:,}")
+        except BaseException:
+            self._close_answer()
+            raise
+        self._at += len(data)
+        return data
+
+    def _judged(self, error: Exception) -> Trouble | None:
+        """Return that the connection broke; other errors mean what they say."""
         import urllib3.exceptions
 
-        for attempt in range(ATTEMPTS):
-            try:
-                if self._answer is None and not self._is_at_end():
-                    self._connect()
-                if self._is_at_end():
-                    return b""
-                self._skip()
-                data = _arrived(self._answer, size)
-                if not data and self._size is not None:
-                    raise ConnectionError(f"the connection ended at byte {self._at:,} of {self._size:,}")
-                self._at += len(data)
-                return data
-            except (urllib3.exceptions.HTTPError, OSError) as error:
-                self._close_answer()
-                if attempt == ATTEMPTS - 1:
-                    got = f"none of it in {ATTEMPTS} attempts ({error.args[0] if error.args else error})"
-                    raise DataError(f"expected the rest from byte {self._at:,}, got {got}", path=self._path) from None
-                _wait(attempt, None)
-        raise AssertionError
+        if isinstance(error, FileNotFoundError) or not isinstance(error, urllib3.exceptions.HTTPError | OSError):
+            return None
+        cause = f"none of it ({error.args[0] if error.args else error})"
+        return Trouble(cause, expected=f"the rest from byte {self._at:,}")
 
     def _connect(self) -> None:
         """Asks for what is not read yet.
@@ -193,7 +185,7 @@ class Reading(io.RawIOBase):
             said = f"{self._size:,} bytes, as the server said" if self._size else f"more than {self._at:,} bytes"
             self._fail(DataError(f"expected a file of {said}, got none behind byte {self._at:,}", path=self._path))
         if answer.status_code not in (200, 206):
-            self._fail(DataError(f"expected the file, got {_said(answer)}", path=self._path))
+            self._fail(Unreadable(f"expected the file, got {_said(answer)}", path=self._path))
         if answer.status_code == 206 and first != self._at:
             got = answer.headers.get("Content-Range")
             self._fail(DataError(f"expected the bytes from {self._at:,}, got the range {got!r}", path=self._path))
@@ -237,34 +229,53 @@ def _arrived(answer: Any, size: int) -> bytes:
     return data
 
 
+class _Busy(Exception):
+    """An answer that may be another later."""
+
+
+def _host(path: str) -> str:
+    return urllib.parse.urlsplit(path).netloc.rpartition("@")[2]
+
+
 def _asked(path: str, method: str, headers: dict[str, str] | None = None) -> Any:
-    """An answer to a request, once the server is not too busy for it."""
+    """Return an answer to a request, once the server is not too busy for it."""
     import requests
 
-    host = urllib.parse.urlsplit(path).netloc
+    host = _host(path)
     named = {"User-Agent": _user_agent(), "Accept-Encoding": "identity", **(headers or {})}
-    for attempt in range(ATTEMPTS):
-        last = attempt == ATTEMPTS - 1
-        try:
-            answer = requests.request(
-                method, path, headers=named, stream=True, timeout=(CONNECT, READ), allow_redirects=True
-            )
-        except (requests.exceptions.RequestException, ValueError) as error:
-            stranger = host not in _met and attempt == STRANGERS - 1
-            if last or stranger or _is_hopeless(error):
-                raise DataError(f"expected an answer, got: {_cause(error)}", path=path) from None
-            _wait(attempt, None)
-            continue
-        _met.add(host)
-        if _is_busy(answer.status_code) and not last:
+
+    def ask() -> Any:
+        timeout = retrying.patience(host)
+        answer = requests.request(method, path, headers=named, stream=True, timeout=timeout, allow_redirects=True)
+        if _is_busy(answer.status_code):
             answer.close()
-            _wait(attempt, answer.headers.get("Retry-After"))
-            continue
-        if answer.status_code >= 400 and answer.status_code not in KNOWN:
-            answer.close()
-            raise DataError(f"expected the file, got {_said(answer)}", path=path)
+            raise _Busy(answer)
         return answer
-    raise AssertionError
+
+    answer = retrying.persist(host, path, ask, lambda error: _judged(error, path))
+    if answer.status_code >= 400 and answer.status_code not in KNOWN:
+        answer.close()
+        raise Unreadable(f"expected the file, got {_said(answer)}", path=path)
+    return answer
+
+
+def _judged(error: Exception, path: str) -> Trouble | Unreadable | None:
+    """Return what an error of a request means; who refuses from the beginning may do so for good."""
+    import requests
+
+    if isinstance(error, _Busy):
+        answer = error.args[0]
+        later = retrying.seconds_asked(answer.headers.get("Retry-After"))
+        refuses = answer.status_code == REFUSED
+        advice = (
+            "the server refuses this address, or asks for patience: try again later, or another one" if refuses else ""
+        )
+        return Trouble(_said(answer), answered=not refuses, later=later, expected="the file", advice=advice)
+    if not isinstance(error, requests.exceptions.RequestException | ValueError):
+        return None
+    if _is_hopeless(error):
+        return Unreadable(f"expected an answer, got: {_cause(error)}", path=path)
+    return Trouble(f"none: {_cause(error)}")
 
 
 def _is_busy(status: int) -> bool:
@@ -298,20 +309,6 @@ def _user_agent() -> str:
         return f"{PACKAGE}/{importlib.metadata.version(PACKAGE)}"
     except importlib.metadata.PackageNotFoundError:
         return PACKAGE
-
-
-def _wait(attempt: int, asked: str | None) -> None:
-    """As long as the server asks for; else twice as long each time, about."""
-    seconds = min(LONGEST, 0.5 * 2**attempt) * random.uniform(0.5, 1)  # noqa: S311
-    if asked is not None:
-        try:
-            if asked.strip().isdigit():
-                seconds = float(asked)
-            else:
-                seconds = email.utils.parsedate_to_datetime(asked).timestamp() - time.time()
-        except (ValueError, OverflowError):  # it asks for nothing that can be understood
-            pass
-    time.sleep(max(0.0, min(LONGEST, seconds)))
 
 
 def _content_range(answer: Any) -> tuple[int | None, int]:

@@ -1,0 +1,60 @@
+"""Folders that were there when a run began: what is missing below one that has vanished is not known to be missing."""
+
+import functools
+import os
+from collections.abc import Iterable
+
+import msgspec
+
+from toolkit.errors import Unreadable
+
+_VARIABLE = "_TOOLKIT_ROOTS"
+"""Carries them to processes of this machine that work for this one: by path, device and inode."""
+
+
+def forget_roots() -> None:
+    """Forget all of them: a new run begins."""
+    os.environ.pop(_VARIABLE, None)
+
+
+def note_roots(folders: Iterable[str]) -> None:
+    """Note those local folders that are there, for this process and for those that it begins."""
+    known = dict(_known(os.environ.get(_VARIABLE, "{}")))
+    for folder in folders:
+        path = os.path.abspath(folder)
+        if "://" not in folder and path not in known and (now := _identity(path)):
+            known[path] = now
+    if known:
+        os.environ[_VARIABLE] = msgspec.json.encode(known).decode()
+
+
+def check_roots(path: str) -> None:
+    """Raise Unreadable if a file is not there because the folder that it is below has vanished or was unmounted.
+
+    A folder that is unmounted leaves another one in its place, on another device. One that was deleted and made again
+    is on the same device, and what an automounter mounts again has its inode.
+    """
+    whole = os.path.abspath(path) + "/"
+    for root, before in _known(os.environ.get(_VARIABLE, "{}")).items():
+        if not whole.startswith(root.rstrip("/") + "/"):
+            continue
+        now = _identity(root)
+        if now is None or (now[0] != before[0] and now[1] != before[1]):
+            raise Unreadable(
+                f"expected the folder {root}, which was there when the run began, it has vanished; was it unmounted? "
+                "put it back and run again",
+                path=path,
+            )
+
+
+@functools.lru_cache(2)
+def _known(text: str) -> dict[str, tuple[int, int]]:
+    return msgspec.json.decode(text, type=dict[str, tuple[int, int]])
+
+
+def _identity(folder: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
