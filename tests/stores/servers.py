@@ -4,18 +4,22 @@ import http.client
 import http.server
 import json
 import random
+import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import threading
 import time
+import urllib.parse
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 ACCESS, SECRET = "test-key", "test-secret"
 PATIENCE = 30.0
@@ -84,12 +88,51 @@ class Seaweed:
             self._process.wait()
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A request of S3.
+
+    Attributes:
+        what: GET, HEAD, LIST, PUT, COPY, DELETE; DELETE_MANY; CREATE, UPLOAD, COMPLETE, ABORT of a multipart upload,
+            and UPLOADS, which lists those.
+        key: ``BUCKET/KEY``; of a listing the beginning of the keys, of several keys the first.
+    """
+
+    what: str
+    key: str
+
+    @classmethod
+    def of(cls, method: str, target: str, headers: Mapping[str, str], body: bytes) -> "Asked":
+        path, _, query = target.partition("?")
+        key = urllib.parse.unquote(path).strip("/")
+        given = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
+        if method == "POST" and "delete" in given:
+            first = re.search(rb"<Key>(.*?)</Key>", body)
+            return cls("DELETE_MANY", f"{key}/{first[1].decode() if first else ''}")
+        if method == "GET" and ("list-type" in given or "uploads" in given):
+            return cls("UPLOADS" if "uploads" in given else "LIST", f"{key}/{given.get('prefix', '')}")
+        if "uploads" in given:
+            return cls("CREATE", key)
+        if "uploadId" in given:
+            return cls({"PUT": "UPLOAD", "POST": "COMPLETE", "DELETE": "ABORT"}.get(method, method), key)
+        return cls("COPY" if method == "PUT" and headers.get("x-amz-copy-source") else method, key)
+
+
+class Plan(Protocol):
+    """What becomes of requests."""
+
+    def next(self, asked: Asked) -> str:
+        """The fault of a request, empty for none.
+
+        ``reset``: no answer; ``cut``: half of the answer's body; ``half``: the connection breaks in the middle of what
+        is sent; ``lost``: it is done, and no answer comes; ``hang``: no answer, and the connection stays;
+        ``500``, ``503``, ``403``.
+        """
+
+
 @dataclass
 class Faults:
-    """What a proxy does to requests: a chance for each kind of fault, and how many there were.
-
-    Kinds: ``reset`` (no answer), ``cut`` (half of the body), ``500``, ``503``, ``403``.
-    """
+    """Faults by chance: one for each kind, and how many there were."""
 
     chances: dict[str, float] = field(default_factory=dict)
     seed: int = 0
@@ -99,7 +142,7 @@ class Faults:
         self._random = random.Random(self.seed)
         self._lock = threading.Lock()
 
-    def next(self) -> str:
+    def next(self, asked: Asked) -> str:
         with self._lock:
             kinds, weights = list(self.chances), list(self.chances.values())
             left = max(0.0, 1 - sum(weights))
@@ -108,15 +151,47 @@ class Faults:
             return found
 
 
-def _handler(target: Callable[[], int], faults: Faults) -> type[http.server.BaseHTTPRequestHandler]:
+def _handler(target: Callable[[], int], faults: Plan) -> type[http.server.BaseHTTPRequestHandler]:
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # head and body are sent one after the other
+
+        server_connection: http.client.HTTPConnection | None = None
+
+        def _ask_server(self, body: bytes) -> tuple[http.client.HTTPResponse, bytes]:
+            """The answer of the server, by a connection that lasts as long as the client's."""
+            connection = self.server_connection
+            if connection is None:
+                connection = self.server_connection = http.client.HTTPConnection("127.0.0.1", target(), timeout=60)
+            try:
+                connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+                for name, value in self.headers.items():
+                    connection.putheader(name, value)
+                connection.endheaders(body)
+                answer = connection.getresponse()
+                return answer, answer.read()
+            except (OSError, http.client.HTTPException):
+                connection.close()
+                raise
+
+        def finish(self) -> None:
+            if self.server_connection:
+                self.server_connection.close()
+            super().finish()
 
         def _forward(self) -> None:
-            fault = faults.next()
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            fault = faults.next(Asked.of(self.command, self.path, self.headers, body))
             self.close_connection = bool(fault)
             if fault == "reset":
+                return
+            if fault == "half":  # the sender is told that nobody reads any more
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                return
+            if fault == "hang":
+                self.connection.settimeout(PATIENCE)
+                with suppress(OSError):
+                    self.connection.recv(1)  # until the client has had enough
                 return
             if fault.isdigit():
                 code = {"503": "SlowDown", "500": "InternalError", "403": "AccessDenied"}[fault]
@@ -127,19 +202,13 @@ def _handler(target: Callable[[], int], faults: Faults) -> type[http.server.Base
                 if self.command != "HEAD":
                     self.wfile.write(text)
                 return
-            connection = http.client.HTTPConnection("127.0.0.1", target(), timeout=60)
             try:
-                connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
-                for name, value in self.headers.items():
-                    connection.putheader(name, value)
-                connection.endheaders(body)
-                answer = connection.getresponse()
-                data = answer.read()
-            except OSError:
+                answer, data = self._ask_server(body)
+            except (OSError, http.client.HTTPException):
                 self.close_connection = True
                 return
-            finally:
-                connection.close()
+            if fault == "lost":
+                return
             self.send_response_only(answer.status, answer.reason)
             for name, value in answer.getheaders():
                 if name.lower() not in ("transfer-encoding", "connection", "content-length"):
@@ -166,7 +235,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 @contextmanager
-def proxy(target: Callable[[], int], faults: Faults) -> Iterator[str]:
+def proxy(target: Callable[[], int], faults: Plan) -> Iterator[str]:
     """The URL of a proxy before a port of this machine."""
     with Server(("127.0.0.1", 0), _handler(target, faults)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

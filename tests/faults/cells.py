@@ -1,0 +1,216 @@
+"""One fault, one command, one kind of files: the cell is played and judged."""
+
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import Ran
+from tests.faults import corpus
+from tests.faults.columns import COLUMNS, STATES, Column
+from tests.faults.judge import Disturbed, Undisturbed, different, judge
+from tests.faults.kinds import kind_of
+from tests.faults.places import Bucket, File, Folder, Place, Requests, State, Strike
+from tests.faults.rows import ROWS, Row
+from tests.faults.warm import Warm
+
+DAMAGED = (
+    "inputs", "documents", "attributes", "schemas", "shard_records", "row_indexes", "ingest_records", "manifest",
+    "parts", "checksums", "failures", "claims",
+)  # fmt: skip
+
+SETTINGS = {"toolkit.stores.s3.SMALL": 900, "toolkit.stores.s3.READ": 0.3, "toolkit.stores.s3.CONNECT": 0.3}
+"""Small enough that the corpus is uploaded in several parts, and no test waits long for an answer."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A fault of a row, to a kind of files, under the command of a column."""
+
+    row: Row
+    column: Column
+    kind: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.column.name}-{self.row.name}-{self.kind}"
+
+
+def cells() -> list[Cell]:
+    """All of the matrix, by column, so that what is there before need not change much from one to the next."""
+    return [
+        Cell(row, column, kind)
+        for where in (("bucket",), ("disk", "file"))
+        for column in COLUMNS
+        for row in ROWS
+        if row.where in where
+        for kind in column.touches.split()
+        if row.where != "file" or kind in DAMAGED
+    ]
+
+
+def covering(times: int) -> list[Cell]:
+    """A part of the matrix in which each row, column, and kind is at least so many times, as often as it is in all."""
+    taken: dict[str, int] = {}
+    found = []
+    for cell in sorted(cells(), key=lambda each: zlib.crc32(each.id.encode())):
+        marks = (f"row {cell.row.name}", f"column {cell.column.name}", f"{cell.row.where} {cell.kind}")
+        if any(taken.get(mark, 0) < times for mark in marks):
+            found.append(cell)
+            for mark in marks:
+                taken[mark] = taken.get(mark, 0) + 1
+    return sorted(found, key=cells().index)
+
+
+@dataclass(frozen=True)
+class Played:
+    """What came of a cell, for each request that it struck; why there is none."""
+
+    cell: Cell
+    wrong: dict[str, list[str]]
+    not_applicable: str = ""
+
+
+class Bench:
+    """What cells are played on: a bucket, a folder, the states between commands, and what these do undisturbed."""
+
+    def __init__(self, warm: Warm, folder: Path, bucket: Bucket | None) -> None:
+        self.warm = warm
+        self.bucket = bucket
+        self.folder = Folder(folder)
+        self._work = folder
+        self._states: dict[tuple[str, str], State] = {}
+        self._undisturbed: dict[tuple[str, str], tuple[Undisturbed, Requests]] = {}
+
+    def place(self, row: Row) -> Place:
+        """Where a row's faults happen."""
+        if row.where != "bucket":
+            return self.folder
+        assert self.bucket
+        return self.bucket
+
+    @cached_property
+    def _inputs(self) -> State:
+        return {name: File("1700000000000000000", data) for name, data in corpus.inputs().items()}
+
+    def state(self, place: Place, name: str) -> State:
+        """What is there in a state; made once, by undisturbed commands."""
+        if (place.root, name) not in self._states:
+            names = list(STATES)
+            if name == names[0]:
+                place.restore(self._inputs)
+            else:
+                place.restore(self.state(place, names[names.index(name) - 1]))
+                ran = self.run(place, Column(name, STATES[name], "", ""), Strike())
+                assert ran.code == 0, ran
+            self._states[place.root, name] = place.state()
+        return self._states[place.root, name]
+
+    def run(self, place: Place, column: Column, strike: Strike, change: str = "") -> Ran:
+        """What a column's command does while a fault strikes."""
+        config = corpus.config(place.root)
+        for name, value in column.more:
+            config[name] = {**config.get(name, {}), **value}
+        path = self._work / "c.yaml"
+        path.write_text(json.dumps(config))
+        arguments = column.command.format(root=place.root).split()
+        arguments += ["-c", str(path)] if column.configured else []
+        with place.striking(strike) as (env, disk):
+            return self.warm.run(arguments, env, disk=disk, settings=SETTINGS, change=change)
+
+    def undisturbed(self, place: Place, column: Column) -> tuple[Undisturbed, Requests]:
+        """What a column's command does, and which requests it makes."""
+        if (place.root, column.name) not in self._undisturbed:
+            before, strike = self.state(place, column.before), Strike()
+            place.restore(before)
+            ran = self.run(place, column, strike)
+            self._undisturbed[place.root, column.name] = Undisturbed(before, ran, place.state()), strike.seen
+        return self._undisturbed[place.root, column.name]
+
+    def play(self, cell: Cell, change: str = "") -> Played:
+        """Lets the fault happen to each kind of request that the command makes, one after the other.
+
+        Args:
+            cell: that is played.
+            change: a function that changes the toolkit, for tests of the judge.
+        """
+        place = self.place(cell.row)
+        undisturbed, requests = self.undisturbed(place, cell.column)
+        if cell.row.where == "file":
+            return self._damaged(cell, undisturbed, change)
+        struck = [
+            what for what in cell.row.requests if requests[what, cell.kind]
+        ]
+        if not struck:
+            return Played(cell, {}, "it makes no such request")
+        wrong = {what: self._struck(cell, what, undisturbed, change) for what in struck}
+        return Played(cell, wrong)
+
+    def _struck(self, cell: Cell, request: str, undisturbed: Undisturbed, change: str) -> list[str]:
+        place, row = self.place(cell.row), cell.row
+        place.restore(undisturbed.before)
+        strike = Strike(row.fault, cell.kind, request, 0 if row.lasts else row.times, row.spreads)
+        ran = self.run(place, cell.column, strike, change)
+        after = place.state()
+        found = Disturbed(place.root, strike.paths, ran, after, *self._again(cell, undisturbed, ran, after, change))
+        return judge(row, undisturbed, found) if strike.paths else ["0: nothing was struck"]
+
+    def _again(self, cell: Cell, undisturbed: Undisturbed, ran: Ran, after: State, change: str) -> tuple[Ran, State]:
+        """The rerun, and what is there after it; where nothing was written it would be the undisturbed run."""
+        if after == undisturbed.before:
+            return undisturbed.ran, undisturbed.after
+        if ran.code == undisturbed.ran.code and not different(undisturbed, ran, after):
+            return ran, after
+        place = self.place(cell.row)
+        return self.run(place, cell.column, Strike(), change), place.state()
+
+    def _damaged(self, cell: Cell, undisturbed: Undisturbed, change: str) -> Played:
+        victims = [name for name in sorted(undisturbed.before) if kind_of(name) == cell.kind]
+        if not victims:
+            return Played(cell, {}, "there is no such file before it")
+        wrong = {}
+        for victim in dict.fromkeys(victims[:1] + victims[-1:]):
+            place = self.folder
+            place.restore(undisturbed.before)
+            damage(place, victim, undisturbed.before[victim], cell.row.fault)
+            ran = self.run(place, cell.column, Strike(), change)
+            after = place.state()
+            if after.get(victim) and cell.row.fault != "folder" and ran.code != undisturbed.ran.code:
+                place.put(victim, undisturbed.before[victim])  # as from a copy
+            elif cell.row.fault == "folder" and Path(place.root, victim).is_dir():
+                Path(place.root, victim).rmdir()
+                place.put(victim, undisturbed.before[victim])
+            again = self.run(place, cell.column, Strike(), change)
+            after = {name: file for name, file in after.items() if name != victim or file.data != _damaged_bytes(undisturbed.before[victim].data, cell.row.fault)}
+            found = Disturbed(place.root, [victim], ran, after, again, place.state())
+            wrong[victim] = judge(cell.row, undisturbed, found)
+        return Played(cell, wrong)
+
+
+def _damaged_bytes(data: bytes, how: str) -> bytes:
+    if how == "truncated":
+        return data[: len(data) // 2]
+    if how == "flipped":
+        middle = len(data) // 2
+        return data[:middle] + bytes([data[middle] ^ 0x10]) + data[middle + 1 :]
+    return b""
+
+
+def damage(place: Folder, name: str, file: File, how: str) -> None:
+    """Damages a file; its time stays, as when a disk rots."""
+    if how == "folder":
+        Path(place.root, name).unlink()
+        Path(place.root, name).mkdir()
+    else:
+        place.put(name, replace(file, data=_damaged_bytes(file.data, how)))
+
+
+def play_all(bench: Bench, wanted: Sequence[Cell]) -> Iterator[Played]:
+    """Each in turn."""
+    for cell in wanted:
+        yield bench.play(cell)
+
+

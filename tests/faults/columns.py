@@ -1,0 +1,59 @@
+"""Columns of the matrix: commands, what is there before, and the kinds of files that they have to do with."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Column:
+    """A command.
+
+    Attributes:
+        name: of the column.
+        command: its arguments beside the configuration; ``{root}`` is that of the corpus.
+        before: a name of `STATES`.
+        touches: kinds of files that it asks for, or writes, in a bucket or in a folder.
+        more: of the configuration, beside that of the corpus; ``mix`` is merged into the section.
+        configured: whether it is given the configuration.
+    """
+
+    name: str
+    command: str
+    before: str
+    touches: str
+    more: tuple[tuple[str, Any], ...] = ()
+    configured: bool = True
+
+
+STATES = {"laid out": "", "ingested": "ingest", "tagged": "tag", "mixed": "mix"}
+"""What is there before a command, and the command that makes it of what was there before that."""
+
+_ABOUT = (
+    ("about", {
+        "name": "c", "description": "d", "creator": {"type": "Person", "name": "E"}, "license": "https://example.org/l",
+        "date_published": "2026-01-31", "url": "https://example.org/", "version": "1.0.0",
+    }),
+)  # fmt: skip
+_OTHER_RULE = (("rules", [{"drop": "document.id == '0-2'", "name": "other"}, {"drop": "tongue.label == 'de'"}]),)
+
+_DATA = "documents attributes schemas shard_records row_indexes ingest_records"
+_OUT = "intermediates staged_parts manifest checksums parts"
+_ALL = f"inputs rejects {_DATA} {_OUT} claims failures others"
+
+COLUMNS = (
+    Column("ingest", "ingest", "laid out", "inputs documents attributes rejects row_indexes ingest_records claims failures others"),
+    Column("tag", "tag", "ingested", f"{_DATA} rejects claims failures others"),
+    Column("mix", "mix", "tagged", f"{_DATA} {_OUT} rejects claims failures others"),
+    Column("remix", "mix", "mixed", f"{_DATA} {_OUT} rejects claims failures others", (("mix", dict(_OTHER_RULE)),)),
+    Column("run", "run", "laid out", _ALL),
+    Column("again", "run", "mixed", _ALL),
+    Column("per-shard", "run --per-shard", "laid out", _ALL),
+    Column("status", "status", "mixed", f"inputs {_DATA} manifest checksums claims failures parts others"),
+    Column("validate", "validate", "mixed", f"{_DATA} manifest checksums parts descriptions others"),
+    Column("head", "head {root}/data/documents/s/a/0.jsonl.gz", "mixed", "documents attributes", configured=False),
+    Column("stats", "stats {root}/out", "mixed", "manifest parts others", configured=False),
+    Column("dry-mix", "mix --dry-run", "tagged", f"{_DATA} manifest parts others"),
+    Column("croissant", "croissant", "mixed", "manifest parts checksums ingest_records descriptions others", _ABOUT),
+    Column("card", "card", "mixed", "manifest parts checksums ingest_records descriptions others", _ABOUT),
+    Column("clean", "clean {root}", "mixed", f"inputs rejects {_DATA} parts others", configured=False),
+)  # fmt: skip

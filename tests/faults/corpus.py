@@ -1,0 +1,50 @@
+"""A very small corpus: two inputs, two labels, two sets of which one reads the other, and what is made of them."""
+
+import gzip
+import json
+import random
+import re
+from typing import Any
+
+from tests.conftest import ROOT
+
+INPUTS = 2
+
+
+def inputs() -> dict[str, bytes]:
+    """Inputs by path; one line of one is bad."""
+    found, chance = {}, random.Random(0)
+    for number in range(INPUTS):
+        texts = ["de" if i % 3 == 1 else "en" for i in range(6)]
+        texts = [f"{label} {''.join(chance.choices('abcdefgh  klmnop', k=180))}" for label in texts]
+        rows = [json.dumps({"id": f"{number}-{i}", "text": text}).encode() for i, text in enumerate(texts)]
+        rows += [b'{"id": "bad"}'] if number == 1 else []
+        found[f"in/{'ab'[number % 2]}/{number}.jsonl.gz"] = gzip.compress(b"".join(r + b"\n" for r in rows), mtime=0)
+    return found
+
+
+def config(root: str, **more: Any) -> dict[str, Any]:
+    """The configuration, with everything below a root."""
+    own = f"{ROOT}/tests/faults/taggers.py"
+    return {
+        "dataset": f"{root}/data",
+        "processes": 1,
+        "ingest": [{"format": "jsonl", "from": f"{root}/in/**/*.jsonl.gz", "source": "s", "on_error": "skip"}],
+        "tag": {
+            "tongue-0": f"{own}:Tongue",
+            "known-0": {"tagger": f"{own}:Known", "of": "tongue-0"},
+        },
+        "mix": {
+            "attributes": ["tongue-0", "known-0"],
+            "rules": [{"drop": "document.id == '0-1'", "name": "one"}, {"keep": "known", "name": "known"}],
+            "output": {"format": "dolma", "by": "tongue", "path": f"{root}/out", "part_size": "2 kB"},
+        },
+        **more,
+    }
+
+
+def plain(text: str) -> str:
+    """What a command prints, without what is different each time."""
+    text = re.sub(r"\b\d+(\.\d+)? (ms|s|min)\b", "N s", text)
+    text = re.sub(r'"(seconds|age|since)": ?[\d.e-]+', r'"\1": N', text)
+    return re.sub(r"[\d.,]+ (documents|MB|kB)/s", r"N \1/s", text)

@@ -1,0 +1,190 @@
+"""The four questions that each cell is judged by.
+
+1. Is the exit status right? 0 is right only where everything is as without the fault.
+2. Does the message name what was struck and the true cause, and say what to do?
+3. Is nothing half-written visible?
+4. Does the same command, without the fault, lead to the bytes of an undisturbed run, and leave nothing behind?
+"""
+
+import os.path
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from tests.conftest import Ran
+from tests.faults.corpus import plain
+from tests.faults.kinds import is_shown, kind_of
+from tests.faults.places import State
+from tests.faults.rows import Row
+
+ADVICE = re.compile(
+    r"(?i)\bagain\b|\blater\b|the same command|\bwait|\bcheck |\brestore\b|\bdelete\b|\bmove\b|\bset `|\bchoose\b|"
+    r"\brun `|\bmake room|\bfree |\braise `|\bsee\b|\bmake\b|\bexclude\b|toolkit clean"
+)
+"""Words by which a message says what to do."""
+
+FALSE_CAUSES = re.compile(
+    r"Traceback|got none of that name|got nothing there|got no match|got no such file|No such object|is gone|not begun|"
+    r"run `toolkit (ingest|tag)` first|check key and secret|may be written in|got none;|another run|No such file"
+)
+"""What is not true of any fault that only is in the way: causes that a message must not name."""
+
+PASSING = ("claims", "failures")
+"""Kinds of files that a run leaves behind when it is killed, or fails; the next one does away with them."""
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """What a command does without a fault."""
+
+    before: State
+    ran: Ran
+    after: State
+
+
+@dataclass(frozen=True)
+class Disturbed:
+    """What a command did.
+
+    Attributes:
+        paths: below the root, that were struck.
+        ran: the command, and what was there after it.
+        again: the same without the fault, and what was there after that.
+    """
+
+    root: str
+    paths: Sequence[str]
+    ran: Ran
+    after: State
+    again: Ran
+    healed: State
+
+
+def judge(row: Row, undisturbed: Undisturbed, found: Disturbed) -> list[str]:
+    """What is wrong, each a sentence that begins with the number of its question; none is good."""
+    wrong = _status(row, undisturbed, found)
+    if found.ran.code != undisturbed.ran.code:
+        wrong += _message(row, found)
+    wrong += _half_written(undisturbed, found)
+    return wrong + _rerun(undisturbed, found)
+
+
+def shown(state: State) -> dict[str, str]:
+    """Digests of what is visible."""
+    return {name: file.digest for name, file in state.items() if is_shown(name)}
+
+
+def _status(row: Row, undisturbed: Undisturbed, found: Disturbed) -> list[str]:
+    code, expected = found.ran.code, undisturbed.ran.code
+    if code == expected:
+        return [f"1: status {code}, but {what}" for what in different(undisturbed, found.ran, found.after)]
+    if not row.lasts:
+        return [f"1: expected status {expected} of what passes, got {code}: {_end(found.ran)}"]
+    if code not in row.codes:
+        return [f"1: expected status {' or '.join(map(str, row.codes))}, got {code}: {_end(found.ran)}"]
+    if code == 2 and found.after.keys() - undisturbed.before.keys():
+        return ["1: status 2, but something was written"]
+    return []
+
+
+def different(undisturbed: Undisturbed, ran: Ran, after: State) -> list[str]:
+    """How an outcome is not that of an undisturbed run."""
+    wrong = _unlike(shown(undisturbed.after), shown(after))
+    if plain(ran.out) != plain(undisturbed.ran.out):
+        wrong.append(f"it prints {_end(ran)}")
+    return wrong + [f"{name} is left" for name in sorted(after.keys() - undisturbed.after.keys())]
+
+
+def _unlike(wanted: Mapping[str, str], got: Mapping[str, str]) -> list[str]:
+    return [
+        f"{name} is {'missing' if name not in got else 'not wanted' if name not in wanted else 'different'}"
+        for name in sorted(wanted.keys() | got.keys())
+        if wanted.get(name) != got.get(name)
+    ]
+
+
+def _message(row: Row, found: Disturbed) -> list[str]:
+    said = found.ran.out + found.ran.err
+    wrong = []
+    if not any(name in said for path in found.paths for name in _names(found.root, path)):
+        wrong.append(f"2: none of {sorted(set(found.paths))[:3]} is named: {_end(found.ran)}")
+    if not re.search(row.cause, said):
+        wrong.append(f"2: the cause is not named: {_end(found.ran)}")
+    if not ADVICE.search(said):
+        wrong.append(f"2: nothing says what to do: {_end(found.ran)}")
+    false = FALSE_CAUSES.search(said)
+    if false and not re.search(row.cause, false[0]):
+        wrong.append(f"2: a false cause is named, {false[0]!r}: {_end(found.ran)}")
+    return wrong
+
+
+def _names(root: str, path: str) -> list[str]:
+    """What a message may call what was struck: the path, or of a hidden file the one that it becomes."""
+    folder, _, name = f"{root}/{path}".rstrip("/").rpartition("/")
+    names = [f"{folder}/{name}"]
+    if written := re.fullmatch(r"\.(.+)\.[^.]+\.\d+-\d+\.\d+\.tmp", name):
+        names.append(f"{folder}/{written[1]}")
+    return names
+
+
+def _half_written(undisturbed: Undisturbed, found: Disturbed) -> list[str]:
+    wrong = []
+    before, done, now = shown(undisturbed.before), shown(undisturbed.after), shown(found.after)
+    for name, digest in now.items():
+        if digest not in (before.get(name), done.get(name)):
+            wrong.append(f"3: {name} is neither what it was nor what it should become")
+    for name, file in found.after.items():
+        wrong += [f"3: {name} says that {each} is complete" for each in _not_there(name, file.data, now, found.root)]
+    published = [name for name in now if kind_of(name) in ("parts", "checksums")]
+    manifest, journal = "out/.toolkit/manifest.json", "out/.toolkit/publishing.json"
+    if published and manifest not in now and journal not in found.after:
+        wrong.append(f"3: {published[0]} is published, and no manifest says of what")
+    if found.ran.code != undisturbed.ran.code and now.get(manifest) != before.get(manifest):
+        if journal not in found.after and not _is_whole(now, done):
+            wrong.append("3: the manifest is another, and parts are missing")
+    return wrong
+
+
+def _is_whole(now: Mapping[str, str], done: Mapping[str, str]) -> bool:
+    return all(now.get(name) == digest for name, digest in done.items() if kind_of(name) in ("parts", "checksums"))
+
+
+def _not_there(name: str, data: bytes, now: Mapping[str, str], root: str) -> list[str]:
+    """Files that a record says are complete, and that are not as it says."""
+    try:
+        record = msgspec.json.decode(data) if name.endswith(".json") else None
+    except msgspec.DecodeError:
+        return []
+    if not isinstance(record, dict) or record.get("deleted"):
+        return []
+    listed = {}
+    if sets := re.fullmatch(r"data/\.toolkit/sets/([^/]+)/shards/(.*)\.json", name):
+        listed[f"data/attributes/{sets[1]}/{sets[2]}"] = record.get("output")
+    elif kind_of(name) == "ingest_records":
+        listed |= {f"data/documents/{shard}": state for shard, state in dict(record.get("shards") or {}).items()}
+    elif name == "out/.toolkit/manifest.json":
+        listed |= {f"out/{part['path']}": part for part in record["parts"]}
+    return [
+        path
+        for path, state in listed.items()
+        if isinstance(state, dict) and "sha256" in state and now.get(path) != state["sha256"]
+    ]
+
+
+def _rerun(undisturbed: Undisturbed, found: Disturbed) -> list[str]:
+    if found.again.code != undisturbed.ran.code:
+        return [f"4: expected status {undisturbed.ran.code} of the rerun, got {found.again.code}: {_end(found.again)}"]
+    wrong = [f"4: after the rerun, {what}" for what in _unlike(shown(undisturbed.after), shown(found.healed))]
+    return wrong + [
+        f"4: after the rerun, {name} is left"
+        for name in sorted(found.healed.keys() - undisturbed.after.keys())
+        if not name.endswith("?upload")  # of whom nobody knows on S3; `toolkit clean` deletes them
+    ] + [f"4: after the rerun, {name} is missing" for name in sorted(undisturbed.after.keys() - found.healed.keys())]
+
+
+def _end(ran: Ran) -> str:
+    """What it said last."""
+    said = [line for line in (ran.out + "\n" + ran.err).splitlines() if line.strip()]
+    return repr(" | ".join(os.path.expandvars(line) for line in said[-4:]))[:700]

@@ -1,0 +1,42 @@
+"""Kinds of files of a dataset and its output, told by their paths."""
+
+import re
+
+KINDS = {
+    "inputs": r"in(/.*)?",
+    "documents": r"data/documents(/.*)?",
+    "attributes": r"data/attributes(/.*)?",
+    "schemas": r"data/\.toolkit/sets/[^/]+/(schema|models)\.json",
+    "shard_records": r"data/\.toolkit/sets(/.*)?",
+    "row_indexes": r"data/\.toolkit/rows(/.*)?",
+    "rejects": r"data/\.toolkit/rejects(/.*)?",
+    "ingest_records": r"data/\.toolkit/ingest(/.*)?",
+    "claims": r"(data|out)/\.toolkit/claims(/.*)?",
+    "failures": r"(data|out)/\.toolkit/failed(/.*)?",
+    "intermediates": r"out/\.toolkit/stage(/.*)?",
+    "staged_parts": r"out/\.toolkit/parts(/.*)?",
+    "manifest": r"out/\.toolkit/(manifest|publishing)\.json",
+    "descriptions": r"(data|out)/(croissant\.json|README\.md)",
+    "checksums": r"out/.*_sha256\.txt",
+    "parts": r"out(/(?!\.toolkit).*)?",
+    "others": r".*",
+}
+"""The first expression that a path below the root matches says its kind; folders are of the kind of their files."""
+
+_TEMPORARY = re.compile(r"\.(.+)\.[^.]+\.\d+-\d+\.\d+\.tmp")
+
+
+def kind_of(path: str) -> str:
+    """The kind of a path below the root; one that is being written is what it will be."""
+    folder, _, name = path.strip("/").rpartition("/")
+    if written := _TEMPORARY.fullmatch(name):
+        name = written[1]
+    whole = f"{folder}/{name}" if folder else name
+    return next(kind for kind, expression in KINDS.items() if re.fullmatch(expression, whole))
+
+
+def is_shown(path: str) -> bool:
+    """Whether users, and other programs, take the file for data or for what describes it."""
+    return kind_of(path) in ("documents", "attributes", "parts", "checksums", "descriptions") or path.endswith(
+        "out/.toolkit/manifest.json"
+    )

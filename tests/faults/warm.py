@@ -1,0 +1,135 @@
+"""Commands in processes of their own that need not import anything: they are forked from one that has done so.
+
+What a fault does to a process (open files, threads, patched functions, what it remembers of a server) ends with it,
+as it would on a command line.
+"""
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from tests.conftest import Ran
+
+LIMIT = 120
+"""Seconds after which a command is taken for one that does not end."""
+
+NAP = 0.02
+"""Seconds that it waits at most between two attempts."""
+
+
+class Warm:
+    """A process that runs commands; a context manager."""
+
+    def __enter__(self) -> Self:
+        self._folder = tempfile.TemporaryDirectory()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin
+        self._process.stdin.close()
+        self._process.wait()
+        self._folder.cleanup()
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        env: Mapping[str, str],
+        *,
+        disk: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        change: str = "",
+    ) -> Ran:
+        """What a command line gives; its status is negative if a signal has ended it.
+
+        Args:
+            arguments: of the command line.
+            env: variables beside those of this process.
+            disk: what becomes of files (see `tests.faults.disk.Disk`).
+            settings: constants of modules, by their dotted names.
+            change: a function ``module:name`` that changes the toolkit first.
+        """
+        out, err = Path(self._folder.name, "out"), Path(self._folder.name, "err")
+        given = {"arguments": list(arguments), "env": dict(env), "disk": disk, "settings": dict(settings or {})}
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps(given | {"change": change, "out": str(out), "err": str(err)}) + "\n")
+        self._process.stdin.flush()
+        code = int(self._process.stdout.readline())
+        return Ran(code, out.read_text(), err.read_text())
+
+
+def _import_all() -> None:
+    import toolkit.commands
+
+    for module in pkgutil.walk_packages(toolkit.commands.__path__, "toolkit.commands."):
+        importlib.import_module(module.name)
+    for name in ("toolkit.cli", "toolkit.executors.local", "mixers.dolma", "toolkit.readers.jsonl", "tests.faults.disk"):
+        importlib.import_module(name)
+    for name in ("boto3", "botocore.config", "smart_open.s3", "toolkit.stores.s3", "s3transfer.manager"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+
+
+def _work(given: dict[str, Any]) -> None:
+    """Runs a command line in this process and ends it."""
+    from toolkit.cli import entry
+
+    signal.alarm(LIMIT)
+    sleep = time.sleep
+    time.sleep = lambda seconds: sleep(min(seconds, NAP))
+    for number, path in ((1, given["out"]), (2, given["err"])):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+    os.environ.update(given["env"])
+    for dotted, value in given["settings"].items():
+        module, _, name = dotted.rpartition(".")
+        setattr(importlib.import_module(module), name, value)
+    if given["change"]:
+        module, _, name = given["change"].partition(":")
+        getattr(importlib.import_module(module), name)()
+    if given["disk"] is not None:
+        from tests.faults.disk import Disk
+
+        Disk(**given["disk"]).install()
+    sys.argv = ["toolkit", *given["arguments"]]
+    entry()
+
+
+def main() -> None:
+    """Runs the commands that standard input has, a line each; prints their status."""
+    _import_all()
+    gc.freeze()
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            try:
+                _work(json.loads(line))
+            except SystemExit as ended:
+                code = ended.code if isinstance(ended.code, int) else 1
+            except BaseException:
+                import traceback
+
+                traceback.print_exc()
+                code = 1
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(code)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
