@@ -2,6 +2,7 @@
 
 - ToolkitError            exit status 1
     - ConfigError         exit status 2: bad usage or configuration, nothing was written
+        - NothingThere    a path or a glob of the configuration that leads to no file
         - UnknownPlugin   no tagger, reader or writer has this name
         - MissingExtra    an optional dependency is not installed
     - DataError           a file that is not what it should be: path, line, id
@@ -25,6 +26,10 @@ class ConfigError(ToolkitError):
     """Bad usage or configuration. Nothing has been written when it is raised."""
 
     exit_code = 2
+
+
+class NothingThere(ConfigError):
+    """What the configuration names is not there: no file, no match of a glob, no documents."""
 
 
 class UnknownPlugin(ConfigError):

@@ -6,7 +6,7 @@
 ``.toolkit/sets/<set>/seen/<shard>.json``    a `Seen`: what we found in a file that another program wrote
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -210,19 +210,24 @@ def deleted_shards(dataset: Dataset) -> list[str]:
     return sorted(shard for record in found if record and record.deleted for shard in record.shards)
 
 
-def missing_shards(dataset: Dataset, shards: Iterable[str]) -> list[str]:
+def missing_shards(
+    dataset: Dataset, shards: Iterable[str], concern: Callable[[str], bool] = lambda shard: True
+) -> list[str]:
     """Shards that were ingested and whose documents are gone; a message for each.
 
     Args:
         dataset: whose records are read.
         shards: that there are.
+        concern: says of a shard whether it matters.
     """
     there = set(shards)
     missing = []
     paths = ingest_files(dataset, ".json")
     for path, found in zip(paths, for_each(lambda path: load(path, _Ingested), paths), strict=True):
         for shard in found.shards if found else ():
-            if found and shard not in there and dataset.admits(shard):
+            if found and shard not in there and dataset.admits(shard) and concern(shard):
+                if exists(dataset.shard_path(shard)):
+                    continue  # another run has just ingested it
                 got = "`run --per-shard` has deleted them" if found.deleted else "got no such file"
                 missing.append(
                     f"{dataset.shard_path(shard)}: expected the documents of {found.input}, {got}; run "

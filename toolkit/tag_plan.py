@@ -260,7 +260,8 @@ def prepare(
         old = records.load_schema(dataset, set_name)
         if old is None:
             folder = dataset.attribute_path(set_name, "")
-            if next(list_files(folder), None) is not None and not overwrite:
+            foreign = next(list_files(folder), None) is not None and not overwrite
+            if foreign and records.load_schema(dataset, set_name) is None:  # or another share has just declared it
                 raise ConfigError(
                     f"{folder}: expected a set that this toolkit made, got files without its records; "
                     "choose another set name, or --overwrite"
@@ -275,8 +276,11 @@ def prepare(
                 )
             changed.append(set_name)
     for set_name in changed if write else ():
+        made = {key: found.settings for key, found in schemas[set_name].keys.items()}
         for shard in records.recorded_shards(dataset, set_name):
-            records.forget(dataset, set_name, shard)
+            record = records.load_record(dataset, set_name, shard)
+            if record is None or record.settings != made:  # or another share has just written it
+                records.forget(dataset, set_name, shard)
         records.save_schema(dataset, set_name, schemas[set_name])
     for step in build(plan) if write else ():
         if names := tagger.model_names(step.tagger):

@@ -63,6 +63,9 @@ class Local:
             found += files if relative == "." else [f"{relative}/{name}" for name in files]
         return iter(sorted(found))
 
+    def listing(self, root: str) -> Iterator[tuple[str, int | None]]:
+        return ((name, None) for name in self.files(root))
+
     def folders(self, root: str) -> list[str]:
         try:
             names = os.listdir(root)
