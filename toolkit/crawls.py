@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import quote
 
-from toolkit.errors import ConfigError, DataError
+from toolkit.errors import ConfigError, DataError, NothingThere
 from toolkit.paths import join
 from toolkit.stores import is_web, store_of
 from toolkit.streams import Lines
@@ -93,7 +93,7 @@ def _lines(path: str) -> Iterator[str]:
     try:
         stored = store_of(path).open(path)
     except FileNotFoundError:
-        raise ConfigError(
+        raise NothingThere(
             f"expected a crawl with a list of its files, got nothing at {path}; is that the crawl's name, and does it "
             "have files of this format?"
         ) from None

@@ -2,7 +2,8 @@
 
 - ToolkitError            exit status 1
     - ConfigError         exit status 2: bad usage or configuration, nothing was written
-        - NoDocuments     a dataset has no documents, or none yet
+        - NothingThere    a path or a glob of the configuration that leads to no file
+            - NoDocuments a dataset has no documents, or none yet
         - UnknownPlugin   no tagger, reader or writer has this name
         - MissingExtra    an optional dependency is not installed
         - MissingModel    a model that an option names is not here
@@ -31,7 +32,11 @@ class ConfigError(ToolkitError):
     exit_code = 2
 
 
-class NoDocuments(ConfigError):
+class NothingThere(ConfigError):
+    """What the configuration names is not there: no file, no match of a glob, no documents."""
+
+
+class NoDocuments(NothingThere):
     """A dataset has no documents, or none yet."""
 
 

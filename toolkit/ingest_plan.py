@@ -1,6 +1,7 @@
 """What an ``ingest:`` section says: which inputs there are, and what each of them becomes."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -8,12 +9,17 @@ import xxhash
 
 from toolkit import config, crawls, inflating, records, schema
 from toolkit.config import ConfigStruct, Description, Source
-from toolkit.errors import ConfigError
-from toolkit.paths import Dataset, expand, join, strip_suffix
+from toolkit.errors import ConfigError, NothingThere
+from toolkit.paths import Dataset, expand_sized, join, strip_suffix
 from toolkit.plugin_code import recorded_code
 from toolkit.reader import READERS, Reader
-from toolkit.stores import scheme_of
+from toolkit.stores import is_web, scheme_of
 from toolkit.streams import Size
+
+SUFFIX = ".jsonl.gz"
+"""Of the shards that are written."""
+
+_NUMBERED = re.compile(r"(.+)\.[0-9]{5,}" + re.escape(SUFFIX), re.DOTALL)
 
 COMPRESSIONS = tuple(inflating.SUFFIXES)
 """Taken off an input's name before its format's suffix."""
@@ -102,6 +108,7 @@ class Work(ConfigStruct):
         path: of the input.
         relative: below the glob's fixed part, or below the folder of all crawls.
         shard: without suffix.
+        size: stored bytes, as listed; None where nothing lists them: on the web, and in a crawl's list.
     """
 
     dataset: Dataset
@@ -111,11 +118,39 @@ class Work(ConfigStruct):
     shard: str
     max_document_bytes: int
     overwrite: bool = False
+    size: int | None = None
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the input becomes numbered shards; by `shard_size`, however small it is."""
+        return self.entry.settings().shard_size is not None
+
+    def shard_name(self, number: int = 0) -> str:
+        """The path of a shard that the input becomes; its only one, or the one with this number."""
+        return f"{self.shard}.{number:05d}{SUFFIX}" if self.is_cut else self.shard + SUFFIX
 
     @property
     def key(self) -> str:
         """Names the input in records: its path below the glob's fixed part, in the folder of its source."""
         return join(self.entry.settings().source or "", self.relative)
+
+
+def makers(works: Iterable[Work]) -> Callable[[str], Work | None]:
+    """Return what tells from a shard's path which of these inputs makes it; None if none of them does.
+
+    No record is read, so the answer is the same before, while and after the input is ingested. A name that other
+    settings gave it (with or without a number) counts, too, unless it is that of another input.
+    """
+    by_stem = {work.shard: work for work in works}
+
+    def maker(shard: str) -> Work | None:
+        numbered = _NUMBERED.fullmatch(shard)
+        cut = by_stem.get(numbered[1]) if numbered else None
+        if cut and cut.is_cut:
+            return cut
+        return by_stem.get(shard.removesuffix(SUFFIX), cut) if shard.endswith(SUFFIX) else None
+
+    return maker
 
 
 _COMMON_KEYS = tuple(f.encode_name for f in msgspec.structs.fields(Common))
@@ -171,11 +206,26 @@ def _check_place(place: Source, settings: Common) -> None:
         raise place.error((key,), str(error)) from None
 
 
-def plan(entries: Iterable[Entry], dataset: Dataset, max_document_bytes: int, *, overwrite: bool) -> list[Work]:
+def plan(
+    entries: Iterable[Entry],
+    dataset: Dataset,
+    max_document_bytes: int,
+    *,
+    overwrite: bool,
+    absent: list[NothingThere] | None = None,
+) -> list[Work]:
     """One piece of work per input file, sorted by shard.
 
+    Args:
+        entries: of the section.
+        dataset: that the inputs become.
+        max_document_bytes: of the configuration.
+        overwrite: whether what was made with other settings is made again.
+        absent: takes the errors of what is not there, in place of raising them.
+
     Raises:
-        ConfigError: if a glob matches nothing, or two inputs would become the same shard.
+        NothingThere: if a glob matches nothing, or a file is not there.
+        ConfigError: if two inputs would become the same shard.
     """
     works: dict[str, Work] = {}
     for entry in entries:
@@ -183,7 +233,7 @@ def plan(entries: Iterable[Entry], dataset: Dataset, max_document_bytes: int, *,
         if common.max_disk and scheme_of(dataset.bookkeeping):
             message = f"expected a dataset on disk for `max_disk`, got {dataset.bookkeeping}"
             raise ConfigError(f"{entry.place}: {message}" if entry.place else message)
-        for path, relative in _files(entry, common):
+        for path, relative, size in _files(entry, common, absent):
             stem = strip_suffix(relative, COMPRESSIONS)
             stem = strip_suffix(stem, reader.SUFFIXES)
             shard = join(common.source or "", stem)
@@ -200,22 +250,36 @@ def plan(entries: Iterable[Entry], dataset: Dataset, max_document_bytes: int, *,
                 shard=shard,
                 max_document_bytes=max_document_bytes,
                 overwrite=overwrite,
+                size=size,
             )
     return [works[shard] for shard in sorted(works)]
 
 
-def _files(entry: Entry, common: Common) -> list[tuple[str, str]]:
-    """The paths of an entry's input files, and what names their shards."""
-    place = entry.place
-    try:
-        if common.crawl is not None:
-            paths = crawls.listed(common.crawl, common.format, common.base_url)
-            place = entry.files_place
-            return [crawls.place_of(path, common.base_url) for path in crawls.choose(paths, common.files)]
-        patterns = [common.from_] if isinstance(common.from_, str) else common.from_ or []
-        return [found for pattern in patterns for found in expand(pattern)]
-    except ConfigError as error:
-        raise ConfigError(f"{place}: {error}" if place else str(error)) from None
+def _files(entry: Entry, common: Common, absent: list[NothingThere] | None) -> Iterator[tuple[str, str, int | None]]:
+    """The paths of an entry's input files, what names their shards, and their sizes."""
+    patterns = [common.from_] if isinstance(common.from_, str) else common.from_ or []
+    for pattern in patterns if common.crawl is None else [None]:
+        place = entry.place
+        try:
+            if pattern is not None:
+                yield from expand_sized(pattern)
+            else:
+                paths = crawls.listed(common.crawl or "", common.format, common.base_url)
+                place = entry.files_place
+                for path in crawls.choose(paths, common.files):
+                    yield *crawls.place_of(path, common.base_url), None
+        except ConfigError as error:
+            placed = type(error)(f"{place}: {error}" if place else str(error))
+            if absent is None or not isinstance(placed, NothingThere):
+                raise placed from None
+            absent.append(placed)
+
+
+def is_on_the_web(entry: Entry) -> bool:
+    """Whether the web must be asked which inputs there are."""
+    common = entry.settings()
+    patterns = [common.from_] if isinstance(common.from_, str) else common.from_ or []
+    return any(is_web(path) for path in ([common.base_url] if common.crawl is not None else patterns))
 
 
 def set_schemas(entries: Iterable[Entry]) -> dict[str, records.SetSchema]:

@@ -4,7 +4,7 @@
 ``.toolkit/ingest/<source>/<path of the input>.json.started``  an `Attempt`, until there is a record
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,7 +12,7 @@ import xxhash
 
 from toolkit import records
 from toolkit.errors import ConfigError
-from toolkit.ingest_plan import Entry, Work, settings_of
+from toolkit.ingest_plan import Entry, Work, makers, settings_of
 from toolkit.paths import Dataset, exists, join, list_files, remove, stat
 from toolkit.stores import Stat, is_web
 from toolkit.streams import stored_digest
@@ -214,7 +214,27 @@ def carried_shards(dataset: Dataset, set_name: str) -> set[str] | None:
     }
 
 
-def unfinished(dataset: Dataset) -> list[str]:
-    """Inputs whose ingest failed or was interrupted, and has not been done since."""
-    attempts = [records.load(path, Attempt) for path in records.ingest_files(dataset, ".started")]
+def unfinished(dataset: Dataset, among: Iterable[Work] | None = None) -> list[str]:
+    """Inputs whose ingest failed or was interrupted, and has not been done since.
+
+    Args:
+        dataset: whose records are read.
+        among: the inputs that matter, if not all do.
+    """
+    paths = records.ingest_files(dataset, ".started")
+    if among is not None:
+        ours = {record_path(work) + ".started" for work in among}
+        paths = [path for path in paths if path in ours]
+    attempts = [records.load(path, Attempt) for path in paths]
     return sorted(attempt.input for attempt in attempts if attempt)
+
+
+def not_begun(works: Sequence[Work], dataset: Dataset, shards: Iterable[str]) -> list[str]:
+    """Return the keys of the inputs without a record, an attempt, or a shard of theirs among those that there are."""
+    noted = {*records.ingest_files(dataset, ".json"), *records.ingest_files(dataset, ".started")}
+    left = [w for w in works if not {record_path(w), record_path(w) + ".started"} & noted]
+    if not left:
+        return []
+    maker = makers(works)
+    made = {work.shard for work in map(maker, shards) if work}
+    return [work.key for work in left if work.shard not in made]

@@ -103,15 +103,13 @@ class _Claims:
     """The shards that are this input's to write: those of its record, and of attempts that did not end.
 
     They are kept beside the record until there is a new one, so that no attempt takes a file that is somebody else's,
-    and none leaves one behind.
+    and none leaves one behind. Two attempts at once take the same files, and write the same into them.
     """
 
     def __init__(self, work: Work, record: InputRecord | None) -> None:
         self._work = work
         self._path = record_path(work) + ".started"
         self.shards: set[str] = set(record.shards if record else ())
-        if old := records.load(self._path, Attempt):
-            self.shards |= set(old.shards)
         self._write()
 
     def take(self, shard: str, set_name: str | None) -> None:
@@ -125,7 +123,7 @@ class _Claims:
         dataset = self._work.dataset
         paths = [dataset.shard_path(shard), *([dataset.attribute_path(set_name, shard)] if set_name else [])]
         for path in paths:
-            if exists(path) and not self._work.overwrite:
+            if exists(path) and not self._work.overwrite and shard not in self._noted():
                 raise DataError(
                     f"expected no file here yet, got one that was not made from {self._work.path}; move it, choose "
                     "another `source:` (or `set:`), or --overwrite",
@@ -138,7 +136,14 @@ class _Claims:
         """The record says it now."""
         remove(self._path)
 
+    def _noted(self) -> set[str]:
+        """What is said to be this input's now; another attempt may just have ended, or be at work."""
+        found = records.load(self._path, Attempt), records.load(record_path(self._work), InputRecord)
+        return {shard for noted in found if noted for shard in noted.shards}
+
     def _write(self) -> None:
+        attempt = records.load(self._path, Attempt)
+        self.shards |= set(attempt.shards if attempt else ())
         records.save(self._path, Attempt(input=self._work.path, shards=sorted(self.shards)))
 
 
@@ -170,7 +175,7 @@ class _Writer:
         size = self.common.shard_size
         first, number = next(drafts, None), 0
         while first is not None or number == 0:
-            name = f"{self.work.shard}.{number:05d}.jsonl.gz" if size else f"{self.work.shard}.jsonl.gz"
+            name = self.work.shard_name(number)
             shard = drafts if first is None else itertools.chain((first,), drafts)
             self._write_shard(name, shard, size)
             first, number = next(drafts, None), number + 1

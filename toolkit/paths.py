@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from toolkit.errors import ConfigError, DataError, NoDocuments, Unreadable
+from toolkit.errors import ConfigError, DataError, NoDocuments, NothingThere, Unreadable
 from toolkit.stores import Stat, is_web, scheme_of, store_of
 from toolkit.stores.roots import note_roots
+from toolkit.waiting import for_each
 
 SHARD_SUFFIXES = (".jsonl.gz", ".json.gz", ".jsonl.zst", ".jsonl", ".json")
 """What a shard of documents may end in."""
@@ -100,10 +101,23 @@ def list_files(root: str, *, hidden: bool = False) -> Iterator[str]:
         root: a folder; one that does not exist has no files.
         hidden: also what lies in bookkeeping folders and temporary files.
     """
-    for relative in store_of(root).files(root):
-        folder, _, name = relative.rpartition("/")
-        if hidden or not (TEMPORARY.match(name) or BOOKKEEPING in folder.split("/")):
-            yield relative
+    return (relative for relative, _ in _listing(root) if hidden or _is_data(relative))
+
+
+def _listing(root: str) -> Iterator[tuple[str, int | None]]:
+    return store_of(root).listing(root)
+
+
+def _is_data(relative: str) -> bool:
+    folder, _, name = relative.rpartition("/")
+    return not (TEMPORARY.match(name) or BOOKKEEPING in folder.split("/"))
+
+
+def _sized(root: str, listed: Iterable[tuple[str, int | None]]) -> list[tuple[str, int]]:
+    """Asks for the sizes that a listing did not say."""
+    found = list(listed)
+    sizes = for_each(lambda each: size_of(join(root, each[0])) if each[1] is None else each[1], found)
+    return [(relative, size) for (relative, _), size in zip(found, sizes, strict=True)]
 
 
 def remove_stale_temporaries(root: str) -> int:
@@ -185,29 +199,36 @@ def expand(pattern: str) -> list[tuple[str, str]]:
     Hidden files and folders match only where the pattern itself starts a part with a dot.
 
     Raises:
-        ConfigError: if nothing matches.
+        NothingThere: if nothing matches.
     """
+    return [(path, relative) for path, relative, _ in expand_sized(pattern)]
+
+
+def expand_sized(pattern: str) -> list[tuple[str, str, int | None]]:
+    """As `expand`, each file with its stored bytes; None on the web, which is not asked for them."""
     if is_web(pattern):
-        return [_on_the_web(pattern)]
+        return [(*_on_the_web(pattern), None)]
     base = fixed_part(pattern)
     below = pattern[len(base) :].lstrip("/") if base else pattern
     if not is_glob(pattern):
-        if exists(pattern):
-            return [(pattern, below)]
+        if there := stat(pattern):
+            return [(pattern, below, there.size)]
         if is_folder(pattern):
             raise ConfigError(f"{pattern}: expected a file or a glob, got a folder; write {pattern.rstrip('/')}/**")
-        raise ConfigError(f"{pattern}: expected a file, got nothing there")
+        raise NothingThere(f"{pattern}: expected a file, got nothing there")
     regex = glob_regex(below)
     show_hidden = any(part.startswith(".") for part in below.split("/"))
     found = [
-        (join(base, relative) if base else relative, relative)
-        for relative in list_files(base or ".")
-        if regex.match(relative) and (show_hidden or not any(p.startswith(".") for p in relative.split("/")))
+        (relative, size)
+        for relative, size in _listing(base or ".")
+        if _is_data(relative)
+        and regex.match(relative)
+        and (show_hidden or not any(p.startswith(".") for p in relative.split("/")))
     ]
     if not found:
-        raise ConfigError(f"{pattern}: expected at least one file, got no match")
-    _check_names(base, (relative for _, relative in found))
-    return found
+        raise NothingThere(f"{pattern}: expected at least one file, got no match")
+    _check_names(base, (relative for relative, _ in found))
+    return [(join(base, relative) if base else relative, relative, size) for relative, size in _sized(base, found)]
 
 
 def _check_names(folder: str, names: Iterable[str]) -> None:
@@ -221,7 +242,7 @@ def _on_the_web(url: str) -> tuple[str, str]:
     """A file on the web, and its name without a query. One that the server does not give now is no fault of others."""
     with suppress(Unreadable):
         if not exists(url):
-            raise ConfigError(f"{url}: expected a file, got nothing there")
+            raise NothingThere(f"{url}: expected a file, got nothing there")
     return url, url.partition("?")[0].rpartition("/")[2]
 
 
@@ -293,6 +314,11 @@ class Dataset:
             more = "" if is_folder(self.documents) else " There is no such folder: should it be mounted?"
             raise NoDocuments(f"{self.documents}: expected documents, got {what}; run `toolkit ingest` first?{more}")
         return found
+
+    def sizes(self) -> dict[str, int]:
+        """Stored bytes of each shard, sorted by path; empty if there are no documents."""
+        listed = _listing(self.documents)
+        return dict(_sized(self.documents, (each for each in listed if _is_data(each[0]) and self.admits(each[0]))))
 
 
 def strip_suffix(name: str, suffixes: Sequence[str]) -> str:

@@ -6,7 +6,7 @@
 ``.toolkit/sets/<set>/seen/<shard>.json``    a `Seen`: what we found in a file that another program wrote
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -215,19 +215,27 @@ def deleted_shards(dataset: Dataset) -> list[str]:
     return sorted(shard for record in found if record.deleted for shard in record.shards)
 
 
-def missing_shards(dataset: Dataset, shards: Iterable[str], inputs: Mapping[str, Ingested]) -> list[str]:
+def missing_shards(
+    dataset: Dataset,
+    shards: Iterable[str],
+    inputs: Mapping[str, Ingested],
+    concern: Callable[[str], bool] = lambda shard: True,
+) -> list[str]:
     """Return a message for each shard that was ingested and whose documents are gone, sorted.
 
     Args:
         dataset: where the documents are.
         shards: that there are.
         inputs: by `ingested`.
+        concern: says of a shard whether it matters.
     """
     there = set(shards)
     missing = []
     for path, found in inputs.items():
         for shard in found.shards:
-            if shard not in there and dataset.admits(shard):
+            if shard not in there and dataset.admits(shard) and concern(shard):
+                if exists(dataset.shard_path(shard)):
+                    continue  # another run has just ingested it
                 got = "`run --per-shard` has deleted them" if found.deleted else "got no such file"
                 missing.append(
                     f"{dataset.shard_path(shard)}: expected the documents of {found.input}, {got}; run "

@@ -342,7 +342,8 @@ def prepare(
         old = records.load_schema(dataset, set_name)
         if old is None:
             folder = dataset.attribute_path(set_name, "")
-            if next(list_files(folder), None) is not None and not overwrite:
+            foreign = next(list_files(folder), None) is not None and not overwrite
+            if foreign and records.load_schema(dataset, set_name) is None:  # or another share has just declared it
                 raise ConfigError(
                     f"{folder}: expected a set that this toolkit made, got files without its records; "
                     "choose another set name, or --overwrite"
@@ -368,10 +369,11 @@ def prepare(
             (changed if overwrite and set_name not in accept_code else learned).append(set_name)
         elif old != new:  # it did not know the code
             learned.append(set_name)
-    for set_name in changed if write else ():
-        for shard in records.recorded_shards(dataset, set_name):
-            records.forget(dataset, set_name, shard)
     for set_name in (*changed, *learned) if write else ():
+        if records.load_schema(dataset, set_name) == schemas[set_name]:
+            continue  # another share has just declared it, and may have written what belongs to it
+        for shard in records.recorded_shards(dataset, set_name) if set_name in changed else ():
+            records.forget(dataset, set_name, shard)
         records.save_schema(dataset, set_name, schemas[set_name])
     for step in build(plan) if write else ():
         if names := tagger.model_names(step.tagger):

@@ -141,9 +141,7 @@ class Bench:
         undisturbed, requests = self.undisturbed(place, cell.column)
         if cell.row.where == "file":
             return self._damaged(cell, undisturbed, change)
-        struck = [
-            what for what in cell.row.requests if requests[what, cell.kind]
-        ]
+        struck = [what for what in cell.row.requests if requests[what, cell.kind]]
         if not struck:
             return Played(cell, {}, "it makes no such request")
         wrong = {what: self._struck(cell, what, undisturbed, change) for what in struck}
@@ -184,7 +182,11 @@ class Bench:
                 Path(place.root, victim).rmdir()
                 place.put(victim, undisturbed.before[victim])
             again = self.run(place, cell.column, Strike(), change)
-            after = {name: file for name, file in after.items() if name != victim or file.data != _damaged_bytes(undisturbed.before[victim].data, cell.row.fault)}
+            after = {
+                name: file
+                for name, file in after.items()
+                if name != victim or file.data != _damaged_bytes(undisturbed.before[victim].data, cell.row.fault)
+            }
             found = Disturbed(place.root, [victim], ran, after, again, place.state())
             wrong[victim] = judge(cell.row, undisturbed, found)
         return Played(cell, wrong)
@@ -212,5 +214,3 @@ def play_all(bench: Bench, wanted: Sequence[Cell]) -> Iterator[Played]:
     """Each in turn."""
     for cell in wanted:
         yield bench.play(cell)
-
-

@@ -177,11 +177,15 @@ def _rerun(undisturbed: Undisturbed, found: Disturbed) -> list[str]:
     if found.again.code != undisturbed.ran.code:
         return [f"4: expected status {undisturbed.ran.code} of the rerun, got {found.again.code}: {_end(found.again)}"]
     wrong = [f"4: after the rerun, {what}" for what in _unlike(shown(undisturbed.after), shown(found.healed))]
-    return wrong + [
-        f"4: after the rerun, {name} is left"
-        for name in sorted(found.healed.keys() - undisturbed.after.keys())
-        if not name.endswith("?upload")  # of whom nobody knows on S3; `toolkit clean` deletes them
-    ] + [f"4: after the rerun, {name} is missing" for name in sorted(undisturbed.after.keys() - found.healed.keys())]
+    return (
+        wrong
+        + [
+            f"4: after the rerun, {name} is left"
+            for name in sorted(found.healed.keys() - undisturbed.after.keys())
+            if not name.endswith("?upload")  # of whom nobody knows on S3; `toolkit clean` deletes them
+        ]
+        + [f"4: after the rerun, {name} is missing" for name in sorted(undisturbed.after.keys() - found.healed.keys())]
+    )
 
 
 def _end(ran: Ran) -> str:

@@ -155,13 +155,16 @@ class Bucket:
     def striking(self, strike: Strike) -> Iterator[tuple[dict[str, str], None]]:
         self._strike = strike
         try:
-            yield {
-                "AWS_ENDPOINT_URL": self._url,
-                "AWS_ACCESS_KEY_ID": ACCESS,
-                "AWS_SECRET_ACCESS_KEY": SECRET,
-                "AWS_DEFAULT_REGION": "us-east-1",
-                "AWS_EC2_METADATA_DISABLED": "true",
-            }, None
+            yield (
+                {
+                    "AWS_ENDPOINT_URL": self._url,
+                    "AWS_ACCESS_KEY_ID": ACCESS,
+                    "AWS_SECRET_ACCESS_KEY": SECRET,
+                    "AWS_DEFAULT_REGION": "us-east-1",
+                    "AWS_EC2_METADATA_DISABLED": "true",
+                },
+                None,
+            )
         finally:
             self._strike = Strike()
 

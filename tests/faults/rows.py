@@ -42,7 +42,9 @@ class Row:
 _BROKEN = r"(?i)connection|clos|broke|reset|refused|no answer|endpoint"
 
 
-def _s3(name: str, fault: str, cause: str, requests: tuple[str, ...] = ALL_OF_S3, *, spreads: bool = False) -> list[Row]:
+def _s3(
+    name: str, fault: str, cause: str, requests: tuple[str, ...] = ALL_OF_S3, *, spreads: bool = False
+) -> list[Row]:
     """A fault that passes, and the same that lasts."""
     return [
         Row(name, fault, "bucket", requests, cause, lasts=False, spreads=spreads),

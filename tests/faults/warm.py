@@ -77,7 +77,13 @@ def _import_all() -> None:
 
     for module in pkgutil.walk_packages(toolkit.commands.__path__, "toolkit.commands."):
         importlib.import_module(module.name)
-    for name in ("toolkit.cli", "toolkit.executors.local", "mixers.dolma", "toolkit.readers.jsonl", "tests.faults.disk"):
+    for name in (
+        "toolkit.cli",
+        "toolkit.executors.local",
+        "mixers.dolma",
+        "toolkit.readers.jsonl",
+        "tests.faults.disk",
+    ):
         importlib.import_module(name)
     for name in ("boto3", "botocore.config", "smart_open.s3", "toolkit.stores.s3", "s3transfer.manager"):
         with contextlib.suppress(ImportError):

@@ -25,7 +25,7 @@ LAYERS = [
     "schema batch",
     "predictions fasttext_file arrivals crawls downloads",
     "fasttext_kernel fasttext_model writer recognising tagger reader alignment rowindex records warc_records",
-    "ingest_plan ingest_records ingesting",
+    "ingest_plan ingest_records ingesting shares",
     "tag_plan tag_check tagging stats dolma expressions selectors rules editing mixing readers validating describing",
     "executors progress per_shard",
     "commands",

@@ -1,33 +1,24 @@
 """The commands, a file each: a function from options to an `Outcome`. The command line is a thin skin over them."""
 
-import functools
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol, Self, TypeVar
 
-import xxhash
-
-from toolkit import claims, config, ingest_plan, ingest_records, records
+from toolkit import claims, config, ingest_plan
 from toolkit.commands.workers import Workers
 from toolkit.config import Config, Source
 from toolkit.dolma import is_dolma
-from toolkit.errors import ConfigError, DataError, amount
+from toolkit.errors import ConfigError, DataError, NothingThere
 from toolkit.executors import P, R, Report, Result, Task
 from toolkit.executors.settings import read as read_executor
 from toolkit.failure_records import FailureRecord, FailureRecords
-from toolkit.paths import (
-    SHARD_SUFFIXES,
-    Dataset,
-    join,
-    open_dataset,
-    remove_stale_temporaries,
-    size_of,
-    strip_suffix,
-)
+from toolkit.paths import Dataset, join, open_dataset, remove_stale_temporaries, size_of
 from toolkit.progress import Progress
+from toolkit.shares import Share
 from toolkit.stores.options import StorageOptions, set_options
 from toolkit.waiting import for_each
 
@@ -142,6 +133,7 @@ class Context:
     _stages: dict[str, _Stage] = field(default_factory=dict)
     _progress: Progress | None = None
     _stage: _Stage = field(default_factory=lambda: _Stage({}))
+    _inputs: tuple[list[ingest_plan.Work], list[NothingThere]] | None = None
 
     def __post_init__(self) -> None:
         """Raises ConfigError if there is no such executor."""
@@ -181,8 +173,8 @@ class Context:
         """Whether the configuration names a dataset of its own; the streams of a mix may name theirs."""
         return bool(self.config.dataset or self.config.documents)
 
-    @functools.cached_property
-    def inputs(self) -> list[ingest_plan.Entry]:
+    @cached_property
+    def entries(self) -> list[ingest_plan.Entry]:
         """The entries of the section ``ingest:``; none if there is no such section."""
         return ingest_plan.read_section(self.section("ingest")) if self.has("ingest") else []
 
@@ -267,40 +259,55 @@ class Context:
         """Ends the processes that worked for it."""
         self._workers.close()
 
-    def whole(self, dataset: Dataset, shards: list[str]) -> str:
-        """Check that no shard that is known is gone, and that documents were made as the configuration says.
+    def inputs(self, *, there: bool = False, asks_web: bool = True) -> list[ingest_plan.Work]:
+        """The inputs of the section ``ingest:``, sorted by shard; they are listed once.
 
-        Returns:
-            What is to be said of inputs that were not ingested.
+        Args:
+            there: leave out what is not there any more, and say nothing of it.
+            asks_web: whether the web may be asked; if it must be, and may not, there are none.
 
         Raises:
-            ConfigError: if documents were ingested with other settings.
-            DataError: naming the shards that are gone.
+            ConfigError: for whatever is wrong with the section, or is not there.
+            DataError: if they cannot be listed.
         """
-        inputs = records.ingested(dataset)
-        if self.inputs and self.has_dataset and dataset == self.dataset:
-            ingest_records.check_made(self.inputs, inputs.values())
-        if missing := records.missing_shards(dataset, shards, inputs):
-            raise DataError("\n".join(missing))
-        if not (unfinished := ingest_records.unfinished(dataset)):
-            return ""
-        are, their = ("is", "its") if len(unfinished) == 1 else ("are", "their")
-        return (
-            f"\n{amount(len(unfinished), 'input')} {are} not in this: {their} ingest failed or was interrupted "
-            f"({', '.join(unfinished[:3])}{', …' if len(unfinished) > 3 else ''}); run `toolkit ingest`"
-        )
+        if self._inputs is None:
+            self.section("ingest")  # or else there is none, which is an error
+            entries, absent = self.entries, list[NothingThere]()
+            if not asks_web and any(map(ingest_plan.is_on_the_web, entries)):
+                return []
+            limit, overwrite = self.config.max_document_bytes, self.options.overwrite
+            planned = ingest_plan.plan(entries, self.dataset, limit, overwrite=overwrite, absent=absent)
+            self._inputs = planned, absent
+        found, absent = self._inputs
+        if absent and not there:
+            raise absent[0]
+        return found
+
+    @cached_property
+    def share(self) -> Share | None:
+        """The share of the run; None if the run is not one of several.
+
+        Raises:
+            ConfigError: if the inputs cannot be listed, so that nobody knows whose they are.
+        """
+        if self.options.shard is None:
+            return None
+        try:
+            inputs = self.inputs(there=True) if self.has("ingest") else []
+        except DataError as error:
+            raise ConfigError(
+                f"--shard: the inputs cannot be listed, and they tell what the share owns: {error}; mend that, or use "
+                "a configuration without `ingest:`, for which the documents are shared as they are"
+            ) from None
+        return Share(*self.options.shard, self.dataset if self.has_dataset else None, inputs)
+
+    def is_mine(self, dataset: Dataset, shard: str) -> bool:
+        """Whether a shard of a dataset is in this run's share."""
+        return self.share is None or self.share.owns(dataset, shard)
 
     def limited(self, shards: list[str]) -> list[str]:
-        """The shards that are to be worked on: of this run's share, at most so many as asked for."""
-        found = [shard for shard in shards if self.is_mine(shard)]
-        return found[: self.options.limit] if self.options.limit else found
-
-    def is_mine(self, shard: str) -> bool:
-        """Whether a shard is in this run's share. Other shards that come or go do not change it."""
-        if self.options.shard is None:
-            return True
-        index, count = self.options.shard
-        return xxhash.xxh3_64_intdigest(strip_suffix(shard, SHARD_SUFFIXES).encode()) % count == index
+        """At most so many as asked for."""
+        return shards[: self.options.limit]
 
     @property
     def in_part(self) -> bool:
@@ -366,7 +373,9 @@ def table(rows: list[list[str]], right: Iterable[int] = ()) -> str:
 
 
 def show_plan(context: Context, plan: dict[str, Any]) -> Outcome:
-    """The outcome of a dry run."""
+    """The outcome of a dry run; of a share, with what it has of all that there is."""
+    if context.share:
+        plan = {"share": context.share.plan(), **plan}
     resolved = config.plain(context.config)
     return Outcome(
         text=config.dump(

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from toolkit import inflating, schema, validating
-from toolkit.commands import Context, works
+from toolkit.commands import Context, sharing, works
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.mixing import publish, sets
 from toolkit.mixing import settings as mix_settings
@@ -217,8 +217,8 @@ def _stream_of(dataset: Dataset) -> Stream:
 def _add_stream(
     context: Context, settings: Settings, counting: Counting, stream: Stream, label: str | None, place: _Place
 ) -> None:
-    shards = stream.dataset.shards()
-    counting.notes += context.whole(stream.dataset, shards)
+    shards, notes = sharing.shards(context, stream.dataset)
+    counting.notes += notes
     shards = context.limited(shards)
     counting.unit = "shards"
     joined, settings, unreadable = _joined(context, settings, stream, label, shards)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from toolkit import config, validating
-from toolkit.commands import Context
+from toolkit.commands import Context, sharing
 from toolkit.config import Config, Source
 from toolkit.describing import aligned, looking, of_dataset, of_output, splits
 from toolkit.describing.facts import Facts
@@ -67,7 +67,7 @@ def facts_of(context: Context, examples: int) -> Facts:
     of = context.options.of or ("output" if context.has("mix") else "dataset")
     if of == "dataset":
         found = of_dataset.dataset_facts(context.dataset, looks, aligns, **options)
-        if unfinished := context.whole(context.dataset, context.dataset.shards()):
+        if unfinished := sharing.shards(context, context.dataset)[1]:
             found.notes.append(unfinished.strip())
         return found
     settings = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)

@@ -8,17 +8,18 @@ from toolkit import ingest_plan, ingest_records, ingesting
 from toolkit.commands import Context, Outcome, failures, show_plan, table
 from toolkit.executors import P, R, Report, Result, Task
 from toolkit.failure_records import FailureRecords
-from toolkit.paths import size_of
 from toolkit.stores import is_web
-from toolkit.waiting import for_each
 
 
 def run(context: Context) -> Outcome:
     """Ingests all inputs that have not been, or have changed."""
     dataset, options = context.dataset, context.options
     entries = ingest_plan.read_section(context.section("ingest"))
-    planned = ingest_plan.plan(entries, dataset, context.config.max_document_bytes, overwrite=options.overwrite)
-    works = [work for work in planned if context.is_mine(work.shard)][: options.limit]
+    planned, share = context.inputs(), context.share
+    works = (share.inputs if share else planned)[: options.limit]
+    if share and not works:
+        data = {"documents": dataset.documents, "inputs": 0, "skipped": 0, "failed": [], "gone": [], "counts": {}}
+        return Outcome(text=share.nothing(), data=data)
     ingest_records.check_settings(works)
     if options.dry_run:
         return show_plan(context, {"ingest": {work.path: work.shard for work in works}})
@@ -85,15 +86,10 @@ def run_inputs(
     far = [(task, work) for task, work in zip(tasks, works, strict=True) if is_web(work.path)]
     results = []
     if near or not far:
-        sizes = for_each(_size, [work for _, work in near])
-        sized = [replace(task, size=size) for (task, _), size in zip(near, sizes, strict=True)]
+        sized = [replace(task, size=work.size or 0) for task, work in near]
         results += context.run(what, function, sized, "inputs", spreads=spreads, failed=noted)
     if far:
         connections = min(work.entry.settings().connections for _, work in far)
         listed = [task for task, _ in far]
         results += context.run(what, function, listed, "inputs", at_once=connections, failed=noted)
     return results
-
-
-def _size(work: ingest_plan.Work) -> int:
-    return 0 if work.entry.settings().crawl else size_of(work.path)

@@ -1,7 +1,8 @@
 """``toolkit mix``: documents and attributes become an output, under rules."""
 
-from toolkit.commands import Context, Outcome, dolma, failures, previews, publishing, works
+from toolkit.commands import Context, Outcome, dolma, failures, previews, publishing, sharing, works
 from toolkit.commands.works import Prepared, failed
+from toolkit.errors import amount
 from toolkit.failure_records import FailureRecords
 from toolkit.mixing import publish, published, stage
 from toolkit.mixing.settings import work_folder
@@ -20,12 +21,15 @@ def run(context: Context) -> Outcome:
     if settings.rejected is not None:
         publish.check_rejected(output, settings.rejected)
     prepared = works.prepare(context, settings)
+    if context.share and not (prepared.works or prepared.unreadable):
+        data = {"output": output, "published": False, "shards": 0, "failed": []}
+        return Outcome(text=context.share.nothing(), data=data)
     if options.compare is not None:
         return previews.compare(context, prepared, options.compare)
     if options.explain is not None:
         return previews.explain(context, prepared, options.explain)
     if options.dry_run:
-        return previews.dry_run(context, prepared)
+        return sharing.told(context, previews.dry_run(context, prepared))
     if options.shard:
         with context.claimed(work_folder(output), output, {"the output": settings.stage_digest()}):
             return _first_stage(context, prepared)
@@ -66,12 +70,14 @@ def _first_stage(context: Context, prepared: Prepared) -> Outcome:
     noted = FailureRecords(work_folder(output), "mix")
     results = context.run("mix", stage.mix_shard, works.tasks(todo), spreads=True, failed=noted)
     broken = [*prepared.unreadable.values(), *failures(results)]
-    index, count = context.options.shard or (0, 1)
-    text = (
-        f"share {index} of {count}: {len(listed) - len(broken)} shards are ready for {output}, {len(broken)} failed; "
-        "when all shares are done, run the same command without --shard"
-        if todo or broken
-        else f"share {index} of {count}: its {len(listed)} shards are published in {output}"
-    )
+    ready = len(listed) - len(failures(results))
+    are = f"{amount(ready, 'shard')} {'is' if ready == 1 else 'are'}"
+    text = f"share {context.share}: {are} published in {output}"
+    if todo or broken:
+        text = (
+            f"share {context.share}: {are} ready for {output}, {len(broken)} failed; when all shares are done, run the "
+            "same command without --shard"
+        )
+    text += prepared.notes
     data = {"output": output, "published": False, "shards": len(listed), "failed": broken}
     return Outcome(text=text, data=data, failures=broken, exit_code=1 if broken else 0)

@@ -27,6 +27,8 @@ def run(context: Context) -> Outcome:
     planned = plan(context)
     settings, entries, tags, listed = planned.settings, planned.entries, planned.tags, planned.works
     output = settings.output.path
+    if context.share and not listed:
+        return Outcome(text=context.share.nothing(), data={"output": output, "published": False})
     if options.dry_run:
         return show_plan(context, {"ingest, tag, mix": {work.input.path: work.input.shard for work in listed}})
     publish.check_output(output)
@@ -100,8 +102,8 @@ def plan(context: Context) -> Planned:
     settings = _settings(context, dataset)
     entries = ingest_plan.read_section(context.section("ingest"))
     tags = tag_plan.read_section(context.section("tag")) if context.has("tag") else tag_plan.Plan(sets={})
-    inputs = ingest_plan.plan(entries, dataset, context.config.max_document_bytes, overwrite=options.overwrite)
-    mine = [work for work in inputs if context.is_mine(work.shard)][: options.limit]
+    inputs = context.inputs()
+    mine = (context.share.inputs if context.share else inputs)[: options.limit]
     carried = ingest_plan.set_schemas(entries)
     tagged = tag_plan.prepare(tags, dataset, carried, overwrite=options.overwrite, write=False) if tags.sets else {}
     listed = _works(context, settings, mine, tags, carried, tagged)

@@ -15,7 +15,7 @@ def run(context: Context) -> Outcome:
     present = [name for name in SECTIONS if context.has(name)]
     if not present:
         raise ConfigError(f"{context.options.config}: expected one of the sections ingest, tag, mix; got none")
-    planned = ingest_plan.set_schemas(context.inputs)
+    planned = ingest_plan.set_schemas(context.entries)
     if context.has("tag"):
         planned |= tag_plan.set_schemas(tag_plan.read_section(context.section("tag")), context.dataset, planned)
     if context.has("mix"):
@@ -26,18 +26,19 @@ def run(context: Context) -> Outcome:
             check_writable(root, context.options.config or "")
     if context.options.per_shard:
         return per_shard.run(context)
-    outcome = Outcome()
+    outcome, texts = Outcome(), list[str]()
     for name in present:
         if context.options.dry_run and name != present[0]:
             break
         stage = SECTIONS[name].run(context)
-        outcome.text += ("\n\n" if outcome.text else "") + stage.text
+        texts.append(stage.text)
         outcome.data[name] = stage.data
         outcome.failures += stage.failures
         outcome.exit_code = max(outcome.exit_code, stage.exit_code)
         if stage.exit_code:
             skipped = present[present.index(name) + 1 :]
             if skipped:
-                outcome.text += f"\n\nstopped after {name}: {', '.join(skipped)} not run"
+                texts.append(f"stopped after {name}: {', '.join(skipped)} not run")
             break
+    outcome.text = "\n\n".join(dict.fromkeys(texts))  # a share that has nothing says so once
     return outcome

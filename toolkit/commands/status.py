@@ -8,9 +8,9 @@ from typing import Any, Literal
 import msgspec
 
 from toolkit import claims, ingest_plan, ingest_records, per_shard, records, rowindex, tag_plan, tagging
-from toolkit.commands import Context, Outcome, table, works
+from toolkit.commands import Context, Outcome, sharing, table, works
 from toolkit.commands import per_shard as per_shard_command
-from toolkit.errors import ConfigError, DataError, NoDocuments, ToolkitError, Unreadable
+from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, Unreadable
 from toolkit.failure_records import FailureRecords
 from toolkit.mixing import join as joining
 from toolkit.mixing import stage
@@ -58,9 +58,12 @@ def run(context: Context) -> Outcome:
     look = _Look(context)
     stages = list(look.stages())
     done = all(one.is_done for one in stages)
-    return Outcome(
+    outcome = Outcome(
         text=_text(stages, look.claims, done), data=_data(stages, look.claims, done), exit_code=int(not done)
     )
+    if context.share and not any(one.items or one.unknown for one in stages):
+        outcome.text = context.share.nothing()
+    return sharing.told(context, outcome)
 
 
 class _Look:
@@ -82,6 +85,8 @@ class _Look:
         self._published = Published(self.settings) if self.settings else None
         self._mixed: dict[str, bool] = {}
         """Shards that are mixed and whose documents are gone, by key: whether they are in what is published."""
+        self._lacks = False
+        """Whether a dataset that is mixed has no documents yet."""
 
     def stages(self) -> Iterator[Stage]:
         if self.context.has("ingest"):
@@ -101,16 +106,14 @@ class _Look:
     def _ingest(self) -> Stage:
         assert self.dataset
         try:
-            planned = per_shard_command.plan(self.context)
-            inputs, by_shard = planned.inputs, {work.key: work for work in planned.works}
+            by_shard = {work.key: work for work in per_shard_command.plan(self.context).works}
         except Unreadable:
             raise
         except ToolkitError:  # it cannot be run so
-            entries = ingest_plan.read_section(self.context.section("ingest"))
-            limit = self.context.config.max_document_bytes
-            inputs, by_shard = ingest_plan.plan(entries, self.dataset, limit, overwrite=False), {}
-
-        inputs = [work for work in inputs if self.context.is_mine(work.shard)]
+            by_shard = {}
+        inputs = self.context.inputs()
+        if self.context.share:
+            inputs = self.context.share.inputs
 
         def look(work: ingest_plan.Work) -> Item:
             try:
@@ -145,8 +148,11 @@ class _Look:
         assert self.dataset
         plan = tag_plan.read_section(self.context.section("tag"))
         try:
+            shards = self._shards(self.dataset)
+            if self.context.share and not shards and not self._mixed:  # the sets that are read need not be there yet
+                yield from (Stage(f"tag {name}", []) for name in plan.sets)
+                return
             settings = tagging.settings_of(tag_plan.prepare(plan, self.dataset, overwrite=False, write=False))
-            shards = self.context.limited(self.dataset.shards() if not self._mixed else _there(self.dataset))
         except ToolkitError as error:
             yield from (Stage(f"tag {name}", [], str(error)) for name in plan.sets)
             return
@@ -175,12 +181,9 @@ class _Look:
             yield Stage("mix", [], "weights depend on all shards: `toolkit mix --dry-run` looks at them")
             return
         listed = [
-            work
-            for stream in settings.streams
-            for work in self._works(settings, stream)
-            if work.key not in self._mixed and self.context.is_mine(work.shard)
+            work for stream in settings.streams for work in self._works(settings, stream) if work.key not in self._mixed
         ]
-        if not listed and not self._mixed:
+        if self._lacks and not listed and not self._mixed:
             yield Stage("mix", [], "there are no documents yet; run `toolkit ingest`")
             return
         assert self._published
@@ -212,14 +215,26 @@ class _Look:
         else:
             yield Stage("publish", [self._item("write", output, "`toolkit mix` puts the parts together")])
 
-    @staticmethod
-    def _works(settings: MixSettings, stream: Stream) -> Iterator[joining.Work]:
+    def _shards(self, dataset: Dataset) -> list[str]:
+        """The shards of the run's share; where documents were mixed and deleted, there may be none."""
+        try:
+            return sharing.mine(self.context, dataset)
+        except NothingThere:
+            if not self._mixed:
+                raise
+            return []
+
+    def _works(self, settings: MixSettings, stream: Stream) -> Iterator[joining.Work]:
         """What is mixed of a stream, as far as inputs are told from it: the types of attributes are not needed."""
         joined = [
             JoinedSet(set=given.set, keys=[], ours=records.load_schema(stream.dataset, given.set) is not None)
             for given in stream.attributes
         ]
-        for shard in _there(stream.dataset):
+        try:
+            shards = self._shards(stream.dataset)
+        except NothingThere:
+            self._lacks, shards = True, []
+        for shard in shards:
             yield joining.Work(
                 settings=settings,
                 stream=stream,
@@ -249,14 +264,6 @@ def _inputs(work: joining.Work) -> tuple[str, dict[str, str]]:
         if joined.ours and records.load_record(work.dataset, joined.set, work.shard) is None:
             raise DataError(f"its attributes {joined.set} are not complete; run `toolkit tag`")
     return state.content, joining.inputs_of(work)[1]
-
-
-def _there(dataset: Dataset) -> list[str]:
-    """The shards that there are, of a dataset that may have none left."""
-    try:
-        return dataset.shards()
-    except NoDocuments:
-        return []
 
 
 # --- for people and for machines --------------------------------------------------------------------------------------

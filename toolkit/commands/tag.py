@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from toolkit import rowindex, tag_plan, tagging
-from toolkit.commands import Context, Outcome, dolma, failures, shard_tasks, show_plan, table, trying
+from toolkit.commands import Context, Outcome, dolma, failures, shard_tasks, sharing, show_plan, table, trying
 from toolkit.documents import Document
 from toolkit.errors import ConfigError
 from toolkit.failure_records import FailureRecords
@@ -29,12 +29,15 @@ def run(context: Context) -> Outcome:
         return dolma.tag(context, run)
     dataset, options = context.dataset, context.options
     plan = tag_plan.read_section(context.section("tag"))
+    mine, unfinished = sharing.shards(context, dataset)
+    shards = context.limited(mine)
+    if context.share and not shards:
+        written = dict.fromkeys(plan.sets, 0)
+        data = {"attributes": dataset.attributes, "shards": 0, "documents": 0, "written": written, "failed": []}
+        return Outcome(text=context.share.nothing(), data=data)
     accepted = options.accept_code
     schemas = tag_plan.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=False)
     settings = tagging.settings_of(schemas)
-    all_shards = dataset.shards()
-    unfinished = context.whole(dataset, all_shards)
-    shards = context.limited(all_shards)
     works = [
         tagging.Work(
             dataset=dataset,

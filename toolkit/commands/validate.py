@@ -3,17 +3,18 @@
 import os
 
 from toolkit import ingest_records, records, rowindex, tag_plan, validating
-from toolkit.commands import Context, Outcome
+from toolkit.commands import Context, Outcome, sharing
 from toolkit.describing import checking, checking_files, croissant, reference
 from toolkit.describing.checking_files import Checked
 from toolkit.errors import ConfigError, DataError, NoDocuments
 from toolkit.executors import Task
 from toolkit.mixing import publish
 from toolkit.mixing import settings as mix_settings
-from toolkit.paths import Dataset, exists, is_folder, join
+from toolkit.paths import Dataset, exists, is_folder, join, size_of
 from toolkit.recognising import recognised, recorded
 from toolkit.stores import scheme_of
 from toolkit.validating import Work
+from toolkit.waiting import for_each
 
 
 def run(context: Context) -> Outcome:
@@ -43,7 +44,7 @@ def run(context: Context) -> Outcome:
             findings += _check_settings(context)
         if settings and is_folder(settings.output.path):
             findings += _check_output(context, settings.output.path, checked, settings.rejected)
-            findings += [] if context.options.shard else _check_current(settings)
+            findings += [] if context.options.shard else _check_current(context, settings)
             described += _beside(settings.output.path)
     for path in dict.fromkeys(described):
         found = _check_croissant(context, path)
@@ -54,6 +55,8 @@ def run(context: Context) -> Outcome:
     text = "\n".join(lines) + ("\n\n" if lines else "") + f"checked {', '.join(checked)}: {len(findings)} findings"
     if context.in_part or context.options.first is not None:
         text += "\nleft out: documents that are there twice, and what else is about all shards together"
+    if context.share and context.share.is_empty:
+        text += "\n" + context.share.nothing()
     data = {"checked": checked, "findings": findings, "warnings": warnings}
     return Outcome(text=text, data=data, exit_code=1 if findings else 0)
 
@@ -136,7 +139,7 @@ def _limit(context: Context) -> int:
 
 def _check_dataset(context: Context, dataset: Dataset, checked: list[str]) -> list[str]:
     first = context.options.first
-    shards = context.limited(_shards(dataset))
+    shards = context.limited(_shards(context, dataset))
     checked.append(f"{len(shards)} shards of {dataset.documents}")
     findings = _run(
         context,
@@ -175,10 +178,10 @@ def _check_dataset(context: Context, dataset: Dataset, checked: list[str]) -> li
     return findings
 
 
-def _shards(dataset: Dataset) -> list[str]:
-    """None where all were deleted on purpose."""
+def _shards(context: Context, dataset: Dataset) -> list[str]:
+    """Of the run's share; none where all were deleted on purpose."""
     try:
-        return dataset.shards()
+        return sharing.mine(context, dataset)
     except NoDocuments:
         if not records.deleted_shards(dataset):
             raise
@@ -188,12 +191,16 @@ def _shards(dataset: Dataset) -> list[str]:
 def _check_output(context: Context, folder: str, checked: list[str], rejected: str | None = None) -> list[str]:
     manifest = publish.load_manifest(folder)
     files = validating.data_files(folder)
-    checked.append(f"{len(files)} files of {folder}")
+    mine = files
+    if context.share:
+        sizes = for_each(lambda path: size_of(join(folder, path)), files)
+        mine = context.share.owned("file", dict(zip(files, sizes, strict=True)))
+    checked.append(f"{len(mine)} files of {folder}")
     documents = {part.path: part.documents for part in manifest.parts} if manifest else {}
     fields = mix_settings.MixSettings.added_fields(manifest.settings) if manifest else []
     found = recorded(manifest.settings) if manifest else None
     works, unknown = [], []
-    for path in context.limited(files):
+    for path in context.limited(mine):
         is_rejected = _is_rejected(folder, path, manifest, rejected)
         found = found if manifest or is_rejected else recognised(join(folder, path)) or found  # damaged: as the others
         if found is None and not is_rejected:
@@ -226,7 +233,7 @@ def _is_rejected(folder: str, path: str, manifest: publish.Manifest | None, reje
     return below != os.pardir or validating.is_rejected(join(folder, path))
 
 
-def _check_current(settings: mix_settings.MixSettings) -> list[str]:
+def _check_current(context: Context, settings: mix_settings.MixSettings) -> list[str]:
     """Whether the output is what the configuration would make now."""
     manifest = publish.load_manifest(settings.output.path)
     if manifest is None:
@@ -238,7 +245,7 @@ def _check_current(settings: mix_settings.MixSettings) -> list[str]:
     there = [
         (name, shard)
         for name, dataset in datasets.items()
-        for shard in sorted({*_shards(dataset), *records.deleted_shards(dataset)})
+        for shard in sorted({*_shards(context, dataset), *records.deleted_shards(dataset)})
     ]
     there = [(name, shard) for name, shard in there if (f"{name}/{shard}" if name else shard) not in manifest.omitted]
     if [(entry.stream, entry.shard) for entry in manifest.inputs] != there:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from toolkit import ingest_plan, records, rowindex, selectors, tag_check
-from toolkit.commands import Context, Outcome, failures
+from toolkit.commands import Context, Outcome, failures, sharing
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.executors import Task
 from toolkit.mixing import binding, preview, sets
@@ -82,7 +82,7 @@ def check_sets(context: Context, settings: MixSettings) -> None:
     """
     if not context.has("tag") or not context.has_dataset:
         return
-    planned = ingest_plan.set_schemas(context.inputs)
+    planned = ingest_plan.set_schemas(context.entries)
     for stream in settings.streams:
         if stream.dataset == context.dataset:
             joined = [each.set for each in stream.attributes]
@@ -107,10 +107,10 @@ def prepare(context: Context, settings: MixSettings) -> Prepared:
     """
     check_sets(context, settings)
     prepared = Prepared(settings)
-    for stream in settings.streams:
-        _add_stream(context, prepared, stream)
     if settings.streams[0].weight is not None and context.options.shard:
         raise ConfigError(f"{settings.place}: expected a mix without weights for --shard: they depend on all shards")
+    for stream in settings.streams:
+        _add_stream(context, prepared, stream)
     fails = prepared.unreadable and settings.on_failed_shard == "stop"
     if settings.streams[0].weight is not None and not fails:
         _weigh(context, prepared)
@@ -118,9 +118,11 @@ def prepare(context: Context, settings: MixSettings) -> Prepared:
 
 
 def _add_stream(context: Context, prepared: Prepared, stream: Stream) -> None:
-    shards = stream.dataset.shards()
+    shards, notes = sharing.shards(context, stream.dataset)
     prepared.known += len(shards)
-    prepared.notes += context.whole(stream.dataset, shards)
+    prepared.notes += notes
+    if context.share and not shards:
+        return  # the sets need not be there yet
     shards = context.limited(shards)
     seen, unreadable = look_at_foreign(context, stream, shards)
     joined = prepared.sets[stream.name] = sets.resolve_sets(stream, {}, seen)
@@ -142,7 +144,7 @@ def _add_stream(context: Context, prepared: Prepared, stream: Stream) -> None:
     if any(rule.syntax for rule in stream.rules):
         works = [work for work in prepared.works if work.stream is stream]
         _index(context, works)
-        if not unreadable:  # or else it is not known which attributes there are
+        if not unreadable and not context.share:  # or else it is not known which attributes there are
             inline = any(work.has_inline() for work in works)
             for note in _check_patterns(stream, joined, inline=inline):
                 print(f"warning: {note}", file=sys.stderr)
@@ -266,18 +268,26 @@ def look(work: Look, report: Any) -> records.Seen:
 def look_at_foreign(
     context: Context, stream: Stream, shards: list[str]
 ) -> tuple[dict[str, list[records.Seen]], dict[str, str]]:
-    """What the files of other programs hold, by set; and for each shard that cannot be read, why."""
+    """What the files of other programs hold, by set; and for each of the shards that cannot be read, why.
+
+    Their types are those of all shards, so a share looks at the others' files, too: behind its own, because by then the
+    other shares have noted what is in theirs.
+    """
     foreign = sets.foreign_sets(stream, {})
     if not foreign:
         return {}, {}
-    listed = [Task(f"{name}/{shard}", Look(stream.dataset, name, shard)) for name in foreign for shard in shards]
+    ours = set(shards)
+    others = [shard for shard in stream.dataset.shards() if shard not in ours] if context.share else []
+    listed = [
+        Task(f"{name}/{shard}", Look(stream.dataset, name, shard)) for shard in [*shards, *others] for name in foreign
+    ]
     results = context.run("look at foreign attributes", look, listed, "files")
     seen: dict[str, list[records.Seen]] = {name: [] for name in foreign}
     unreadable: dict[str, str] = {}
     for task, result in zip(listed, results, strict=True):
         if result.value:
             seen[task.payload.set].append(result.value)
-        elif result.failure:
+        elif result.failure and task.payload.shard in ours:
             unreadable.setdefault(task.payload.shard, result.failure.message)
     return seen, unreadable
 

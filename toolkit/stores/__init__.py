@@ -70,6 +70,9 @@ class Store(Protocol):
     def files(self, root: str) -> Iterator[str]:
         """Paths of all files below a folder, relative to it, sorted by code point; none if it is not there."""
 
+    def listing(self, root: str) -> Iterator[tuple[str, int | None]]:
+        """As `files`, each with its stored bytes, where a listing says them without a request for each file."""
+
     def folders(self, root: str) -> list[str]:
         """Names of the folders directly in a folder."""
 

@@ -59,6 +59,9 @@ class Local:
             found += files if relative == "." else [f"{relative}/{name}" for name in files]
         return iter(sorted(found))
 
+    def listing(self, root: str) -> Iterator[tuple[str, int | None]]:
+        return ((name, None) for name in self.files(root))
+
     def folders(self, root: str) -> list[str]:
         try:
             with _told(root, "a folder that can be read"):

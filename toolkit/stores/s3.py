@@ -122,14 +122,17 @@ class S3:
         return bool(self._page(path, Bucket=bucket, Prefix=prefix, MaxKeys=1).get("KeyCount"))
 
     def files(self, root: str) -> Iterator[str]:
+        return (name for name, _ in self.listing(root))
+
+    def listing(self, root: str) -> Iterator[tuple[str, int | None]]:
         bucket, key = split(root)
         prefix = _folder(key)
         found = [
-            entry["Key"][len(prefix) :]
+            (entry["Key"][len(prefix) :], entry["Size"])
             for page in self._pages(root, Bucket=bucket, Prefix=prefix)
             for entry in page.get("Contents", ())
         ]
-        return iter(sorted(name for name in found if name and not name.endswith("/")))  # not all servers sort
+        return iter(sorted(each for each in found if each[0] and not each[0].endswith("/")))  # not all servers sort
 
     def folders(self, root: str) -> list[str]:
         bucket, key = split(root)

@@ -58,6 +58,9 @@ class Web:
     def files(self, root: str) -> Iterator[str]:
         raise ConfigError(f"{root}: expected a single file, the web has no folders to list")
 
+    def listing(self, root: str) -> Iterator[tuple[str, int | None]]:
+        return ((name, None) for name in self.files(root))
+
     def folders(self, root: str) -> list[str]:
         raise ConfigError(f"{root}: expected a single file, the web has no folders to list")
 
