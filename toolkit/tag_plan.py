@@ -370,11 +370,14 @@ def prepare(
         elif old != new:  # it did not know the code
             learned.append(set_name)
     for set_name in (*changed, *learned) if write else ():
-        if records.load_schema(dataset, set_name) == schemas[set_name]:
-            continue  # another share has just declared it, and may have written what belongs to it
-        for shard in records.recorded_shards(dataset, set_name) if set_name in changed else ():
-            records.forget(dataset, set_name, shard)
-        records.save_schema(dataset, set_name, schemas[set_name])
+        old, new = records.load_schema(dataset, set_name), schemas[set_name]
+        made = {key: found.settings for key, found in new.keys.items()}
+        edited = old is not None and edits(old, new)  # of which a record says nothing
+        for shard in records.recorded_shards(dataset, set_name) if set_name in changed and old != new else ():
+            record = records.load_record(dataset, set_name, shard)
+            if edited or record is None or record.settings != made:  # or another share has just written it
+                records.forget(dataset, set_name, shard)
+        records.save_schema(dataset, set_name, new)
     for step in build(plan) if write else ():
         if names := tagger.model_names(step.tagger):
             records.save_models(dataset, step.set, names)
