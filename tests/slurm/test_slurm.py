@@ -98,7 +98,7 @@ def tasks(array: str, count: int = 4) -> list[str]:
     return [f"{array}_{i}" for i in range(count)]
 
 
-def submit_held(cluster: Cluster, project: Project) -> tuple[list[str], str]:
+def submit_held(cluster: Cluster, project: Project, shards: int = INPUTS) -> tuple[list[str], str]:
     """As `submit`, and all shards are being worked on until the file ``hold`` is deleted."""
     folder = project.root / "folder"
     (folder / "hold").touch()
@@ -107,7 +107,7 @@ def submit_held(cluster: Cluster, project: Project) -> tuple[list[str], str]:
 
     def all_wait() -> bool:
         assert "error" not in logs(project), logs(project)
-        return len(list(folder.glob("waiting-*"))) == INPUTS
+        return len(list(folder.glob("waiting-*"))) == shards
 
     until(all_wait, "all shards", 60)
     assert [cluster.state(name) for name in (*names, last)] == ["RUNNING"] * 4 + ["PENDING"]
@@ -137,8 +137,14 @@ def assert_as_local(project: Project) -> None:
     assert (tree(project.data), tree(project.out)) == shared
 
 
-def test_an_array_whose_tasks_are_preempted_gives_what_one_run_gives(cluster: Cluster, project: Project) -> None:
-    names, last = submit_held(cluster, project)
+@pytest.mark.parametrize(("size", "shards"), [(None, INPUTS), ("1500 B", 2 * INPUTS)])
+def test_an_array_whose_tasks_are_preempted_gives_what_one_run_gives(
+    size: str | None, shards: int, cluster: Cluster, project: Project
+) -> None:
+    """Of inputs, and of inputs that are cut: all shards of one are the work of one task."""
+    project.config["ingest"][0]["shard_size"] = size
+    (project.root / "crawl.yaml").write_text(project.yaml.read_text())
+    names, last = submit_held(cluster, project, shards)
     more_urgent = cluster.run(
         "sbatch", "--parsable", "-p", "urgent", "-c", "16", "-o", "/dev/null", "--wrap", "sleep 2"
     )
@@ -154,6 +160,26 @@ def test_an_array_whose_tasks_are_preempted_gives_what_one_run_gives(cluster: Cl
     assert [cluster.state(name) for name in names] == ["COMPLETED"] * 4, logs(project)
     assert cluster.job(others[0])["Restarts"] == "0"
     assert logs(project).count("terminated; the same command goes on") == 3
+    assert_as_local(project)
+
+
+def test_more_tasks_than_inputs_leave_nothing_for_the_last_job(cluster: Cluster, project: Project) -> None:
+    project.config["ingest"][0]["shard_size"] = "500 B"
+    (project.root / "crawl.yaml").write_text(project.yaml.read_text())
+    for i in range(3, INPUTS):
+        (project.root / "in" / f"{i}.jsonl").unlink()
+    array, last = submit(cluster, project)
+    finish(cluster, project, last)
+    assert [cluster.state(name) for name in tasks(array)] == ["COMPLETED"] * 4, logs(project)
+    said = [(project.root / f"slurm-{name}.out").read_text() for name in tasks(array)]
+    assert [text.strip() for text in said if "this share" in text] == [
+        "this share (3 of 4) has no input: there are 3 inputs for 4 shares"
+    ]
+    log = (project.root / f"slurm-{last}.out").read_text()
+    assert "3 inputs: 3 done (3 before), 0 failed" in log
+    written = re.findall(r"^(?:held|lines|language)-0  .*  (\d+)  +(\d+)$", log, re.MULTILINE)
+    assert len(written) == 3
+    assert {new for new, _ in written} == {"0"}, "nothing was left"
     assert_as_local(project)
 
 

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from tests.pipeline.test_crawl import CRAWL, write_crawl
 from tests.stores.faults import KINDS, Corpus, play
 from tests.stores.servers import Seaweed
 from toolkit.models import resolve
-from toolkit.paths import join, list_files
+from toolkit.paths import expand_sized, join, list_files
 from toolkit.stores import store_of
 from toolkit.streams import write_file
 
@@ -80,6 +82,45 @@ def test_everything_on_s3_gives_the_same_bytes_as_on_disk(
     assert run("mix", "-c", path, "--dry-run").code == 0
     assert store_of(bucket).leftovers(bucket) == []
     assert not Path("s3:").exists()
+
+
+def test_shares_at_once_on_s3_give_the_same_bytes_as_on_disk(
+    bucket: str, tmp_path: Path, sample: list[Path], run: Run
+) -> None:
+    """Of inputs that are cut; one share has none."""
+    trees = []
+    for root in (str(tmp_path / "local"), join(bucket, "corpus")):
+        path = lay_out(root, sample, processes=1)
+        given = config(root, processes=1)
+        given["ingest"][0]["shard_size"] = "10 kB"
+        write_file(path, json.dumps(given).encode())
+        if root.startswith("s3:"):
+            command = [sys.executable, "-m", "toolkit.cli", "run", "-c", path, "--quiet", "--shard"]
+            begun = [
+                subprocess.Popen([*command, f"{i}/3"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                for i in range(3)
+            ]
+            said = [process.communicate(timeout=240)[0] for process in begun]
+            assert [process.returncode for process in begun] == [0, 0, 0], said
+            assert "this share (2 of 3) has no input: there are 2 inputs for 3 shares" in said[2]
+            documents = tree(join(root, "data"))
+            assert run("mix", "-c", path).code == 0
+            assert tree(join(root, "data")) == documents, "nothing was left"
+        else:
+            assert run("run", "-c", path).code == 0
+        trees.append({name: digest for name, digest in tree(root).items() if name != "c.yaml"})
+    assert trees[0] == trees[1]
+    assert sum(name.startswith("data/documents/") for name in trees[0]) > 3
+    assert store_of(bucket).leftovers(bucket) == []
+
+
+def test_a_listing_says_sizes(bucket: str) -> None:
+    for name in ("a.gz", "b/c.gz", "b/c.txt"):
+        write_file(join(bucket, "in", name), name.encode() * 3)
+    assert expand_sized(join(bucket, "in/**/*.gz")) == [
+        (join(bucket, "in/a.gz"), "a.gz", 12),
+        (join(bucket, "in/b/c.gz"), "b/c.gz", 18),
+    ]
 
 
 def test_documents_in_a_bucket_and_attributes_on_disk(
