@@ -184,6 +184,7 @@ def set_schemas(
 
 def _settings(step: Step) -> dict[str, Any]:
     try:
+        tagger.check_models(step.tagger)
         return tagger.settings(step.tagger, step.entry.reference, step.key)
     except ConfigError as error:
         raise ConfigError(f"{step.entry.place}: {error}") from None
