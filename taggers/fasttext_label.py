@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from toolkit import Document, Example, Model, Tagger, load_fasttext
+from toolkit import Document, Example, FastText, Tagger, load_fasttext
 
 LineEnds = Literal["spaces", "all_spaces", "deleted"]
 LID = {"model": "lid.176.ftz"}
@@ -52,7 +52,7 @@ class FasttextLabel(Tagger):
         Example("The library\nopens.", {"label": None, "prob": 0.0, "scores": {}}, options=LID | {"min_prob": 0.99}),
     )
 
-    model: Annotated[Model, msgspec.Meta(description="a supervised fastText model: path, URL or known name")]
+    model: Annotated[FastText, msgspec.Meta(description="a supervised fastText model: path, URL or known name")]
     k: Annotated[
         Annotated[int, msgspec.Meta(ge=1)] | None,
         msgspec.Meta(description="labels in `scores`, at most; null: all that the model gives"),

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from toolkit import Document, Example, Model, Span, Tagger, load_fasttext
+from toolkit import Document, Example, FastText, Span, Tagger, load_fasttext
 
 ENDS = re.compile(r"(?<![.!?…])[.!?…]++[\"')\]’”»]*+(?=\s)|[。！？｡]++[」』）’”]*+|\n")
 """Where a sentence ends. Each position is looked at once: runs are not given back, and are not begun inside."""
@@ -46,7 +46,7 @@ class FasttextSpans(Tagger):
         ),
     )
 
-    model: Annotated[Model, msgspec.Meta(description="a supervised fastText model: path, URL or known name")]
+    model: Annotated[FastText, msgspec.Meta(description="a supervised fastText model: path, URL or known name")]
     unit: Annotated[Literal["sentence", "line"], msgspec.Meta(description="what a span is")] = "sentence"
     labels: Annotated[tuple[str, ...], msgspec.Meta(description="labels to give; none: all of them")] = ()
     k: Annotated[int, msgspec.Meta(ge=1, description="labels of a sentence, at most, best first")] = 1

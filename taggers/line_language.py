@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from toolkit import Batch, Document, Example, LinePredictions, Model, Prediction, Tagger, load_fasttext
+from toolkit import Batch, Document, Example, FastText, LinePredictions, Prediction, Tagger, load_fasttext
 
 ENGLISH = "The library opens at nine and closes late in the evening."
 GREEK = "Η βιβλιοθήκη ανοίγει στις εννέα και κλείνει αργά το βράδυ."
@@ -32,7 +32,7 @@ class LineLanguage(Tagger):
         Example(ENGLISH + "\n" + GREEK, [None, {"label": "el", "prob": 0.9917329}], options={"min_chars": 58}),
     )
 
-    model: Annotated[Model, msgspec.Meta(description="a fastText model: path, URL or known name")] = "lid.176.ftz"
+    model: Annotated[FastText, msgspec.Meta(description="a fastText model: path, URL or known name")] = "lid.176.ftz"
     min_prob: Annotated[float, msgspec.Meta(description="a less probable label is null")] = 0.8
     min_chars: Annotated[int, msgspec.Meta(ge=0, description="a shorter line (code points) is null")] = 0
 

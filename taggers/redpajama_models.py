@@ -17,6 +17,7 @@ from toolkit import (
     ConfigError,
     Document,
     Example,
+    FastText,
     LineTable,
     Model,
     Sequences,
@@ -69,9 +70,9 @@ class RedpajamaModels(Tagger):
     EXAMPLES = (Example("", NOTHING), Example("Say it once.", NOTHING), Example("Der Größe wegen…", NOTHING))
 
     importance: Annotated[Model | None, msgspec.Meta(description="an .npz file of feature counts")] = None
-    wikiref_model: Annotated[Model | None, msgspec.Meta(description="fastText, for `ml_wikiref_score`")] = None
-    palm_model: Annotated[Model | None, msgspec.Meta(description="fastText, for `ml_palm_score`")] = None
-    wikipedia_model: Annotated[Model | None, msgspec.Meta(description="fastText, for `ml_wikipedia_score`")] = None
+    wikiref_model: Annotated[FastText | None, msgspec.Meta(description="fastText, for `ml_wikiref_score`")] = None
+    palm_model: Annotated[FastText | None, msgspec.Meta(description="fastText, for `ml_palm_score`")] = None
+    wikipedia_model: Annotated[FastText | None, msgspec.Meta(description="fastText, for `ml_wikipedia_score`")] = None
 
     def tag(self, document: Document) -> Signals:
         return self.tag_batch([document])[0]

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from toolkit import Document, Example, Model, Prediction, Tagger, load_fasttext
+from toolkit import Document, Example, FastText, Prediction, Tagger, load_fasttext
 
 
 class Guess(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class TextLanguage(Tagger):
         ),
     )
 
-    model: Annotated[Model, msgspec.Meta(description="a fastText model: path, URL or known name")] = "lid.176.ftz"
+    model: Annotated[FastText, msgspec.Meta(description="a fastText model: path, URL or known name")] = "lid.176.ftz"
     k: Annotated[int, msgspec.Meta(ge=1, description="labels to give")] = 1
 
     def tag(self, document: Document) -> Guess:

@@ -10,7 +10,7 @@ from toolkit.distribution import missing_extra
 from toolkit.documents import Document, Prediction, Span, explain_bad_row, split_lines
 from toolkit.errors import AlignmentError, ConfigError, DataError, MissingExtra, ToolkitError
 from toolkit.eurolingua import eurolingua_statistics
-from toolkit.fasttext_model import load_fasttext
+from toolkit.fasttext_model import FastText, load_fasttext
 from toolkit.line_table import LineTable
 from toolkit.measures import LineMeasures, WordMeasures
 from toolkit.models import Files, Model, entries, for_language, read_list, resolve
@@ -71,6 +71,7 @@ __all__ = [
     "DataError",
     "Document",
     "Example",
+    "FastText",
     "Files",
     "LineMeasures",
     "LinePredictions",

@@ -1,356 +1,350 @@
-"""Reads supervised fastText models, ``.bin`` and ``.ftz``, for the compiled predictions.
+"""Read supervised fastText models, ``.bin`` and ``.ftz``: everything that such a file says of itself is checked here.
+
+What comes out can be given to compiled code, ours or that of the fastText library, neither of which checks anything.
+Nothing is allocated by a number of the file before that number is known to fit the file. Fields that only training
+reads (``ws``, ``epoch``, ``minCount``, ``neg``, ``lrUpdateRate``, ``t``, ``ntokens``) may be anything.
 
 Source: the format is that of fastText 0.9.2 (``fasttext.cc``, ``dictionary.cc``, ``quantmatrix.cc``,
 ``productquantizer.cc``), little-endian. Joulin et al. 2016, arXiv:1607.01759 and arXiv:1612.03651.
 """
 
 import mmap
+import os
 import struct
-from typing import Any, NamedTuple
+from array import array
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from toolkit.compiling import Compiled
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, DataError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-SEPARATORS = b" \t\n\v\f\r\0"
 PREFIX = b"__label__"
 EOS = b"</s>"
 
 HS, NS, SOFTMAX, OVA = 1, 2, 3, 4
 """Losses, as fastText numbers them."""
 
-OFFSET, PRIME = 2166136261, 16777619
-EMPTY = 0xFFFFFFFFFFFFFFFF
-STEPS = 512
-"""Of the table of sigmoids, from -8 to 8."""
-
-ROOM = 1 << 14
-"""Rows that are noted before they are added up."""
-
 MAGIC = 793712314
-SUPERVISED = 3
+VERSIONS = (11, 12)
+CBOW, SKIPGRAM, SUPERVISED = 1, 2, 3
 CENTROIDS = 256
 
-SUMMED = 64 << 20
-"""Bytes up to which the rows of known words are added up with those of their n-grams, in each process."""
+COPIED = 16 << 20
+"""Bytes up to which a file is read into memory. A larger one is mapped, so that processes share it."""
+
+# Limits that the format does not have. Each is far above what models are trained with, and keeps a file from making
+# the work or the memory grow beyond all measure.
+LONGEST_NGRAM = 100
+"""Of ``minn``, ``maxn`` and ``wordNgrams``: the work for each character, or word, of a text."""
+NGRAMS = 1 << 30
+"""Of the n-grams of all known words together, which the fastText library holds in memory."""
+PRUNED_BUCKETS = 1 << 28
+"""Of the buckets of a pruned model, each of which has a bit in memory."""
+COUNT = 10**15
+"""Of the counts of all labels together; fastText's tree takes this number for infinity."""
+DEPTH = 128
+"""Of the tree over the labels, which the fastText library descends by recursion."""
+LARGEST = 1e12
+"""Of the numbers in matrices, so that no sum of their products overflows a float32."""
+DECODED, RATIO = 1 << 30, 64
+"""Bytes of a quantised matrix when it is decoded: at most the first, or as many times the file as the second says."""
+
+ENTRY = 10
+"""Bytes of an entry of the dictionary besides its text: NUL, an int64, an int8."""
 
 
-def fnv(data: bytes) -> int:
-    """FNV-1a as fastText has it, over signed bytes."""
-    hash_ = OFFSET
-    for byte in data:
-        hash_ = ((hash_ ^ (byte if byte < 128 else byte - 256)) & 0xFFFFFFFF) * PRIME & 0xFFFFFFFF
-    return hash_
-
-
-class Model(NamedTuple):
-    """A model as the compiled code takes it; all arrays are read-only and one-dimensional.
+class Quantised(NamedTuple):
+    """A matrix as the centroids of its parts.
 
     Attributes:
-        dim: of the vectors.
+        codes: uint8 (rows, parts).
+        centroids: float32; of each part 256 centroids of `width` numbers, those of the last one may be shorter.
+        dim: numbers of a row.
+        width: numbers of a part.
+        norms: float32 (rows, 1), what each row is multiplied by; None without.
+    """
+
+    codes: Array
+    centroids: Array
+    dim: int
+    width: int
+    norms: Array | None = None
+
+    def decoded(self) -> Array:
+        """Return the rows, float32 (rows, dim)."""
+        rows = np.empty((len(self.codes), self.dim), dtype=np.float32)
+        for part in range(self.codes.shape[1]):
+            begin = part * self.width
+            size = min(self.width, self.dim - begin)
+            table = self.centroids[begin * CENTROIDS : (begin + size) * CENTROIDS].reshape(CENTROIDS, size)
+            rows[:, begin : begin + size] = table[self.codes[:, part]]
+        if self.norms is not None:
+            rows *= self.norms
+        return rows
+
+
+class Contents(NamedTuple):
+    """What a file holds, checked.
+
+    Attributes:
+        path: of the file.
+        data: all its bytes; a mapping where they are many.
+        dim: of the vectors, 1 or more.
         minn: shortest character n-gram, in code points.
         maxn: longest; 0: none.
         word_ngrams: longest n-gram of words.
         loss: as fastText numbers them.
-        labels: how many.
-        bucket: hashed features; ``magic`` divides by it.
-        magic: 2^64 // bucket + 1.
-        is_pruned: whether only some buckets have rows.
-        is_summed: whether the rows of known words hold those of their n-grams.
-        eos: the word that ends a line, -1 if it is not known.
-        mask: of the slots of the table.
-        filter_mask: of the bits of the filter.
-        known: rows of the known words.
-        features: how many rows each is the sum of; 0 for labels, which come behind the words.
-        hashed: rows of the buckets (that were kept).
-        bitmap: a bit for each bucket: whether it was kept.
-        ranks: for each word of the bitmap, the kept buckets before it.
-        table: the upper half of each known word's (or label's) hash, and its number; open addressing from that half's
-            low bits.
-        filter: a bit for each value of that half's low bits that a known word has; stays in the nearest cache.
-        first: the first 8 bytes of each known word and label.
-        lengths: their bytes.
-        places: where they begin in the file.
-        file: its bytes, signed.
-        left: for each node of the tree its child, -1 for leaves, which come first.
-        right: likewise.
+        bucket: hashed features.
+        labels: their names with their prefix, in the order of the output; one or more.
+        words: how many known words there are.
+        places: int64, where the known words and then the labels begin in the file.
+        lengths: int64, their bytes.
+        kept: int32 (n, 2), the buckets that a pruned model has kept and their rows; None if it has all.
+        tree: int32 (2, 2 * labels - 1), for each node its children, -1 for leaves, which come first; the root is last.
+            None for other losses than `HS`.
+        input: the rows of the words, then those of the buckets.
         output: a row for each label, or inner node.
-        sigmoid: its table.
-        separators: 1 for each byte (plus 128) that words are split at.
-        masks: of the first n bytes of 8.
     """
 
+    path: str
+    data: bytes | mmap.mmap
     dim: int
     minn: int
     maxn: int
     word_ngrams: int
     loss: int
-    labels: int
     bucket: int
-    magic: int
-    is_pruned: bool
-    is_summed: bool
-    eos: int
-    mask: int
-    filter_mask: int
-    known: Array
-    features: Array
-    hashed: Array
-    bitmap: Array
-    ranks: Array
-    table: Array
-    filter: Array
-    first: Array
-    lengths: Array
+    labels: list[str]
+    words: int
     places: Array
-    file: Array
-    left: Array
-    right: Array
-    output: Array
-    sigmoid: Array
-    separators: Array
-    masks: Array
+    lengths: Array
+    kept: Array | None
+    tree: Array | None
+    input: "Array | Quantised"
+    output: "Array | Quantised"
+
+    @property
+    def bytes(self) -> Array:
+        """The file's bytes as uint8."""
+        return np.frombuffer(self.data, dtype=np.uint8)
+
+    def check_unchanged(self) -> None:
+        """Check that a mapped file is as long as it was; to touch what it has lost would end the process.
+
+        Raises:
+            DataError: if it is not.
+        """
+        if isinstance(self.data, mmap.mmap) and (size := self.data.size()) != len(self.data):
+            raise DataError(
+                f"expected the fastText model of {len(self.data):,} bytes that was read, got {size:,} bytes: the file "
+                "was written to while it was used; put a model in place by renaming it, and run again",
+                path=self.path,
+            )
 
 
-_KERNEL = ["toolkit.intrinsics", "toolkit.fasttext_file"]
-_MODEL = (
-    "int64 int64 int64 int64 int64 int64 uint64 uint64 int64 int64 int64 int64 int64 "
-    "float32* int32* float32* uint64* uint32* uint64* uint64* uint64* int64* int64* int8* "
-    "int32* int32* float32* float32* uint8* uint64* "
-)
-predict = Compiled(
-    "toolkit.fasttext_kernel:predict",
-    _MODEL + "int8* int64* int64* int64 float32 int64 int32* float32* float32* int32* float32* int32* int32* uint64*",
-    _KERNEL,
-)
-_sum_words = Compiled(
-    "toolkit.fasttext_kernel:sum_words",
-    "int64 int64 int64 int64 uint64 uint64 int64 int64 uint64* uint32* float32* int64* int64* int8* int8* int32* "
-    "float32* int32*",
-    _KERNEL,
-)
-_scan = Compiled("toolkit.fasttext_kernel:scan", "int8* int64 int64 int64 int64* int64* int64* int8* int64*", _KERNEL)
-_fill = Compiled(
-    "toolkit.fasttext_kernel:fill", "int8* int64 int64* int64* int64 int64 uint64* uint64* uint64*", _KERNEL
-)
-
-
-class _Reader:
-    """Takes numbers and arrays from a file in memory, one after the other."""
-
-    def __init__(self, data: mmap.mmap, path: str) -> None:
-        self.bytes = np.frombuffer(data, dtype=np.uint8)
-        self.at = 0
-        self.path = path
-
-    def _take(self, size: int) -> int:
-        begin = self.at
-        if size < 0 or begin + size > len(self.bytes):
-            raise ConfigError(f"{self.path}: expected a fastText model, got one that ends at byte {len(self.bytes):,}")
-        self.at += size
-        return begin
-
-    def numbers(self, form: str) -> tuple[Any, ...]:
-        """Numbers of a `struct` form."""
-        size = struct.calcsize("<" + form)
-        begin = self._take(size)
-        return struct.unpack("<" + form, self.bytes[begin : begin + size].tobytes())
-
-    def array(self, dtype: str, *shape: int) -> Array:
-        """An array that stays in the file."""
-        count = int(np.prod(shape, dtype=np.int64))
-        begin = self._take(count * np.dtype(dtype).itemsize)
-        return np.frombuffer(self.bytes, dtype=dtype, count=count, offset=begin).reshape(shape)
-
-
-def read(path: str) -> tuple[Model, list[str]]:
-    """A model, and its labels with their prefix, in the order of its output.
-
-    What is not quantised stays in the file, which processes share.
+def read(path: str) -> Contents:
+    """Return what a model file holds. What is not quantised stays in the file.
 
     Raises:
-        ConfigError: if the file is none, or one of word vectors.
+        ConfigError: if it is not the file of a supervised model, whole and consistent.
     """
-    with open(path, "rb") as stream:
-        try:
-            reader = _Reader(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ), path)
-        except ValueError:
-            raise ConfigError(f"{path}: expected a fastText model, got an empty file") from None
+    reader = _Reader(path)
     magic, version = reader.numbers("ii")
-    if magic != MAGIC or version not in (11, 12):
+    if magic != MAGIC:
         raise ConfigError(f"{path}: expected a fastText model, got a file that does not begin as one")
+    reader.check("version", "11 or 12", version, version in VERSIONS)
     dim, _, _, _, _, word_ngrams, loss, kind, bucket, minn, maxn, _, _ = reader.numbers("12id")
-    if kind != SUPERVISED or loss not in (HS, NS, SOFTMAX, OVA):
+    if kind in (CBOW, SKIPGRAM):
         raise ConfigError(f"{path}: expected a supervised fastText model, got one of word vectors")
     if version == 11:
         maxn = 0  # supervised models had no n-grams of characters then, whatever they say
-    size, n_words, n_labels, _, n_pruned = reader.numbers("iiiqq")
-    words, labels, counts = _dictionary(reader, size, n_words, n_labels)
-    pairs = reader.array("<i4", max(n_pruned, 0), 2)
-    (quantised,) = reader.numbers("?")
-    input_ = _matrix(reader, quantised)
-    (quantised_output,) = reader.numbers("?")
-    output = _matrix(reader, quantised and quantised_output)
-    if input_.shape[1] != dim or output.shape != (n_labels, dim) or len(input_) < n_words:
-        raise ConfigError(f"{path}: expected vectors of {dim} numbers for {n_labels} labels, got {output.shape}")
-    hashed, bitmap, ranks = input_[n_words:], np.zeros(1, np.uint64), np.zeros(1, np.uint32)
-    if bucket == 1:  # nothing is divided by 1; two buckets of the same row are as good
-        hashed, bucket = np.concatenate([hashed, hashed]), 2
-        pairs = np.concatenate([pairs, pairs + np.array([1, 0], dtype=np.int32)])
-    if n_pruned >= 0:
-        hashed, bitmap, ranks = _pruned(input_, pairs, n_words, bucket)
-    left, right = _tree(counts)
-    table, filter_, first = _table(reader.bytes, words)
-    model = Model(
+    reader.check("model", "3 (supervised)", kind, kind == SUPERVISED)
+    reader.check("dim", "1 or more", dim, dim >= 1)
+    for field, value in (("wordNgrams", word_ngrams), ("minn", minn), ("maxn", maxn)):
+        reader.check(field, f"from 0 to {LONGEST_NGRAM}", value, 0 <= value <= LONGEST_NGRAM)
+    reader.check("loss", "from 1 to 4", loss, HS <= loss <= OVA)
+    least = int(maxn > 0 or word_ngrams > 1)  # what n-grams are hashed to
+    reader.check("bucket", f"{least} or more", bucket, bucket >= least)
+
+    size, n_words, n_labels, _, n_kept = reader.numbers("iiiqq")
+    reader.check("number of words", "0 or more", n_words, n_words >= 0)
+    reader.check("number of labels", "1 or more", n_labels, n_labels >= 1)
+    reader.check("number of entries", f"{n_words + n_labels:,}, words and labels", size, size == n_words + n_labels)
+    places, lengths, counts = _entries(reader, size, n_words)
+    ngrams = (int(lengths[:n_words].sum()) + 2 * n_words) * maxn
+    reader.check("maxn", f"such that words have at most {NGRAMS:,} n-grams", f"{ngrams:,}", ngrams <= NGRAMS)
+    labels = _labels(reader, places[n_words:], lengths[n_words:])
+    kept = _kept(reader, n_kept, bucket)
+
+    quantised = reader.flag("mark of a quantised input")
+    reader.check("input", "quantised, since it is pruned", "one that is not", quantised or kept is None)
+    input_ = _matrix(reader, "input", quantised, n_words + (bucket if kept is None else len(kept)), dim)
+    quantised_output = reader.flag("mark of a quantised output")
+    output = _matrix(reader, "output", quantised and quantised_output, n_labels, dim)
+    length = len(reader.data)
+    reader.check("length", f"{reader.at:,} bytes, as its fields say", f"{length:,}", reader.at == length)
+    return Contents(
+        path=path,
+        data=reader.data,
         dim=dim,
         minn=minn,
         maxn=maxn,
         word_ngrams=word_ngrams,
         loss=loss,
-        labels=n_labels,
-        bucket=max(bucket, 1),
-        magic=(1 << 64) // bucket + 1 if bucket > 1 else 0,
-        is_pruned=n_pruned >= 0,
-        is_summed=True,
-        eos=_place_of(EOS, reader.bytes, *words),
-        mask=len(table) - 1,
-        filter_mask=64 * len(filter_) - 1,
-        known=_flat(input_[:n_words]),
-        features=_ones(n_words, n_labels),
-        hashed=_flat(hashed),
-        bitmap=bitmap,
-        ranks=ranks,
-        table=table,
-        filter=filter_,
-        first=first,
-        lengths=words[1],
-        places=words[0],
-        file=reader.bytes.view(np.int8),
-        left=left,
-        right=right,
-        output=_flat(output),
-        sigmoid=_sigmoids(),
-        separators=_separators(),
-        masks=np.array([(1 << (8 * i)) - 1 for i in range(9)], dtype=np.uint64),
+        bucket=bucket,
+        labels=labels,
+        words=n_words,
+        places=places,
+        lengths=lengths,
+        kept=kept,
+        tree=_tree(reader, counts[n_words:]) if loss == HS else None,
+        input=input_,
+        output=output,
     )
-    if maxn > 0:
-        model = _summed(model, n_words) if n_words * dim * 4 <= SUMMED else model._replace(is_summed=False)
-    return model, labels
 
 
-def _flat(matrix: Array) -> Array:
-    return np.ascontiguousarray(matrix).reshape(-1)
+class _Reader:
+    """Takes numbers and arrays from a file, one after the other."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self.at = path, 0
+        self.data = _opened(path)
+        self.bytes = np.frombuffer(self.data, dtype=np.uint8)
+
+    def check(self, field: str, expected: str, got: object, holds: bool) -> None:
+        """Refuse the file unless something holds."""
+        if not holds:
+            self.refuse(field, expected, got)
+
+    def refuse(self, field: str, expected: str, got: object) -> NoReturn:
+        """Raise the error that names a field."""
+        raise ConfigError(
+            f"{self.path}: {field}: expected {expected}, got {got}; this is not the whole and unchanged file of a "
+            "fastText model: fetch it again, or train it with fastText 0.9"
+        )
+
+    def take(self, size: int) -> int:
+        """Return where the next bytes begin."""
+        begin = self.at
+        if size > len(self.data) - begin:
+            raise ConfigError(
+                f"{self.path}: expected a fastText model, got one that ends at byte {len(self.data):,}, where "
+                f"{size:,} bytes from byte {begin:,} belong to it; fetch it again"
+            )
+        self.at += size
+        return begin
+
+    def numbers(self, form: str) -> tuple[Any, ...]:
+        """Return numbers of a `struct` form."""
+        return struct.unpack_from("<" + form, self.data, self.take(struct.calcsize("<" + form)))
+
+    def flag(self, field: str) -> bool:
+        """Return a byte that is 0 or 1."""
+        (value,) = self.numbers("B")
+        self.check(field, "0 or 1", value, value <= 1)
+        return bool(value)
+
+    def array(self, dtype: str, *shape: int) -> Array:
+        """Return an array that stays in the file; no number of the shape is negative."""
+        count = 1
+        for size in shape:
+            count *= size
+        begin = self.take(count * np.dtype(dtype).itemsize)
+        return np.frombuffer(self.data, dtype=dtype, count=count, offset=begin).reshape(shape)
+
+    def floats(self, field: str, *shape: int) -> Array:
+        """Return numbers that stay in the file."""
+        found = self.array("<f4", *shape)
+        if found.size:
+            low, high = float(found.min()), float(found.max())  # NaN where one is NaN
+            within = low >= -LARGEST and high <= LARGEST
+            self.check(field, f"numbers from {-LARGEST:g} to {LARGEST:g}", f"{low:g} to {high:g}", within)
+        return found
+
+
+def _opened(path: str) -> bytes | mmap.mmap:
+    """Return all bytes of a file."""
+    try:
+        with open(path, "rb") as stream:
+            if os.fstat(stream.fileno()).st_size > COPIED:
+                return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+            return stream.read()
+    except (OSError, ValueError) as error:  # ValueError: it has become empty meanwhile
+        raise ConfigError(f"{path}: expected a fastText model, got: {error}") from None
 
 
 # --- words and labels -------------------------------------------------------------------------------------------------
 
 
-def _dictionary(
-    reader: _Reader, size: int, n_words: int, n_labels: int
-) -> tuple[tuple[Array, Array], list[str], Array]:
-    """Where words and labels are and how long, the labels, and how often each of these occurred."""
-    if not 0 <= size <= len(reader.bytes):
-        raise ConfigError(f"{reader.path}: expected a fastText model, got one with {size} words")
-    places, lengths = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    counts, kinds = np.zeros(size, np.int64), np.zeros(size, np.int8)
-    found = np.zeros(1, np.int64)
-    _scan(reader.bytes.view(np.int8), len(reader.bytes), reader.at, size, places, lengths, counts, kinds, found)
-    end = int(found[0])
-    if end < 0 or (int((kinds == 0).sum()), int((kinds == 1).sum())) != (n_words, n_labels):
-        raise ConfigError(f"{reader.path}: expected {n_words} words and {n_labels} labels, got others")
-    reader.at = end
-    named = [
-        bytes(reader.bytes[p : p + n]).decode(errors="replace")
-        for p, n in zip(places[n_words:], lengths[n_words:], strict=True)
-    ]
-    return (places, lengths), named, counts[n_words:].copy()
+def _entries(reader: _Reader, size: int, n_words: int) -> tuple[Array, Array, Array]:
+    """Return where the words and then the labels are, how long they are, and how often each occurred."""
+    data, at = reader.data, reader.at
+    if size * ENTRY > len(data) - at:
+        reader.take(size * ENTRY)  # refuses
+    places, ends, hashes = array("q"), array("q"), array("q")
+    find = data.find
+    for _ in range(size):
+        places.append(at)
+        end = find(b"\0", at)
+        if end < 0:
+            reader.take(len(data) + ENTRY)
+        ends.append(end)
+        hashes.append(hash(data[at:end]))
+        at = end + ENTRY
+    reader.take(at - reader.at)
+    begin, end_ = np.frombuffer(places, np.int64), np.frombuffer(ends, np.int64)
+    _check_unique(reader, begin, end_, np.frombuffer(hashes, np.int64))
+    kinds = reader.bytes[end_ + ENTRY - 1]
+    wrong = np.flatnonzero(kinds != (np.arange(size) >= n_words))
+    if len(wrong):
+        i = int(wrong[0])
+        reader.refuse(f"entry {i:,}", "a word (0)" if i < n_words else "a label (1)", f"the kind {kinds[i]}")
+    counts = np.zeros(size, np.int64)
+    for i in range(8):
+        counts |= reader.bytes[end_ + 1 + i].astype(np.int64) << (8 * i)
+    low, high = int(counts.min()), int(counts.max())
+    within = low >= 0 and high < COUNT
+    reader.check("count of an entry", f"from 0 to {COUNT - 1:,}", f"{low if low < 0 else high:,}", within)
+    total = float(counts[n_words:].sum(dtype=np.float64))
+    reader.check("counts of labels", f"less than {COUNT:,} together", f"{total:,.0f}", total < COUNT)
+    return begin, end_ - begin, counts
 
 
-def _place_of(word: bytes, data: Array, places: Array, lengths: Array) -> int:
-    """The number of a word, -1 if there is none."""
-    found = np.flatnonzero(lengths == len(word))
-    for i, byte in enumerate(word):
-        found = found[data[places[found] + i] == byte]
-    return int(found[0]) if len(found) else -1
+def _check_unique(reader: _Reader, places: Array, ends: Array, hashes: Array) -> None:
+    """Check that no text is there twice; in the library the last one counts, and its place is lost for the others."""
+    order = np.argsort(hashes, kind="stable")
+    same = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
+    if not len(same):
+        return
+    seen: set[bytes] = set()
+    for i in np.unique(np.concatenate([order[same], order[same + 1]])).tolist():
+        text = reader.data[int(places[i]) : int(ends[i])]
+        reader.check(f"entry {i:,}", "a word or label that is there once", repr(text), text not in seen)
+        seen.add(text)
 
 
-def _ones(words: int, labels: int) -> Array:
-    return np.concatenate([np.ones(words, np.int32), np.zeros(labels, np.int32)])
+def _labels(reader: _Reader, places: Array, lengths: Array) -> list[str]:
+    """Return the names of the labels, which differ also without their prefix."""
+    found: list[str] = []
+    for i, (place, length) in enumerate(zip(places.tolist(), lengths.tolist(), strict=True)):
+        text = reader.data[place : place + length]
+        reader.check(f"label {i}", "another text than that of a line's end", text, text != EOS)
+        try:
+            found.append(text.decode())
+        except UnicodeDecodeError:
+            reader.refuse(f"label {i}", "UTF-8", text)
+    names = {label.removeprefix(PREFIX.decode()) for label in found}
+    reader.check("labels", f"names that differ without {PREFIX.decode()}", "equal ones", len(names) == len(found))
+    return found
 
 
-def _table(data: Array, words: tuple[Array, Array]) -> tuple[Array, Array, Array]:
-    places, lengths = words
-    slots = 1 << max(6, (2 * len(places)).bit_length())
-    table = np.full(slots, EMPTY, np.uint64)
-    filter_ = np.zeros(8 * slots // 64, np.uint64)
-    first = np.zeros(len(places), np.uint64)
-    _fill(
-        data.view(np.int8), len(places), places, lengths, len(table) - 1, 64 * len(filter_) - 1, table, filter_, first
-    )
-    return table, filter_, first
-
-
-def _summed(model: Model, n_words: int) -> Model:
-    """With the rows of known words and of their n-grams added up."""
-    known, features = model.known.copy(), model.features.copy()
-    longest = int(model.lengths.max(initial=0))
-    word, rows = np.zeros(longest + 16, np.int8), np.zeros((longest + 2) * model.maxn + 1, np.int32)
-    _sum_words(
-        n_words, model.dim, model.minn, model.maxn, model.bucket, model.magic, model.is_pruned, model.eos,
-        model.bitmap, model.ranks, model.hashed, model.places, model.lengths, model.file, word, rows, known, features,
-    )  # fmt: skip
-    return model._replace(known=known, features=features, is_summed=True)
-
-
-# --- numbers ----------------------------------------------------------------------------------------------------------
-
-
-def _matrix(reader: _Reader, quantised: bool) -> Array:
-    if not quantised:
-        rows, columns = reader.numbers("qq")
-        return reader.array("<f4", rows, columns)
-    with_norms, rows, columns, size = reader.numbers("?qqi")
-    matrix = _decoded(reader, reader.array("u1", rows, size // max(rows, 1)))
-    if with_norms:
-        norms = _decoded(reader, reader.array("u1", rows, 1))
-        matrix = norms * matrix
-    if matrix.shape != (rows, columns):
-        raise ConfigError(f"{reader.path}: expected {rows} x {columns} quantised numbers, got {matrix.shape}")
-    return matrix
-
-
-def _decoded(reader: _Reader, codes: Array) -> Array:
-    """Rows from their codes: of each part of a row the centroid."""
-    dim, parts, width, last = reader.numbers("4i")
-    centroids = reader.array("<f4", dim * CENTROIDS)
-    rows = np.empty((len(codes), dim), dtype=np.float32)
-    for part in range(parts):
-        size = last if part == parts - 1 else width
-        begin = part * CENTROIDS * width
-        table = centroids[begin : begin + CENTROIDS * size].reshape(CENTROIDS, size)
-        rows[:, part * width : part * width + size] = table[codes[:, part]]
-    return rows
-
-
-def _pruned(input_: Array, pairs: Array, n_words: int, bucket: int) -> tuple[Array, Array, Array]:
-    """The rows of the buckets that were kept, in their order; a bit for each bucket; and how many bits are before."""
-    order = np.argsort(pairs[:, 0], kind="stable")
-    kept = pairs[order]
-    bitmap = np.zeros(bucket // 64 + 1, np.uint64)
-    np.bitwise_or.at(bitmap, kept[:, 0] >> 6, np.uint64(1) << (kept[:, 0] & 63).astype(np.uint64))
-    counts = np.bincount(kept[:, 0] >> 6, minlength=len(bitmap))
-    ranks = (np.cumsum(counts) - counts).astype(np.uint32)
-    return input_[n_words + kept[:, 1]], bitmap, ranks
-
-
-def _tree(counts: Array) -> tuple[Array, Array]:
-    """Huffman's tree over the labels, as fastText builds it: leaves first, the root last."""
+def _tree(reader: _Reader, counts: Array) -> Array:
+    """Return Huffman's tree over the labels, as fastText builds it."""
     n = len(counts)
-    left, right = np.full(max(2 * n - 1, 1), -1, np.int32), np.full(max(2 * n - 1, 1), -1, np.int32)
-    weights = [*counts.tolist(), *[10**15] * (n - 1)]
+    children = np.full((2, 2 * n - 1), -1, np.int32)
+    weights, depths = [*counts.tolist(), *[COUNT] * (n - 1)], [0] * (2 * n - 1)
     leaf, node = n - 1, n
     for i in range(n, 2 * n - 1):
         chosen = []
@@ -361,17 +355,65 @@ def _tree(counts: Array) -> tuple[Array, Array]:
             else:
                 chosen.append(node)
                 node += 1
-        left[i], right[i] = chosen
-        weights[i] = weights[chosen[0]] + weights[chosen[1]]
-    return left, right
+        children[:, i] = left, right = chosen
+        weights[i] = weights[left] + weights[right]
+        depths[i] = 1 + max(depths[left], depths[right])
+    reader.check("counts of labels", f"a tree of at most {DEPTH} levels", depths[-1], depths[-1] <= DEPTH)
+    return children
 
 
-def _sigmoids() -> Array:
-    x = (np.arange(513) * 16 / 512 - 8).astype(np.float32)
-    return (1 / (1 + np.exp(-x))).astype(np.float32)
+# --- numbers ----------------------------------------------------------------------------------------------------------
 
 
-def _separators() -> Array:
-    found = np.zeros(256, np.uint8)
-    found[[byte + 128 for byte in SEPARATORS]] = 1
-    return found
+def _kept(reader: _Reader, n: int, bucket: int) -> Array | None:
+    """Return the buckets that were kept with their rows; None if the model was not pruned."""
+    reader.check("pruneidx_size", "-1 (not pruned), 0 or more", n, n >= -1)
+    if n < 0:
+        return None
+    reader.check("bucket", f"at most {PRUNED_BUCKETS:,} in a pruned model", bucket, bucket <= PRUNED_BUCKETS)
+    pairs = reader.array("<i4", n, 2)
+    for column, field, most in ((0, "pruned bucket", bucket), (1, "row of a pruned bucket", n)):
+        found = np.sort(pairs[:, column])
+        if n:
+            low, high = int(found[0]), int(found[-1])
+            reader.check(field, f"from 0 to {most - 1}", low if low < 0 else high, low >= 0 and high < most)
+            twice = found[1:][found[1:] == found[:-1]]
+            reader.check(field, "each once", f"{twice[:1]} twice", not len(twice))
+    return pairs
+
+
+def _matrix(reader: _Reader, name: str, quantised: bool, rows: int, dim: int) -> Array | Quantised:
+    with_norms = quantised and reader.flag(f"mark of norms of the {name}")
+    got = reader.numbers("qq")
+    shape = f"{rows:,} rows of {dim:,} numbers, as words, labels and bucket say"
+    reader.check(name, shape, f"{got[0]:,} of {got[1]:,}", got == (rows, dim))
+    if not quantised:
+        return reader.floats(name, rows, dim)
+    most = max(DECODED, RATIO * len(reader.data))
+    reader.check(name, f"at most {most:,} bytes when it is decoded", f"{4 * rows * dim:,}", 4 * rows * dim <= most)
+    (size,) = reader.numbers("i")
+    fits = size % rows == 0 and size >= rows if rows else size == 0
+    reader.check(f"codes of the {name}", f"a multiple of {rows:,}", f"{size:,}", fits)
+    codes = reader.array("u1", size)
+    width, centroids = _quantiser(reader, name, size, rows, dim)
+    found = Quantised(codes.reshape(rows, -1 if rows else 0), centroids, dim, width)
+    if not with_norms:
+        return found
+    codes = reader.array("u1", rows)
+    _, norms = _quantiser(reader, f"norms of the {name}", rows, rows, 1)
+    largest = float(np.abs(norms).max()) * float(np.abs(centroids).max())
+    reader.check(f"norms of the {name}", f"numbers up to {LARGEST:g}", f"{largest:g}", largest <= LARGEST)
+    return found._replace(norms=norms[codes].reshape(rows, 1))
+
+
+def _quantiser(reader: _Reader, name: str, size: int, rows: int, dim: int) -> tuple[int, Array]:
+    """Return the numbers of a part, and the centroids, of a quantiser by which codes of this size stand for rows."""
+    got, parts, width, last = reader.numbers("4i")
+    reader.check(f"quantiser of the {name}: dim", str(dim), got, got == dim)
+    reader.check(f"quantiser of the {name}: dsub", "1 or more", width, width >= 1)
+    wanted = -(-dim // width)
+    reader.check(f"quantiser of the {name}: nsubq", str(wanted), parts, parts == wanted)
+    wanted = dim - (parts - 1) * width
+    reader.check(f"quantiser of the {name}: lastdsub", str(wanted), last, last == wanted)
+    reader.check(f"codes of the {name}", f"{rows * parts:,}", f"{size:,}", size == rows * parts)
+    return width, reader.floats(f"centroids of the {name}", dim * CENTROIDS)

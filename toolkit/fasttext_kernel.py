@@ -16,7 +16,8 @@ from typing import Any
 
 import numba
 
-from toolkit.fasttext_file import EMPTY, EOS, HS, OFFSET, PREFIX, PRIME, ROOM, SOFTMAX, STEPS, fnv
+from toolkit.fasttext_arrays import EMPTY, OFFSET, PRIME, ROOM, STEPS, fnv
+from toolkit.fasttext_file import EOS, HS, PREFIX, SOFTMAX
 from toolkit.intrinsics import (
     LANES,
     add_lanes,
@@ -224,7 +225,9 @@ def _dot(hidden: Any, matrix: Any, row: Any, dim: Any) -> Any:
 @_inline
 def _exp(x: Any) -> Any:
     """e^x to 1e-12: the range cut to half a binary digit, then Taylor's series, in pairs that do not wait."""
-    y = min(max(numba.float64(x), -80.0), 80.0)
+    y = numba.float64(x)
+    y = y if y > -80.0 else -80.0  # so is what is no number, if a mapped file has changed
+    y = y if y < 80.0 else 80.0
     k = math.floor(y * 1.4426950408889634 + 0.5)
     r = (y - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10
     r2 = r * r
@@ -313,12 +316,12 @@ def _best_of_all(
     else:
         for i in range(n):
             x = values[i]
-            if x < -8:
-                values[i] = numba.float32(0)
-            elif x > 8:
+            if x > 8:
                 values[i] = numba.float32(1)
-            else:
+            elif x >= -8:
                 values[i] = sigmoid[numba.int64((x + numba.float32(8)) * numba.float32(STEPS / 16))]
+            else:  # so is what is no number, if a mapped file has changed
+                values[i] = numba.float32(0)
     found = 0
     for i in range(n):
         if values[i] >= threshold:
@@ -367,7 +370,7 @@ def predict(
 ) -> None:  # fmt: skip
     """The best labels of each stretch of a text.
 
-    Args: the fields of `toolkit.fasttext_file.Model`, then
+    Args: the fields of `toolkit.fasttext_arrays.Model`, then
 
         bytes_: int8, with at least 8 bytes behind the last stretch, and around each stretch one separator; bytes around
             words are changed and put back.
@@ -523,38 +526,18 @@ def sum_words(
         features[i] += n
 
 
-def scan(file: Any, size: Any, at: Any, n: Any, places: Any, lengths: Any, counts: Any, kinds: Any, end: Any) -> None:
-    """The entries of the dictionary: text, NUL, int64 count, int8 kind.
-
-    Args:
-        file: int8, the model's.
-        size: of the file.
-        at: where the entries begin in it.
-        n: how many there are.
-        places: int64; what is found: where each entry's text begins,
-        lengths: int64; its bytes,
-        counts: int64; how often it occurred,
-        kinds: int8; 0 for words, 1 for labels,
-        end: int64 (1); where the entries end, -1 if the file ends before.
-    """
-    end[0] = -1
-    for i in range(n):
-        places[i] = at
-        while at < size and file[at] != 0:
-            at += 1
-        lengths[i] = at - places[i]
-        if at + 10 > size:
-            return
-        counts[i] = numba.int64(eight_bytes(file, at + 1))
-        kinds[i] = file[at + 9]
-        at += 10
-    end[0] = at
-
-
 def fill(
-    file: Any, n: Any, places: Any, lengths: Any, mask: Any, filter_mask: Any, table: Any, filter_: Any, first: Any
-) -> None:
-    """Fills the table of known words, and its filter."""
+    file: Any, n: Any, places: Any, lengths: Any, mask: Any, filter_mask: Any, most: Any, table: Any, filter_: Any,
+    first: Any, probes: Any,
+) -> None:  # fmt: skip
+    """Fills the table of known words, and its filter.
+
+    Args: of them the model's, then
+
+        most: slots that may be looked at in all.
+        probes: int64 (1); becomes how many of these are left, -1 if they were too few.
+    """
+    left = most
     for i in range(n):
         mix = numba.uint64(lengths[i])
         begin = 0
@@ -572,4 +555,9 @@ def fill(
         slot = numba.int64(upper) & mask
         while table[slot] != numba.uint64(EMPTY):
             slot = (slot + 1) & mask
+            left -= 1
+            if left < 0:
+                probes[0] = -1
+                return
         table[slot] = (upper << numba.uint64(32)) | numba.uint64(i)
+    probes[0] = left

@@ -3,18 +3,23 @@
 import functools
 import os
 import sys
+import tempfile
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+import msgspec
 
 from toolkit import models
 from toolkit.documents import Prediction
-from toolkit.errors import ToolkitError
+from toolkit.errors import ConfigError, ToolkitError
 from toolkit.line_table import PADDING, LineTable
 from toolkit.numbers import shortest_float32
 from toolkit.predictions import LinePredictions
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from toolkit.fasttext_file import Contents
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -35,17 +40,23 @@ class FastTextModel:
     """
 
     def __init__(self, path: str) -> None:
+        from toolkit import fasttext_file
+
+        contents = fasttext_file.read(path)
+        self.labels = [label.removeprefix(PREFIX) for label in contents.labels]
         found: _Found
         try:
-            found = _Compiled(path)
+            found = _Compiled(contents)
             found(LineTable.of([""]), k=1, threshold=0.0)
         except ToolkitError:
             raise
+        except MemoryError:
+            raise ConfigError(f"{path}: expected a fastText model that memory has room for, got a larger one") from None
         except Exception as error:  # numba is missing, or has no code for this machine
             why = f"{type(error).__name__}: {error}"
             print(f"{path}: predicted by the fastText library, several times slower: {why}", file=sys.stderr)
-            found = _Library(path)
-        self._found, self.labels = found, found.labels
+            found = _Library(contents)
+        self._found = found
 
     def predict(self, texts: Sequence[str], *, k: int = 1, threshold: float = 0.0) -> list[list[Prediction]]:
         r"""The best labels of each text, without ``__label__``, best first.
@@ -85,23 +96,22 @@ class FastTextModel:
 class _Found(Protocol):
     """Labels by number (-1 for none) and probabilities of lines, as arrays (lines, k), best first."""
 
-    labels: list[str]
-
     def __call__(self, lines: LineTable, *, k: int, threshold: float) -> "tuple[Array, Array]": ...
 
 
 class _Compiled:
-    def __init__(self, path: str) -> None:
-        from toolkit import fasttext_file
+    def __init__(self, contents: "Contents") -> None:
+        from toolkit import fasttext_arrays
 
-        self._model, labels = fasttext_file.read(path)
-        self._predict, self._room = fasttext_file.predict, fasttext_file.ROOM
-        self.labels = [label.removeprefix(PREFIX) for label in labels]
+        self._contents, self._model = contents, fasttext_arrays.model_of(contents)
+        self._predict, self._room = fasttext_arrays.predict, fasttext_arrays.ROOM
 
     def __call__(self, lines: LineTable, *, k: int, threshold: float) -> "tuple[Array, Array]":
         import numpy as np
 
-        k, model = min(k, len(self.labels)), self._model
+        self._contents.check_unchanged()
+        model = self._model
+        k = min(k, model.labels)
         labels, probs = _none_found(len(lines.starts), k)
         nodes, values = np.empty(model.labels + 2, np.int32), np.empty(model.labels + 2, np.float32)
         known, hashed = np.empty((2, self._room), np.int32)
@@ -112,18 +122,25 @@ class _Compiled:
 
 
 class _Library:
-    def __init__(self, path: str) -> None:
+    """The fastText library, on a copy of the bytes that were checked: the file itself may have changed since."""
+
+    def __init__(self, contents: "Contents") -> None:
         import fasttext
 
-        self._model = fasttext.load_model(path)
-        names = self._model.get_labels()
-        self.labels = [label.removeprefix(PREFIX) for label in names]
-        self._numbers = {label: i for i, label in enumerate(names)}
+        with tempfile.NamedTemporaryFile(suffix=".bin") as copy:
+            try:
+                copy.write(contents.data)
+                copy.flush()
+                self._model = fasttext.load_model(copy.name)
+            except (OSError, ValueError, MemoryError, RuntimeError) as error:
+                message = f"expected a model that the fastText library can load, got {type(error).__name__}: {error}"
+                raise ConfigError(f"{contents.path}: {message}") from None
+        self._numbers = {label: i for i, label in enumerate(contents.labels)}
 
     def __call__(self, lines: LineTable, *, k: int, threshold: float) -> "tuple[Array, Array]":
-        from toolkit.fasttext_file import SEPARATORS
+        from toolkit.fasttext_arrays import SEPARATORS
 
-        k = min(k, len(self.labels))
+        k = min(k, len(self._numbers))
         labels, probs = _none_found(len(lines.starts), k)
         utf8 = lines.utf8.tobytes()
         for i, (start, end) in enumerate(zip(lines.starts.tolist(), lines.ends.tolist(), strict=True)):
@@ -144,6 +161,28 @@ def _without_nul(lines: LineTable) -> LineTable:
     """The same lines in a buffer without NUL; their code points are not counted anew."""
     text = lines.utf8.tobytes()[1:-PADDING].replace(b"\0", b"").decode()
     return LineTable.of([text])
+
+
+def check_fasttext(model: str) -> None:
+    """Check the file of a configured name or path; once for each of its versions.
+
+    Raises:
+        ConfigError: if it is not that of a supervised fastText model, whole and consistent.
+    """
+    path = os.path.realpath(models.resolve(model))
+    _check(path, models.digest_of_file(path))
+
+
+@functools.lru_cache(maxsize=64)
+def _check(path: str, digest: str) -> None:
+    from toolkit import fasttext_file
+
+    fasttext_file.read(path)
+
+
+FastText = Annotated[str, msgspec.Meta(extra={"model": True, "check": check_fasttext})]
+"""Type of an option that names a supervised fastText model: a `Model` whose file is checked before anything is
+written."""
 
 
 def load_fasttext(model: str) -> FastTextModel:

@@ -244,6 +244,8 @@ def _digest(found: records.SetSchema | None) -> str:
 
 def _settings(step: Step, digest: Callable[[str], str]) -> dict[str, Any]:
     try:
+        if digest is models.digest:  # or else the model need not be here
+            tagger.check_models(step.tagger)
         return tagger.settings(step.tagger, step.entry.reference, step.key, digest)
     except MissingModel as error:
         raise MissingModel(f"{step.entry.place}: {error}") from None
@@ -371,11 +373,11 @@ def prepare(
             learned.append(set_name)
     for set_name in (*changed, *learned) if write else ():
         old, new = records.load_schema(dataset, set_name), schemas[set_name]
-        made = {key: found.settings for key, found in new.keys.items()}
+        settings = {key: each.settings for key, each in new.keys.items()}
         edited = old is not None and edits(old, new)  # of which a record says nothing
         for shard in records.recorded_shards(dataset, set_name) if set_name in changed and old != new else ():
             record = records.load_record(dataset, set_name, shard)
-            if edited or record is None or record.settings != made:  # or another share has just written it
+            if edited or record is None or record.settings != settings:  # or another share has just written it
                 records.forget(dataset, set_name, shard)
         records.save_schema(dataset, set_name, new)
     for step in build(plan) if write else ():

@@ -160,6 +160,17 @@ def model_options(tagger: Tagger) -> dict[str, str]:
     return {option: value for option, value in values.items() if value is not None}
 
 
+def check_models(tagger: Tagger) -> None:
+    """Check the model files of options whose type has a check, such as `toolkit.FastText`.
+
+    Raises:
+        ConfigError: if one is not what it should be.
+    """
+    for option, check in _markers(type(tagger), "check").items():
+        if (model := getattr(tagger, option)) is not None:
+            check(model)
+
+
 def model_names(tagger: Tagger) -> dict[str, str]:
     """What its models are called, by sha256: the address of those on the web, the last part of other paths."""
     return {models.digest(model): model_name(model) for model in model_options(tagger).values()}

@@ -1,125 +1,37 @@
 """The compiled predictions say what the fastText library says: for every loss, quantised or not, and odd texts."""
 
-import ctypes
-import gzip
-import json
-import mmap
-import os
 import random
-import subprocess
-import sys
-from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import ROOT
+from tests.toolkit.fasttext_models import (
+    KINDS,
+    KNOWN,
+    LONGEST,
+    ODD,
+    WORDS,
+    Pair,
+    agree,
+    broken_lines,
+    check,
+    in_process,
+    mixed_words,
+    odd_line,
+    of_library,
+    pair_of,
+    table,
+    trained,
+)
 from toolkit import models
 from toolkit.documents import Prediction, split_lines
-from toolkit.errors import ConfigError
-from toolkit.fasttext_model import FastTextModel, load_fasttext
+from toolkit.fasttext_model import load_fasttext
 from toolkit.line_table import PADDING, LineTable
-
-WORDS = ["alpha", "beta", "gamma", "δέλτα", "эпсилон", "zeta", "中文", "🙂", "a", "éé", "x1", "__label__c"]
-ENDS = ["", "", "s", "en", "ом", *map(str, range(60))]
-ASCII = "abcdefgzABZ019<>_/\x01\x1c\x1f\x7f.,;"
-WIDE = "éßñ\x85\xa0\u2028\u0301\ufeffжщ中文字\U0001f600\U0001f1e9\U0010ffffא"
-LONGEST = 40
-PROB = 1e-5
-STEP = 1 / 128  # between neighbours in the library's table of sigmoids, at most
-
-
-# --- models and texts -------------------------------------------------------------------------------------------------
-
-
-def odd_words(chance: random.Random, lengths: Iterable[int]) -> list[str]:
-    """A word of each length, of one script or another."""
-    return ["".join(chance.choices(chance.choice([ASCII, "ab", WIDE, ASCII + WIDE]), k=n)) for n in lengths]
-
-
-KNOWN = [a + b for a in WORDS[:-1] for b in ENDS] + odd_words(random.Random(1), [*range(1, LONGEST + 1)] * 4)
-
-
-def training(path: Path, labels: Sequence[str], lines: int = 2000, prefix: str = "__label__") -> Path:
-    """A text that some models are trained on: the label follows from the words."""
-    chance = random.Random(7)
-    text = []
-    for _ in range(lines):
-        words = [chance.choice(KNOWN) for _ in range(chance.randint(1, 9))]
-        label = labels[sum(map(ord, "".join(words[:2]))) % len(labels)]
-        text.append(f"{prefix}{label} {' '.join(words)}")
-    path.write_text("\n".join(text) + "\n", encoding="utf-8")
-    return path
-
-
-def trained(
-    path: Path, *, labels: int | Sequence[str] = 7, quantise: dict[str, Any] | None = None, **options: Any
-) -> str:
-    """The path of a model."""
-    import fasttext
-
-    names = list(map(str, range(labels))) if isinstance(labels, int) else labels
-    text = str(training(path.with_suffix(".txt"), names, prefix=options.get("label", "__label__")))
-    # the library sets a tenth of its memory in each thread; with fewer than eleven it trains on what was there
-    model = fasttext.train_supervised(text, thread=12, verbose=0, **{"epoch": 3, **options})
-    if quantise is not None:
-        model.quantize(input=text, verbose=0, **{"qnorm": True, "thread": 12, **quantise})
-    model.save_model(str(path))
-    return str(path)
-
-
-KINDS: dict[str, dict[str, Any]] = {
-    "hs": {"loss": "hs", "minn": 2, "maxn": 4, "bucket": 2000, "dim": 16},
-    "hs, pruned and quantised": {
-        "loss": "hs", "minn": 2, "maxn": 4, "bucket": 2000, "dim": 16, "quantise": {"cutoff": 400, "dsub": 2},
-    },
-    "hs, pruned, of word n-grams, without norms": {
-        "loss": "hs", "minn": 2, "maxn": 4, "wordNgrams": 3, "bucket": 3000, "dim": 17,
-        "quantise": {"cutoff": 900, "dsub": 3, "qnorm": False},
-    },
-    "softmax, pruned and trained again": {
-        "loss": "softmax", "minn": 1, "maxn": 3, "bucket": 2000, "dim": 15,
-        "quantise": {"cutoff": 700, "dsub": 4, "retrain": True},
-    },
-    "softmax, quantised whole": {"minn": 2, "maxn": 4, "bucket": 900, "dim": 8, "quantise": {"dsub": 1}},
-    "softmax, pruned without n-grams": {"dim": 12, "quantise": {"cutoff": 300, "dsub": 2}},
-    "softmax": {"loss": "softmax", "minn": 3, "maxn": 6, "bucket": 1000, "dim": 10},
-    "softmax, word n-grams": {"loss": "softmax", "wordNgrams": 3, "bucket": 5000, "dim": 7},
-    "softmax, long word n-grams": {"wordNgrams": 5, "minn": 2, "maxn": 4, "bucket": 200_003, "dim": 33},
-    "softmax, quantised output": {
-        "loss": "softmax", "minn": 1, "maxn": 2, "bucket": 500, "dim": 12, "labels": 2000,
-        "quantise": {"dsub": 2, "qout": True},
-    },
-    "softmax, one label": {"labels": ["日本"], "minn": 2, "maxn": 2, "bucket": 64, "dim": 3},
-    "hs, one label": {"labels": ["x"], "loss": "hs", "dim": 1},
-    "hs, two labels, rare words unknown": {"labels": 2, "loss": "hs", "minn": 1, "maxn": 1, "minCount": 20, "dim": 8},
-    "hs, odd labels": {
-        "labels": ["", "日本", 'a"b\\c', "__label__x", "<>&", "\x01\x7f"],
-        "loss": "hs", "minn": 0, "maxn": 12, "bucket": 2, "lr": 0.02, "dim": 100,
-    },
-    "ova": {"loss": "ova", "wordNgrams": 2, "minn": 2, "maxn": 3, "bucket": 999, "dim": 20},
-    "ns": {"loss": "ns", "dim": 9},
-    "words alone": {"loss": "hs", "dim": 33},
-}  # fmt: skip
-
-
-class Pair(NamedTuple):
-    """A model as we read it, and as the library does."""
-
-    ours: FastTextModel
-    library: Any
-    kind: str
-
-
-def pair_of(path: str, kind: str = "") -> Pair:
-    import fasttext
-
-    return Pair(FastTextModel(path), fasttext.load_model(path).f, kind)
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -133,71 +45,7 @@ def languages() -> Pair:
     return pair_of(models.resolve("lid.176.ftz"))
 
 
-def of_library(model: Any, texts: Sequence[str], k: int, threshold: float) -> list[list[tuple[str, float]]]:
-    """What the library says; it predicts also where there is no word, from the end of the line."""
-    labels, probs = model.multilinePredict([text + "\n" for text in texts], k, threshold, "strict")
-    return [
-        [(label.removeprefix("__label__"), prob) for label, prob in zip(*found, strict=True)]
-        if text.strip(" \t\n\v\f\r\0")
-        else []
-        for text, *found in zip(texts, labels, probs, strict=True)
-    ]
-
-
-def agree(ours: Sequence[Prediction], library: list[tuple[str, float]], within: float = PROB) -> bool:
-    """The same labels and probabilities, but for the order of labels that are as probable."""
-    if len(ours) != len(library) or any(abs(a.prob - b) > within for a, (_, b) in zip(ours, library, strict=True)):
-        return False
-    probs = dict(library)
-    return all(
-        found.label == label or abs(probs.get(found.label, found.prob) - prob) <= within
-        for found, (label, prob) in zip(ours, library, strict=True)
-    )
-
-
-def check(pair: Pair, texts: Sequence[str], k: int, threshold: float = 0.0) -> None:
-    ours, library = pair.ours.predict(texts, k=k, threshold=threshold), of_library(pair.library, texts, k, threshold)
-    different = [(text, a, b) for text, a, b in zip(texts, ours, library, strict=True) if not agree(a, b)]
-    if pair.kind in ("ova", "ns"):  # the order of additions may decide between two neighbours in a table, rarely
-        assert [text for text, a, b in different if not agree(a, b, STEP)] == []
-        assert len(different) <= 1 + len(texts) // 200
-    else:
-        assert different == []
-
-
 # --- texts ------------------------------------------------------------------------------------------------------------
-
-ODD = [
-    "",
-    " ",
-    "</s>",
-    "alpha </s> beta",
-    "alpha beta </s>",
-    "__label__a",
-    "__label__zz beta",
-    "__label__",
-    "_ __ __label __label_",
-    "\t\v\f\r",
-    "a" * 3000,
-    "é" * 1500,
-    "\x01\x7f",
-    "alpha  beta\r",
-    "alpha\x1cbeta\x1fgamma\x85zeta\xa0a\u2028x1",
-    "<alpha> < > << <</s>> </s",
-]
-SEPARATORS = [*[" "] * 12, "\t", "\v", "\f", "\r", "  "]
-
-
-def odd_line(chance: random.Random, longest: int = 30) -> str:
-    """Words that are known, unknown or meant to mislead, between separators of all kinds."""
-    pieces = [chance.choice(["", "", "", " ", "\t "])]
-    for _ in range(chance.choice([1, 2, 3, 4, 5, chance.randint(0, longest)])):
-        unknown = odd_words(chance, [chance.randint(1, LONGEST)])
-        pieces += [
-            chance.choice([chance.choice(KNOWN), *unknown, chance.choice(KNOWN) + "x", *chance.sample(ODD[1:9], 1)])
-        ]
-        pieces += [chance.choice(SEPARATORS)]
-    return "".join(pieces[: -chance.randint(0, 1) or None])
 
 
 @pytest.mark.parametrize(("k", "threshold"), [(1, 0.0), (1, 0.8), (3, 0.0), (50, 0.05)])
@@ -248,11 +96,6 @@ def test_lines_are_those_of_documents(texts: list[str], min_chars: int) -> None:
     found = list(model.predict_lines(LineTable.of(texts), min_chars=min_chars))
     lines = [[line if len(line) >= min_chars else "" for line in split_lines(text)] for text in texts]
     assert found == [[next(iter(row), None) for row in model.predict(each)] for each in lines]
-
-
-def mixed_words(n: int) -> str:
-    chance = random.Random(n)
-    return " ".join(chance.choices([*KNOWN[:50], "zzqj", "что", "文", "ongezien", "x1y"], k=n))
 
 
 def exact(path: Path, **options: Any) -> Pair:
@@ -309,40 +152,6 @@ def test_a_megabyte_without_a_space_gets_its_probability(languages: Pair, name: 
 # --- bytes ------------------------------------------------------------------------------------------------------------
 
 
-def table(lines: Sequence[bytes], behind: bytes = b"\n" * PADDING) -> LineTable:
-    """Lines that need not be UTF-8, as no text has them."""
-    data = bytearray(b"\n")
-    starts, ends = [], []
-    for line in lines:
-        starts.append(len(data))
-        data += line + b"\n"
-        ends.append(len(data) - 1)
-    data += behind
-    at, to = np.array(starts, np.int64), np.array(ends, np.int64)
-    return LineTable(np.frombuffer(data, np.int8), at, to, to - at, np.array([0, len(lines)], np.int64))
-
-
-def broken_lines(n: int) -> list[bytes]:
-    chance = random.Random(n)
-    lines = [
-        bytes(range(1, 256)).replace(b"\n", b""),
-        b"\x80" * 9000,
-        b"\xff" * 9000,
-        b"\xf0\x9f" * 4500,
-        b"\0a\0",
-        b"\0",
-    ]
-    for _ in range(n):
-        data = bytearray(
-            "".join(chance.choices("aé文\U0001f600 ж", k=chance.choice([1, 2, 7, 8, 9, 30, 200]))), "utf-8"
-        )
-        for _ in range(chance.randint(1, 5)):
-            data[chance.randrange(len(data))] = chance.choice([0, 1, 0x80, 0xBF, 0xC0, 0xFF, 0xE2, 0xF0, 0x41])
-        lines.append(bytes(data))
-        lines.append(bytes(chance.choices(range(0x80, 0xC0), k=chance.randint(1, 40))))
-    return lines
-
-
 def test_bytes_that_are_no_utf8_get_the_labels_of_the_library(languages: Pair) -> None:
     lines = broken_lines(400)
     numbers, found_probs = languages.ours._found(table(lines), k=3, threshold=0.0)
@@ -377,148 +186,6 @@ def test_several_threads_share_a_model(languages: Pair) -> None:
     wanted = languages.ours.predict(texts, k=3)
     with ThreadPoolExecutor(4) as threads:
         assert all(found == wanted for found in threads.map(lambda _: languages.ours.predict(texts, k=3), range(12)))
-
-
-# --- memory -----------------------------------------------------------------------------------------------------------
-
-
-def guarded_room(n: int, dtype: Any, at_end: bool) -> "np.ndarray[Any, Any]":
-    """An array that begins where a page does, or ends where one ends, beside pages that may not be touched."""
-    libc, page, size = ctypes.CDLL(None), mmap.PAGESIZE, n * np.dtype(dtype).itemsize
-    libc.mmap.restype, libc.mmap.argtypes = (
-        ctypes.c_void_p,
-        [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long],
-    )
-    libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    pages = max(1, -(-size // page))
-    begin = libc.mmap(
-        None, (pages + 2) * page, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0
-    )
-    for each in (begin, begin + (pages + 1) * page):
-        assert libc.mprotect(each, page, 0) == 0
-    start = begin + page + (pages * page - size if at_end else 0)
-    return np.frombuffer((ctypes.c_char * size).from_address(start), dtype) if size else np.empty(0, dtype)
-
-
-def predict_between_guards(paths: list[str]) -> None:
-    """With all arrays between pages that may not be touched; a process that does ends by a signal."""
-    chance = random.Random(3)
-    texts = [odd_line(chance) for _ in range(40)] + ["a" * 9000, "é" * 5000, "", "x", " ".join(KNOWN)]
-    for path in paths:
-        model = FastTextModel(path)
-        found: Any = model._found
-        plain, read = LineTable.of(["\n".join(texts)]), found._model
-        wanted = found(plain, k=3, threshold=0.0)
-        for at_end in (True, False):
-
-            def room(shape: Any, dtype: Any = float, at_end: bool = at_end) -> Any:
-                made = guarded_room(int(np.prod(shape)), dtype, at_end)
-                made.view(np.uint8)[:] = 0xA5
-                return made.reshape(shape)
-
-            def full(shape: Any, value: Any, dtype: Any = None, room: Any = room) -> Any:
-                made = room(shape, dtype)
-                made[...] = value
-                return made
-
-            def guarded(array: Any, room: Any = room) -> Any:
-                made = room(array.shape, array.dtype)
-                made[...] = array
-                return made
-
-            arrays = {n: a for n, a in read._asdict().items() if isinstance(a, np.ndarray) and n != "file"}
-            found._model = read._replace(**{name: guarded(array) for name, array in arrays.items()})
-            behind = PADDING - 8 if at_end else 0  # 8 bytes are what the compiled code asks for
-            lines = plain._replace(
-                utf8=guarded(plain.utf8[: len(plain.utf8) - behind]),
-                starts=guarded(plain.starts),
-                ends=guarded(plain.ends),
-            )
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(np, "empty", room)
-                patch.setattr(np, "full", full)
-                got = found(lines, k=3, threshold=0.0)
-            assert all(a.tobytes() == b.tobytes() for a, b in zip(wanted, got, strict=True))
-
-
-def in_process(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Python code of its own process, which may crash."""
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-
-
-def test_nothing_outside_the_arrays_is_read_or_written(tmp_path: Path) -> None:
-    kinds = ["hs, pruned, of word n-grams, without norms", "softmax, long word n-grams", "ova", "words alone"]
-    paths = [trained(tmp_path / f"{i}.bin", **KINDS[kind]) for i, kind in enumerate(kinds)]
-    code = f"from {__name__} import predict_between_guards; import sys; predict_between_guards(sys.argv[1:])"
-    ran = in_process(code, *paths)
-    assert (ran.returncode, ran.stderr) == (0, "")
-
-
-MEMORY = """
-import json, re, sys
-from toolkit.line_table import LineTable
-from toolkit.fasttext_model import FastTextModel
-
-def anonymous():
-    return int(re.search(r"RssAnon:\\s+(\\d+)", open("/proc/self/status").read())[1])
-
-lines = LineTable.of([" ".join(f"{i + j:x}z{i + j:o}" for j in range(50)) for i in range(0, 150_000, 50)])
-before = anonymous()
-model = FastTextModel(sys.argv[1])
-found = model.predict_lines(lines).raw()
-print(anonymous() - before, flush=True)
-sys.stdin.readline()
-parts = re.split(r"\\n(?=[0-9a-f]+-)", open("/proc/self/smaps").read())
-(part,) = [part for part in parts if part.partition("\\n")[0].endswith(sys.argv[1])]
-keys = ["Size", "Rss", "Pss", "Private_Dirty"]
-print(json.dumps({key: int(re.search(rf"\\n{key}:\\s+(\\d+)", part)[1]) for key in keys}), flush=True)
-sys.stdin.readline()
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs Linux")
-def test_processes_share_a_large_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """64 MB, of which each process has a few of its own."""
-    path = trained(tmp_path / "large.bin", dim=16, minn=2, maxn=4, bucket=1_000_000, epoch=1)
-    many = [
-        subprocess.Popen(
-            [sys.executable, "-c", MEMORY, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
-        )
-        for _ in range(4)
-    ]
-
-    def answers() -> Iterator[str]:
-        for each in many:
-            assert each.stdout
-            yield each.stdout.readline()
-
-    def go_on() -> None:
-        for each in many:
-            assert each.stdin
-            each.stdin.write("\n")
-            each.stdin.flush()
-
-    own = [int(answer) for answer in answers()]
-    go_on()
-    maps = [json.loads(answer) for answer in answers()]
-    go_on()
-    assert [each.wait(30) for each in many] == [0] * len(many)
-    with capsys.disabled():
-        print(
-            f"\n{os.path.getsize(path) >> 20} MB model, {len(many)} processes: own memory {own} KB; "
-            f"mapping (KB) {maps[0]}"
-        )
-    for each in many:
-        assert each.stdin
-        assert each.stdout
-        each.stdin.close()
-        each.stdout.close()
-    assert max(own) < 12_000
-    assert all(each["Rss"] > 40_000 and each["Pss"] < each["Rss"] / 2 and not each["Private_Dirty"] for each in maps)
 
 
 # --- other models -----------------------------------------------------------------------------------------------------
@@ -572,187 +239,3 @@ def test_labels_of_which_a_model_knows_little_get_their_even_probabilities(tmp_p
     """Of output that is almost 0, from below."""
     pair = pair_of(trained(tmp_path / "m.bin", loss=loss, labels=200, lr=1e-7, dim=16, epoch=1))
     check(pair, KNOWN[:500], 200)
-
-
-# --- files ------------------------------------------------------------------------------------------------------------
-
-
-def test_without_the_compiled_code_the_library_predicts_and_the_log_says_so(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    path = models.resolve("lid.176.ftz")
-    texts = [*ODD, "The library opens at nine.", "Die Bibliothek öffnet um neun.\r", "図書館は九時に開く", "a\0b"]
-    wanted = FastTextModel(path)
-
-    def read(path: str) -> None:
-        raise ImportError("no numba")
-
-    monkeypatch.setattr("toolkit.fasttext_file.read", read)
-    capfd.readouterr()
-    model = FastTextModel(path)
-    assert "by the fastText library, several times slower: ImportError: no numba" in capfd.readouterr().err
-    for k, threshold in ((1, 0.0), (1, 0.8), (4, 0.01)):
-        pairs = zip(
-            model.predict(texts, k=k, threshold=threshold), wanted.predict(texts, k=k, threshold=threshold), strict=True
-        )
-        assert all(agree(b, [(found.label, found.prob) for found in a]) for a, b in pairs)
-    lines = LineTable.of(["\n".join(texts), "", "one more"])
-    assert len(model.predict_lines(lines)) == 3
-
-
-@pytest.mark.parametrize("data", [b"", b"no model", b"\xba\x16\x4f\x2f\x0c\0\0\0"])
-def test_what_is_no_model_is_refused(tmp_path: Path, data: bytes) -> None:
-    path = tmp_path / "x.bin"
-    path.write_bytes(data)
-    with pytest.raises(ConfigError, match="expected a fastText model"):
-        FastTextModel(str(path))
-
-
-def test_a_model_that_was_cut_short_is_refused(tmp_path: Path) -> None:
-    whole = Path(models.resolve("lid.176.ftz")).read_bytes()
-    for size in (100, 5000, 200_000, len(whole) - 1):
-        (tmp_path / "x.ftz").write_bytes(whole[:size])
-        with pytest.raises(ConfigError, match=r"x\.ftz: expected"):
-            FastTextModel(str(tmp_path / "x.ftz"))
-
-
-def test_a_model_of_word_vectors_is_refused(tmp_path: Path) -> None:
-    import fasttext
-
-    text = str(training(tmp_path / "t.txt", ["0", "1"]))
-    made = fasttext.train_unsupervised(text, dim=4, bucket=100, epoch=1, thread=12, verbose=0)
-    made.save_model(str(tmp_path / "v.bin"))
-    with pytest.raises(ConfigError, match="expected a supervised fastText model"):
-        FastTextModel(str(tmp_path / "v.bin"))
-
-
-# --- a million lines --------------------------------------------------------------------------------------------------
-
-MILLION = 1_000_000
-CHUNK = 20_000
-
-
-def real_texts(shared: Path) -> Iterator[str]:
-    """All texts beside the project."""
-    from fastwarc.warc import ArchiveIterator, WarcRecordType
-
-    for path in sorted([*shared.glob("*/*.jsonl.gz"), *shared.glob("*/*.jsonl")]):
-        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as rows:
-            for row in map(json.loads, rows):
-                yield row.get("text") or row["content"]
-    for path in sorted(shared.glob("wet/**/*.wet.gz")):
-        with gzip.open(path) as stream:
-            for record in ArchiveIterator(stream, record_types=WarcRecordType.conversion):
-                yield record.reader.read().decode(errors="replace")
-
-
-def from_real_lines(lines: list[str]) -> Iterator[str]:
-    """More lines: halves of the longer ones, and each with another."""
-    for line in lines:
-        if len(line) >= 80:
-            yield line[: len(line) // 2]
-            yield line[len(line) // 2 :]
-    for one, other in zip(lines, lines[len(lines) // 2 :], strict=False):
-        yield f"{one} {other}"
-
-
-@pytest.mark.slow
-def test_a_million_lines_get_the_labels_of_the_library(
-    languages: Pair, shared: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    real = sorted({line for text in real_texts(shared) for line in split_lines(text.replace("\0", "")) if line.split()})
-    chance = random.Random(0)
-    lines = list(dict.fromkeys([*real, *(odd_line(chance) for _ in range(5000)), *ODD[5:]]))
-    seen = set(lines)
-    made = 0
-    for line in from_real_lines(real):
-        if len(seen) >= max(MILLION, len(real)) + 100_000:
-            break
-        if line not in seen:
-            seen.add(line)
-            lines.append(line)
-            made += 1
-    number = {label: i for i, label in enumerate(languages.library.getLabels("strict")[0])}
-    different = ties = missing = without = 0
-    largest, names, wrong = 0.0, set[str](), []
-    for begin in range(0, len(lines), CHUNK):
-        some = lines[begin : begin + CHUNK]
-        labels, probs = languages.ours._found(LineTable.of(["\n".join([*some, ""])]), k=2, threshold=0.0)
-        assert len(labels) == len(some)
-        found = languages.library.multilinePredict([line + "\n" for line in some], 2, 0.0, "strict")
-        for line, row, ours, theirs, library in zip(some, labels.tolist(), probs.tolist(), *found, strict=True):
-            if not line.strip(" \t\r\v\f\0"):
-                without += 1
-                assert row == [-1, -1]
-                continue
-            names.add(theirs[0])
-            largest = max(largest, abs(ours[0] - library[0]))
-            if len(theirs) == 2 and row[1] >= 0:
-                largest = max(largest, abs(ours[1] - library[1]))
-            else:
-                missing += (len(theirs) == 2) != (row[1] >= 0)
-            if row[0] != number[theirs[0]]:
-                different += 1
-                if len(theirs) == 2 and library[0] - library[1] <= PROB:
-                    ties += 1
-                else:
-                    wrong.append(line)
-    with capsys.disabled():
-        print(
-            f"\n{len(lines):,} distinct lines ({len(real):,} real, {made:,} made from real ones, "
-            f"{len(lines) - len(real) - made:,} adversarial), {sum(map(len, lines)):,} code points, "
-            f"{len(names)} languages: "
-            f"{different} other labels, {ties} of them ties; largest difference of a probability {largest:.2g}; "
-            f"{missing} second labels on one side only; {without} lines without a word"
-        )
-    assert wrong == []
-    assert largest <= PROB
-    assert len(lines) >= MILLION
-    assert len(names) >= 70
-
-
-@pytest.mark.slow
-def test_a_hundred_thousand_lines_get_the_labels_of_the_library_from_another_model(
-    shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One of the user's own: not quantised, softmax, words and their pairs."""
-    import fasttext
-
-    text = tmp_path / "t.txt"
-    with gzip.open(shared / "labelled" / "lingua_test.jsonl.gz", "rt", encoding="utf-8") as rows, text.open("w") as out:
-        for row in map(json.loads, rows):
-            out.write(f"__label__{row['lang1']} {' '.join(row['text'].split())}\n")
-    model = fasttext.train_supervised(
-        str(text),
-        dim=24,
-        minn=1,
-        maxn=4,
-        bucket=100_000,
-        wordNgrams=2,
-        lr=0.2,
-        epoch=1,
-        minCount=2,
-        thread=12,  # with few it begins from memory that nobody has set
-        verbose=0,
-    )
-    model.save_model(str(tmp_path / "m.bin"))
-    pair = pair_of(str(tmp_path / "m.bin"))
-    lines = sorted(
-        {line for each in real_texts(shared) for line in split_lines(each.replace("\0", "")) if line.split()}
-    )
-    lines = random.Random(1).sample(lines, 100_000)
-    ours, library = pair.ours.predict(lines, k=3), of_library(pair.library, lines, 3, 0.0)
-    largest = max(
-        abs(a.prob - b) for one, other in zip(ours, library, strict=True) for a, (_, b) in zip(one, other, strict=False)
-    )
-    different = [
-        (line, a, b)
-        for line, a, b in zip(lines, ours, library, strict=True)
-        if not agree(a, b, PROB * max(1.0, len(line) / 300))  # float32 sums of tens of thousands of rows
-    ]
-    with capsys.disabled():
-        print(
-            f"\n{len(lines):,} real lines, {len(pair.ours.labels)} labels: "
-            f"largest difference of a probability {largest:.2g}"
-        )
-    assert different == []

@@ -23,7 +23,7 @@ LAYERS = [
     "html_text phrases measures measures_kernel eurolingua counting counting_kernel",
     "documents",
     "schema batch",
-    "predictions fasttext_file arrivals crawls downloads",
+    "predictions fasttext_file fasttext_arrays arrivals crawls downloads",
     "fasttext_kernel fasttext_model writer recognising tagger reader alignment rowindex records warc_records",
     "ingest_plan ingest_records ingesting shares",
     "tag_plan tag_check tagging stats dolma expressions selectors rules editing mixing readers validating describing",
