@@ -9,7 +9,7 @@ import xxhash
 from toolkit import config, crawls, inflating, records, schema
 from toolkit.config import ConfigStruct, Description, Source
 from toolkit.errors import ConfigError
-from toolkit.paths import Dataset, expand, join, strip_suffix
+from toolkit.paths import Dataset, expand, fault_of_name, is_set_name, join, strip_suffix
 from toolkit.reader import READERS, Reader
 from toolkit.stores import scheme_of
 from toolkit.streams import Size
@@ -143,6 +143,10 @@ def read_section(section: Source) -> list[Entry]:
         config.refuse_unknown(place, class_, _COMMON_KEYS, f"format {settings.format}")
         reader = config.convert(options, class_, f"format {settings.format}")
         _check_place(place, settings)
+        if settings.source is not None and (fault := fault_of_name(settings.source)):
+            raise place.error(("source",), f"{fault}: it is the folder of shards below the documents")
+        if (set_name := reader.attribute_set()) is not None and not is_set_name(set_name):
+            raise place.error(("set",), f"expected a set name of letters, digits, - and _, got {set_name!r}")
         if settings.trim and reader.attribute_set():
             raise place.error(("trim",), "expected no trim: the attributes that the format carries are one per line")
         where, files = place.where(("from" if settings.crawl is None else "crawl",)), place.where(("files",))
@@ -185,7 +189,9 @@ def plan(entries: Iterable[Entry], dataset: Dataset, max_document_bytes: int, *,
         for path, relative in _files(entry, common):
             stem = strip_suffix(relative, COMPRESSIONS)
             stem = strip_suffix(stem, reader.SUFFIXES)
-            shard = join(common.source or "", stem)
+            shard = join(common.source or "", stem) if stem else ""
+            if fault := fault_of_name(shard):
+                raise ConfigError(f"{path}: {fault}, for its shard; rename the input, or give another glob")
             if shard in works and works[shard].path != path:
                 raise ConfigError(
                     f"expected one input for each shard, got {works[shard].path} and {path} for {shard}; "

@@ -13,7 +13,7 @@ from toolkit import config, records, schema, tagger
 from toolkit.config import ConfigStruct, Source
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.expressions import is_name
-from toolkit.paths import Dataset, list_files
+from toolkit.paths import Dataset, is_set_name, list_files
 from toolkit.plugins import default_name
 from toolkit.tagger import TAGGERS, Reference, Tagger
 
@@ -74,7 +74,7 @@ def read_section(section: Source) -> Plan:
         raise section.error((), "expected `SET: TAGGER | [TAGGER, …]`")
     sets: dict[str, list[Entry]] = {}
     for set_name, value in section.value.items():
-        if not set_name.replace("-", "").replace("_", "").isalnum() or not set_name.isascii():
+        if not is_set_name(set_name):
             raise section.error((set_name,), "expected a set name of letters, digits, - and _")
         sets[set_name] = []
         listed = value if isinstance(value, list) else [value]

@@ -176,7 +176,7 @@ class Context:
     @property
     def has_dataset(self) -> bool:
         """Whether the configuration names a dataset of its own; the streams of a mix may name theirs."""
-        return bool(self.config.dataset or self.config.documents)
+        return self.config.dataset is not None or self.config.documents is not None
 
     def has(self, name: str) -> bool:
         return bool(getattr(self.config, name))

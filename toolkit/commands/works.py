@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from toolkit import records, rowindex, selectors
-from toolkit.commands import Context, Outcome, failures
+from toolkit.commands import Context, Outcome, failures, places
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.executors import Task
 from toolkit.mixing import binding, preview, sets
@@ -16,7 +16,7 @@ from toolkit.mixing import settings as mix_settings
 from toolkit.mixing.join import Work
 from toolkit.mixing.sets import JoinedSet
 from toolkit.mixing.settings import MixSettings, Stream
-from toolkit.paths import absolute, check_writable, size_of
+from toolkit.paths import check_writable, size_of
 from toolkit.waiting import for_each
 
 
@@ -45,15 +45,9 @@ def read(context: Context) -> MixSettings:
     """The settings of a configuration's mix, its paths checked."""
     settings = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
     settings.writer().check_installed()
+    places.check_mix(context, settings)
     for path in filter(None, (settings.output.path, settings.rejected)):
         check_writable(path, settings.place)
-    for stream in settings.streams:
-        dataset = stream.dataset
-        for root in (dataset.documents, dataset.attributes, *([] if dataset.notes else [dataset.bookkeeping])):
-            for path in filter(None, (settings.output.path, settings.rejected)):
-                inner, outer = f"{absolute(path)}/", f"{absolute(root)}/"
-                if inner.startswith(outer) or outer.startswith(inner):
-                    raise ConfigError(f"{settings.place}: expected a path apart from {root}, got {path}")
     return settings
 
 

@@ -13,7 +13,7 @@ from toolkit import config, editing, rules
 from toolkit.config import ConfigStruct, Description, Source
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.expressions import is_name
-from toolkit.paths import Dataset, join, open_dataset
+from toolkit.paths import Dataset, fault_of_name, join, open_dataset
 from toolkit.rules import Rule
 from toolkit.streams import COMPRESSORS, Size
 from toolkit.writer import Writer, find_writer, part_name
@@ -387,6 +387,8 @@ def _joined(section: Source) -> list[Joined]:
         found = JoinedOption(entry) if isinstance(entry, str) else config.convert(place, JoinedOption)
         if wrong := [name for name in found.as_.values() if not is_name(name)]:
             raise place.error(("as",), f"expected names that rules can use, of letters, digits and _, got {wrong[0]!r}")
+        if (fault := fault_of_name(found.set)) or "/" in found.set:
+            raise place.error((), fault or f"expected the name of an attribute set, without `/`, got {found.set!r}")
         joined.append(Joined(set=found.set, as_=found.as_, place=place.where(())))
     return joined
 
