@@ -63,6 +63,13 @@ class Common(ConfigStruct):
         Literal["error", "skip"],
         Description(description="bad items: fail the shard, or count them and keep them in a reject file"),
     ] = "error"
+    max_rejected: Annotated[
+        Annotated[float, msgspec.Meta(ge=0, le=1)],
+        Description(
+            description="with `on_error: skip`: share of the entry's items that may be bad; above it `ingest` ends "
+            "with 1, and nothing is tagged or mixed"
+        ),
+    ] = 0.1
     ids: Annotated[
         Literal["ordinal", "content"],
         Description(description="ids for input without: `<relative path>:<ordinal>`, or a hash of the text"),
@@ -89,6 +96,14 @@ class Entry(ConfigStruct):
 
     def settings(self) -> Common:
         return config.convert(Source(self.common), Common)
+
+    @property
+    def name(self) -> str:
+        """What it is called in records and messages: its format, and where its inputs are."""
+        where = self.common.get("from", self.common.get("crawl"))
+        listed = ", ".join(map(str, where)) if isinstance(where, list) else str(where)
+        source = self.common.get("source")
+        return f"{self.common['format']} {listed}" + (f" (source {source})" if source is not None else "")
 
     def reader(self) -> Reader:
         return config.convert(Source(self.options), READERS.find(self.settings().format))
@@ -121,7 +136,7 @@ _COMMON_KEYS = tuple(f.encode_name for f in msgspec.structs.fields(Common))
 
 _OF_CRAWLS = ("files", "base_url")
 
-_NOT_SETTINGS = ("from", "crawl", *_OF_CRAWLS, "connections", "max_disk", "on_error")
+_NOT_SETTINGS = ("from", "crawl", *_OF_CRAWLS, "connections", "max_disk", "on_error", "max_rejected")
 """Options that change nothing of what good documents become."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from toolkit.errors import ConfigError
-from toolkit.paths import scheme_of
+from toolkit.stores import scheme_of
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@
 ``.toolkit/sets/<set>/seen/<shard>.json``    a `Seen`: what we found in a file that another program wrote
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -198,31 +198,43 @@ def ingest_files(dataset: Dataset, suffix: str) -> list[str]:
     return [join(folder, path) for path in list_files(folder, hidden=True) if path.endswith(suffix)]
 
 
-class _Ingested(msgspec.Struct):
+class Ingested(msgspec.Struct):
+    """What is asked of the record of an input (`toolkit.ingest_records.InputRecord`) when all of them are read."""
+
     input: str
     shards: dict[str, Any]
     deleted: bool = False
+    counts: dict[str, int] = {}
+    entry: str = ""
+    max_rejected: float = 0.1
+    rejects: str = ""
+
+
+def ingested(dataset: Dataset) -> dict[str, Ingested]:
+    """Return the records of all inputs that were ingested, by their paths, sorted."""
+    paths = ingest_files(dataset, ".json")
+    found = for_each(lambda path: load(path, Ingested), paths)
+    return {path: record for path, record in zip(paths, found, strict=True) if record}
 
 
 def deleted_shards(dataset: Dataset) -> list[str]:
     """Shards whose documents were deleted when they had been mixed, sorted."""
-    found = for_each(lambda path: load(path, _Ingested), ingest_files(dataset, ".json"))
-    return sorted(shard for record in found if record and record.deleted for shard in record.shards)
+    return sorted(shard for record in ingested(dataset).values() if record.deleted for shard in record.shards)
 
 
-def missing_shards(dataset: Dataset, shards: Iterable[str]) -> list[str]:
+def missing_shards(dataset: Dataset, shards: Iterable[str], known: Mapping[str, Ingested]) -> list[str]:
     """Shards that were ingested and whose documents are gone; a message for each.
 
     Args:
-        dataset: whose records are read.
+        dataset: that they are in.
         shards: that there are.
+        known: the records of its inputs.
     """
     there = set(shards)
     missing = []
-    paths = ingest_files(dataset, ".json")
-    for path, found in zip(paths, for_each(lambda path: load(path, _Ingested), paths), strict=True):
-        for shard in found.shards if found else ():
-            if found and shard not in there and dataset.admits(shard):
+    for path, found in known.items():
+        for shard in found.shards:
+            if shard not in there and dataset.admits(shard):
                 got = "`run --per-shard` has deleted them" if found.deleted else "got no such file"
                 missing.append(
                     f"{dataset.shard_path(shard)}: expected the documents of {found.input}, {got}; run "

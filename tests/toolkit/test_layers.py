@@ -24,7 +24,7 @@ LAYERS = [
     "schema batch",
     "predictions fasttext_file arrivals crawls downloads",
     "fasttext_kernel fasttext_model writer tagger reader alignment rowindex records warc_records",
-    "ingest_plan ingest_records ingesting",
+    "ingest_plan ingest_records ingesting rejected",
     "tag_plan tagging stats dolma expressions selectors rules editing mixing readers validating describing",
     "executors progress per_shard",
     "commands",

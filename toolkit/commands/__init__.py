@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import xxhash
 
-from toolkit import claims, config, ingest_records, records
+from toolkit import claims, config, ingest_records, records, rejected
 from toolkit.commands.workers import Workers
 from toolkit.config import Config, Source
 from toolkit.dolma import is_dolma
@@ -259,15 +259,24 @@ class Context:
         """Ends the processes that worked for it."""
         self._workers.close()
 
-    @staticmethod
-    def whole(dataset: Dataset, shards: list[str]) -> str:
+    def whole(self, dataset: Dataset, shards: list[str], *, judges: bool = False) -> str:
         """Checks that no shard that is known is gone; what is to be said of inputs that were not ingested.
 
+        Args:
+            dataset: whose records are read.
+            shards: that there are.
+            judges: whether a dataset of which too many items were rejected is refused; else that is told.
+
         Raises:
-            DataError: naming the shards that are gone.
+            DataError: naming the shards that are gone, or the entries of which too much was rejected.
         """
-        if missing := records.missing_shards(dataset, shards):
+        known = records.ingested(dataset)
+        if missing := records.missing_shards(dataset, shards, known):
             raise DataError("\n".join(missing))
+        found = rejected.too_many(known.values(), dataset.bookkeeping)
+        if found and judges and not self.only_warns:
+            raise DataError("\n".join(map(str, found)))
+        self.warn(map(str, found))
         if not (unfinished := ingest_records.unfinished(dataset)):
             return ""
         are, their = ("is", "its") if len(unfinished) == 1 else ("are", "their")
@@ -287,6 +296,18 @@ class Context:
             return True
         index, count = self.options.shard
         return xxhash.xxh3_64_intdigest(strip_suffix(shard, SHARD_SUFFIXES).encode()) % count == index
+
+    @property
+    def only_warns(self) -> bool:
+        """Whether what a whole run refuses is only told: of some shards, or where nothing is written."""
+        options = self.options
+        return self.in_part or options.dry_run or options.explain is not None or options.compare is not None
+
+    @staticmethod
+    def warn(messages: Iterable[str]) -> None:
+        """Tells on standard error what the user should know, and nothing is refused for."""
+        for message in messages:
+            print(f"warning: {message}", file=sys.stderr)
 
     @property
     def in_part(self) -> bool:

@@ -1,16 +1,21 @@
 """``toolkit ingest``: input files become documents."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Protocol, TypeVar
 
-from toolkit import ingest_plan, ingest_records, ingesting
+import msgspec
+
+from toolkit import ingest_plan, ingest_records, ingesting, records, rejected
 from toolkit.commands import Context, Outcome, failures, show_plan, table
 from toolkit.executors import P, R, Report, Result, Task
 from toolkit.failure_records import FailureRecords
 from toolkit.paths import size_of
 from toolkit.stores import is_web
 from toolkit.waiting import for_each
+
+D = TypeVar("D", bound="_Counted")
 
 
 def run(context: Context) -> Outcome:
@@ -27,7 +32,7 @@ def run(context: Context) -> Outcome:
     with context.claimed(dataset.bookkeeping, dataset.documents, ingest_plan.holds(entries)):
         ingest_plan.prepare(entries, dataset, overwrite=options.overwrite)
         ingesting.sweep_downloads(planned, dataset)
-        tasks = [Task(f"{work.path} -> {work.shard}", work, key=work.key) for work in works]
+        tasks = [Task(task_name(work), work, key=work.key) for work in works]
         results = run_inputs(context, "ingest", ingesting.ingest_input, tasks, works, noted)
     counts: Counter[str] = Counter()
     done = [result.value for result in results if result.value]
@@ -35,6 +40,7 @@ def run(context: Context) -> Outcome:
         counts.update(each.counts)
     failed = failures(results)
     skipped = sum(each.skipped for each in done)
+    refused = verdicts(context, works, results)
     rows = [["ingest", ""], *([name, f"{count:,}"] for name, count in sorted(counts.items()))]
     text = f"{len(works)} inputs: {len(done)} done ({skipped} before), {len(failed)} failed -> {dataset.documents}\n"
     if not context.in_part:
@@ -51,11 +57,56 @@ def run(context: Context) -> Outcome:
             "skipped": skipped,
             "failed": failed,
             "gone": gone,
+            "rejected": msgspec.to_builtins(refused),
             "counts": dict(sorted(counts.items())),
         },
-        failures=failed,
-        exit_code=1 if failed else 0,
+        failures=[*failed, *map(str, refused)],
+        exit_code=1 if failed or refused else 0,
     )
+
+
+class _Counted(Protocol):
+    """What became of an input: counts by reason, and the reject file."""
+
+    @property
+    def counts(self) -> dict[str, int]: ...
+    @property
+    def rejects(self) -> str: ...
+
+
+def task_name(work: ingest_plan.Work) -> str:
+    """Return what the task of an input is called."""
+    return f"{work.path} -> {work.shard}"
+
+
+def verdicts(
+    context: Context, works: Iterable[ingest_plan.Work], results: Iterable[Result[D]]
+) -> list[rejected.Verdict]:
+    """Return a verdict for each entry of which too much was rejected; of a part of the inputs it is only told.
+
+    Args:
+        context: of the configuration.
+        works: the inputs.
+        results: of their tasks, in any order.
+    """
+    done = {result.name: result.value for result in results if result.value}
+    inputs = [
+        records.Ingested(
+            input=work.path,
+            shards={},
+            counts=found.counts,
+            entry=work.entry.name,
+            max_rejected=work.entry.settings().max_rejected,
+            rejects=found.rejects,
+        )
+        for work in works
+        if (found := done.get(task_name(work)))
+    ]
+    refused = rejected.too_many(inputs, context.dataset.bookkeeping)
+    if not context.in_part:
+        return refused
+    context.warn(f"of the inputs so far: {each}" for each in refused)
+    return []
 
 
 def run_inputs(

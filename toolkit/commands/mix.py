@@ -45,7 +45,7 @@ def _mix(context: Context, prepared: Prepared) -> Outcome:
     publish.finish_interrupted(output)
     manifest = published.whole(listed) if listed and not prepared.unreadable else None
     if manifest:
-        return publishing.already(output, manifest)
+        return publishing.already(context, settings, manifest)
     noted = FailureRecords(work_folder(output), "mix")
     results = context.run("mix", stage.mix_shard, works.tasks(listed), spreads=True, failed=noted)
     noted.keep_only([*(work.key for work in listed), *prepared.unreadable])

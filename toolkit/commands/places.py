@@ -7,9 +7,9 @@ from toolkit.commands import Context
 from toolkit.errors import ConfigError
 from toolkit.ingest_plan import Work
 from toolkit.mixing.settings import MixSettings, work_folder
-from toolkit.paths import Dataset, scheme_of
+from toolkit.paths import Dataset
 from toolkit.places import Inside, Place, check_apart, is_within, normal
-from toolkit.stores import is_web
+from toolkit.stores import is_web, scheme_of
 
 
 def of_dataset(dataset: Dataset, name: str = "") -> list[Place]:
@@ -95,7 +95,10 @@ def check_ingest(context: Context, works: Iterable[Work]) -> None:
 def _of_section(mix: dict[str, Any]) -> list[Place]:
     """Return the folders that a ``mix:`` section names, as far as they can be told without reading it."""
     output = mix.get("output")
-    named = [(output.get("path") if isinstance(output, dict) else None, "the output"), (mix.get("rejected"), "rejected")]
+    named = [
+        (output.get("path") if isinstance(output, dict) else None, "the output"),
+        (mix.get("rejected"), "rejected"),
+    ]
     return [Place(path, what) for path, what in named if isinstance(path, str) and path.strip() and "\0" not in path]
 
 

@@ -32,7 +32,7 @@ def run(context: Context) -> Outcome:
     schemas = tag_plan.prepare(plan, dataset, overwrite=options.overwrite, write=False)
     settings = tagging.settings_of(schemas)
     all_shards = dataset.shards()
-    unfinished = context.whole(dataset, all_shards)
+    unfinished = context.whole(dataset, all_shards, judges=True)
     shards = context.limited(all_shards)
     works = [
         tagging.Work(

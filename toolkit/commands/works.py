@@ -97,7 +97,7 @@ def prepare(context: Context, settings: MixSettings) -> Prepared:
 def _add_stream(context: Context, prepared: Prepared, stream: Stream) -> None:
     shards = stream.dataset.shards()
     prepared.known += len(shards)
-    prepared.notes += context.whole(stream.dataset, shards)
+    prepared.notes += context.whole(stream.dataset, shards, judges=True)
     shards = context.limited(shards)
     seen, unreadable = look_at_foreign(context, stream, shards)
     joined = prepared.sets[stream.name] = sets.resolve_sets(stream, {}, seen)

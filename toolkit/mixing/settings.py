@@ -116,6 +116,7 @@ class MixSettings(ConfigStruct):
         label: expression of a document's label, instead of that of the format.
         rejected: folder for the documents that are dropped, None if they are not kept.
         unicode_words: whether the statistics have Unicode's words, too.
+        allow_empty: whether an output without documents is published.
         place: of the output in the file, for messages.
     """
 
@@ -126,6 +127,7 @@ class MixSettings(ConfigStruct):
     on_failed_shard: Literal["stop", "omit"] = "stop"
     rejected: str | None = None
     unicode_words: bool = False
+    allow_empty: bool = False
     place: str = ""
 
     def writer(self) -> Writer:
@@ -197,7 +199,7 @@ class MixSettings(ConfigStruct):
 
 
 _JOIN_KEYS = ("attributes", "rules", "parameters", "languages")
-_KEYS = (*_JOIN_KEYS, "streams", "label", "output", "on_failed_shard", "rejected", "unicode_words")
+_KEYS = (*_JOIN_KEYS, "streams", "label", "output", "on_failed_shard", "rejected", "unicode_words", "allow_empty")
 _STREAM_KEYS = ("name", "dataset", *_JOIN_KEYS, "sample", "weight", "same_keys", "overlaps")
 
 
@@ -230,8 +232,9 @@ def read_section(section: Source, base: str, dataset: Callable[[], Dataset]) -> 
     for key, what in (("rejected", "a path"), ("label", "an expression")):
         if not isinstance(value.get(key), str | None) or value.get(key) == "":
             raise section.error((key,), f"expected {what}, got {value[key]!r}")
-    if not isinstance(unicode_words := value.get("unicode_words", False), bool):
-        raise section.error(("unicode_words",), f"expected true or false, got {unicode_words!r}")
+    for key in ("unicode_words", "allow_empty"):
+        if not isinstance(value.get(key, False), bool):
+            raise section.error((key,), f"expected true or false, got {value[key]!r}")
     output, options = _output(section.at("output"))
     return MixSettings(
         streams=_streams(section, base, dataset),
@@ -240,7 +243,8 @@ def read_section(section: Source, base: str, dataset: Callable[[], Dataset]) -> 
         label=value.get("label"),
         on_failed_shard=omit,
         rejected=value.get("rejected"),
-        unicode_words=unicode_words,
+        unicode_words=value.get("unicode_words", False),
+        allow_empty=value.get("allow_empty", False),
         place=section.at("output").where(()),
     )
 
