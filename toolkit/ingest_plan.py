@@ -252,8 +252,14 @@ def set_schemas(entries: Iterable[Entry]) -> dict[str, records.SetSchema]:
     return found
 
 
-def prepare(entries: Iterable[Entry], dataset: Dataset, *, overwrite: bool) -> None:
+def prepare(entries: Iterable[Entry], dataset: Dataset, *, overwrite: bool, write: bool = True) -> None:
     """Declares the attribute sets that the formats carry.
+
+    Args:
+        entries: of the section.
+        dataset: where the sets are.
+        overwrite: whether what was made otherwise is to be made again.
+        write: whether anything is written.
 
     Raises:
         ConfigError: if one exists that was made otherwise.
@@ -264,7 +270,8 @@ def prepare(entries: Iterable[Entry], dataset: Dataset, *, overwrite: bool) -> N
             raise ConfigError(
                 f"the set {set_name!r} exists and was made otherwise; choose another `set:`, or --overwrite"
             )
-        records.save_schema(dataset, set_name, made)
+        if write:
+            records.save_schema(dataset, set_name, made)
 
 
 def settings_of_set(entry: Entry) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 import msgspec
 
 from toolkit import ingest_plan, ingest_records, ingesting, records, rejected
-from toolkit.commands import Context, Outcome, failures, show_plan, table
+from toolkit.commands import Context, Outcome, failures, places, show_plan, table
 from toolkit.executors import P, R, Report, Result, Task
 from toolkit.failure_records import FailureRecords
 from toolkit.paths import size_of
@@ -18,20 +18,54 @@ from toolkit.waiting import for_each
 D = TypeVar("D", bound="_Counted")
 
 
-def run(context: Context) -> Outcome:
-    """Ingests all inputs that have not been, or have changed."""
+@dataclass(frozen=True)
+class Planned:
+    """What an ingest comes to.
+
+    Attributes:
+        entries: of the section.
+        inputs: all that there are.
+        works: those of this run.
+    """
+
+    entries: list[ingest_plan.Entry]
+    inputs: list[ingest_plan.Work]
+    works: list[ingest_plan.Work]
+
+
+def plan(context: Context) -> Planned:
+    """Read the section and list the inputs; write nothing.
+
+    Raises:
+        ConfigError: for whatever is wrong with the section, its inputs, or what is there already.
+    """
     dataset, options = context.dataset, context.options
     entries = ingest_plan.read_section(context.section("ingest"))
-    planned = ingest_plan.plan(entries, dataset, context.config.max_document_bytes, overwrite=options.overwrite)
-    works = [work for work in planned if context.is_mine(work.shard)][: options.limit]
+    inputs = ingest_plan.plan(entries, dataset, context.config.max_document_bytes, overwrite=options.overwrite)
+    places.check_ingest(context, inputs)
+    works = [work for work in inputs if context.is_mine(work.shard)][: options.limit]
     ingest_records.check_settings(works)
+    ingest_plan.prepare(entries, dataset, overwrite=options.overwrite, write=False)
+    return Planned(entries, inputs, works)
+
+
+def run(context: Context, planned: Planned | None = None) -> Outcome:
+    """Ingests all inputs that have not been, or have changed.
+
+    Args:
+        context: of the configuration.
+        planned: what `plan` gave, if it has been asked.
+    """
+    dataset, options = context.dataset, context.options
+    found = planned or plan(context)
+    entries, works = found.entries, found.works
     if options.dry_run:
         return show_plan(context, {"ingest": {work.path: work.shard for work in works}})
     context.sweep(dataset.documents, dataset.attributes, dataset.bookkeeping)
     noted = FailureRecords(dataset.bookkeeping, "ingest")
     with context.claimed(dataset.bookkeeping, dataset.documents, ingest_plan.holds(entries)):
         ingest_plan.prepare(entries, dataset, overwrite=options.overwrite)
-        ingesting.sweep_downloads(planned, dataset)
+        ingesting.sweep_downloads(found.inputs, dataset)
         tasks = [Task(task_name(work), work, key=work.key) for work in works]
         results = run_inputs(context, "ingest", ingesting.ingest_input, tasks, works, noted)
     counts: Counter[str] = Counter()

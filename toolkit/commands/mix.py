@@ -6,8 +6,6 @@ from toolkit.failure_records import FailureRecords
 from toolkit.mixing import publish, published, stage
 from toolkit.mixing.settings import work_folder
 
-check = works.check
-
 
 def run(context: Context) -> Outcome:
     """Mixes: stage 1 per shard, plan, stage 2 per part, publication."""

@@ -51,17 +51,17 @@ def read(context: Context) -> MixSettings:
     return settings
 
 
-def check(context: Context, planned: Mapping[str, records.SetSchema]) -> None:
+def check(context: Context, settings: MixSettings, planned: Mapping[str, records.SetSchema]) -> None:
     """Checks the section before what it needs is there.
 
     Args:
         context: of the configuration.
+        settings: of the mix.
         planned: the sets of its own dataset that will have been written by then.
 
     Raises:
         ConfigError: for whatever is wrong.
     """
-    settings = read(context)
     for stream in settings.streams:
         will_be = planned if context.has_dataset and stream.dataset == context.dataset else {}
         if not sets.foreign_sets(stream, will_be):  # their types are known when they are read
