@@ -10,7 +10,6 @@ from toolkit.config import ConfigStruct
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.expressions import ExpressionError, Name, check
 from toolkit.mixing.settings import MixSettings, Stream
-from toolkit.rules import Rule
 from toolkit.schema import ANY, INT, STR, Type
 
 
@@ -193,7 +192,6 @@ def _compile(settings: MixSettings, stream: Stream, sets: list[JoinedSet], *, tr
     names = names_for_rules(sets)
     folder = null_safe(settings.writer().label(), names)
     found = rules.RuleSet(stream.all_rules, names, arguments, settings.label or folder, folder, translates=translates)
-    _check_fields(stream.rules)
     if settings.output.provenance and "provenance" in {field.partition(".")[0] for field in found.fields}:
         raise ConfigError(f"{settings.place}: expected `provenance` once, got the option and a `set` rule")
     if found.fields and not settings.writer().FIELDS:
@@ -202,18 +200,6 @@ def _compile(settings: MixSettings, stream: Stream, sets: list[JoinedSet], *, tr
             f"{place}: expected `set` with a format that has a place for metadata, got {settings.output.format}"
         )
     return found
-
-
-def _check_fields(listed: Iterable[Rule]) -> None:
-    """Raise ConfigError if rules set a field and another one inside it; two with conditions may exclude each other."""
-    given = [rule for rule in listed if rule.field]
-    for outer in given:
-        for inner in given:
-            if inner.field.startswith(outer.field + ".") and not (inner.when and outer.when):
-                raise ConfigError(
-                    f"{inner.place}: rule {inner.name!r}: expected a field apart from those of other rules, got "
-                    f"{inner.field}, which lies in {outer.field} ({outer.place})"
-                )
 
 
 def null_safe(path: str | None, names: Mapping[str, Name]) -> str | None:

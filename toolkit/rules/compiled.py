@@ -108,18 +108,10 @@ class Sets(Changes):
     """Gives a field of the metadata."""
 
     def set(self, fields: dict[str, Any], values: Values) -> None:
-        """Adds the field as a JSON text, nested where its name is dotted.
-
-        Raises:
-            DataError: if a rule before has given a field that this one is in, or one that is in it, a value.
-        """
+        """Adds the field as a JSON text, nested where its name is dotted."""
         *path, last = self.rule.field.split(".")
         for key in path:
             fields = fields.setdefault(key, {})
-            if not isinstance(fields, dict):
-                raise self.fault(f"expected no other rule that sets {key!r}, which the field {self.rule.field} is in")
-        if isinstance(fields.get(last), dict):
-            raise self.fault(f"expected no other rule that sets a field in {self.rule.field}")
         value = self.run(self.value, values)
         try:
             fields[last] = msgspec.Raw(msgspec.json.encode(value))
