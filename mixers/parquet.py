@@ -115,6 +115,13 @@ class Parquet(Writer):
         Literal["zstd", "snappy", "gzip", "none"], msgspec.Meta(description="compression inside the files")
     ] = "zstd"
 
+    def __post_init__(self) -> None:
+        """Raises ValueError for a name that cannot be a file's."""
+        try:
+            check_label(self.name)
+        except DataError as error:
+            raise ValueError(f"name: {error.message}") from None
+
     def check_installed(self) -> None:
         if find_spec("pyarrow") is None:
             raise missing_extra("parquet", "Parquet files", "pyarrow")
@@ -147,7 +154,7 @@ class Parquet(Writer):
         if mixed.fields:
             metadata = merge_fields(metadata, mixed.fields)
         if mixed.attributes is not None:
-            attributes = merge_fields(attributes, mixed.attributes)
+            attributes = merge_fields(attributes, mixed.attributes, "attributes")
         row = _Row(
             id=document.id,
             source=document.source,

@@ -105,6 +105,16 @@ def claimed(folder: str, what: str, holds: Mapping[str, str], run: str = "", doi
             raise
 
 
+def check(folder: str, what: str, holds: Mapping[str, str]) -> None:
+    """Check, before a run begins, that no other run holds what it will claim later; write nothing.
+
+    Raises:
+        ConfigError: if another run works on it otherwise.
+    """
+    own = _Own(folder, what, dict(holds), "", dict)
+    own.check(held(folder))
+
+
 class _Own:
     """A run's own claim, renewed by a thread.
 
@@ -136,6 +146,10 @@ class _Own:
             self._claim = msgspec.structs.replace(self._claim, waits=False)
         if met:  # else the first renewal is soon enough: it is a write for each run
             self._write()
+
+    def check(self, found: list[Held]) -> None:
+        if others := [other for other in found if not other.claim.waits and self._contested(other)]:
+            raise ConfigError(f"{self._what}: {self._met(others)}; wait for it, or {LEASE:.0f} s if it was killed")
 
     def release(self) -> None:
         self._ended.set()

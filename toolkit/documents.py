@@ -75,6 +75,20 @@ class DocumentRow(msgspec.Struct):
     attributes: msgspec.Raw = NO_ATTRIBUTES
 
 
+class Rejected(msgspec.Struct, frozen=True):
+    """Why a mix dropped a document: the rule, and the values that it saw."""
+
+    rule: str
+    values: dict[str, Any] = {}
+
+
+class _RejectedRow(msgspec.Struct):
+    rejected: Rejected | None = None
+
+
+_REJECTED = msgspec.json.Decoder(_RejectedRow)
+
+
 class Document:
     """One document, with views on its text that are computed once and shared by all taggers.
 
@@ -128,6 +142,18 @@ class Document:
             spans.append((start, start + len(line)))
             start += len(raw) + 1
         return spans
+
+    @cached_property
+    def rejected(self) -> Rejected | None:
+        """Why a mix dropped it, of a document that it kept aside (`rejected:`); None of all others.
+
+        Raises:
+            DataError: if the row has a key `rejected` of another kind.
+        """
+        try:
+            return _REJECTED.decode(self.row).rejected if self.row else None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise DataError(f"expected the rule that dropped the document under `rejected`, got: {error}") from None
 
     @cached_property
     def words(self) -> list[str]:

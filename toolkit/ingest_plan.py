@@ -10,7 +10,7 @@ import xxhash
 from toolkit import config, crawls, inflating, records, schema
 from toolkit.config import ConfigStruct, Description, Source
 from toolkit.errors import ConfigError, NothingThere
-from toolkit.paths import Dataset, expand_sized, join, strip_suffix
+from toolkit.paths import Dataset, expand_sized, fault_of_name, is_set_name, join, strip_suffix
 from toolkit.plugin_code import recorded_code
 from toolkit.reader import READERS, Reader
 from toolkit.stores import is_web, scheme_of
@@ -70,6 +70,13 @@ class Common(ConfigStruct):
         Literal["error", "skip"],
         Description(description="bad items: fail the shard, or count them and keep them in a reject file"),
     ] = "error"
+    max_rejected: Annotated[
+        Annotated[float, msgspec.Meta(ge=0, le=1)],
+        Description(
+            description="with `on_error: skip`: share of the entry's items that may be bad; above it `ingest` ends "
+            "with 1, and nothing is tagged or mixed"
+        ),
+    ] = 0.1
     ids: Annotated[
         Literal["ordinal", "content"],
         Description(description="ids for input without: `<relative path>:<ordinal>`, or a hash of the text"),
@@ -96,6 +103,14 @@ class Entry(ConfigStruct):
 
     def settings(self) -> Common:
         return config.convert(Source(self.common), Common)
+
+    @property
+    def name(self) -> str:
+        """What it is called in records and messages: its format, and where its inputs are."""
+        where = self.common.get("from", self.common.get("crawl"))
+        listed = ", ".join(map(str, where)) if isinstance(where, list) else str(where)
+        source = self.common.get("source")
+        return f"{self.common['format']} {listed}" + (f" (source {source})" if source is not None else "")
 
     def reader(self) -> Reader:
         return config.convert(Source(self.options), READERS.find(self.settings().format))
@@ -157,7 +172,7 @@ _COMMON_KEYS = tuple(f.encode_name for f in msgspec.structs.fields(Common))
 
 _OF_CRAWLS = ("files", "base_url")
 
-_NOT_SETTINGS = ("from", "crawl", *_OF_CRAWLS, "connections", "max_disk", "on_error")
+_NOT_SETTINGS = ("from", "crawl", *_OF_CRAWLS, "connections", "max_disk", "on_error", "max_rejected")
 """Options that change nothing of what good documents become."""
 
 
@@ -179,6 +194,10 @@ def read_section(section: Source) -> list[Entry]:
         config.refuse_unknown(place, class_, _COMMON_KEYS, f"format {settings.format}")
         reader = config.convert(options, class_, f"format {settings.format}")
         _check_place(place, settings)
+        if settings.source is not None and (fault := fault_of_name(settings.source)):
+            raise place.error(("source",), f"{fault}: it is the folder of shards below the documents")
+        if (set_name := reader.attribute_set()) is not None and not is_set_name(set_name):
+            raise place.error(("set",), f"expected a set name of letters, digits, - and _, got {set_name!r}")
         if settings.trim and reader.attribute_set():
             raise place.error(("trim",), "expected no trim: the attributes that the format carries are one per line")
         where, files = place.where(("from" if settings.crawl is None else "crawl",)), place.where(("files",))
@@ -236,7 +255,9 @@ def plan(
         for path, relative, size in _files(entry, common, absent):
             stem = strip_suffix(relative, COMPRESSIONS)
             stem = strip_suffix(stem, reader.SUFFIXES)
-            shard = join(common.source or "", stem)
+            shard = join(common.source or "", stem) if stem else ""
+            if fault := fault_of_name(shard):
+                raise ConfigError(f"{path}: {fault}, for its shard; rename the input, or give another glob")
             if shard in works and works[shard].path != path:
                 raise ConfigError(
                     f"expected one input for each shard, got {works[shard].path} and {path} for {shard}; "
@@ -296,8 +317,14 @@ def set_schemas(entries: Iterable[Entry]) -> dict[str, records.SetSchema]:
     return found
 
 
-def prepare(entries: Iterable[Entry], dataset: Dataset, *, overwrite: bool) -> None:
+def prepare(entries: Iterable[Entry], dataset: Dataset, *, overwrite: bool, write: bool = True) -> None:
     """Declares the attribute sets that the formats carry.
+
+    Args:
+        entries: of the section.
+        dataset: where the sets are.
+        overwrite: whether what was made otherwise is to be made again.
+        write: whether anything is written.
 
     Raises:
         ConfigError: if one exists that was made otherwise.
@@ -308,7 +335,8 @@ def prepare(entries: Iterable[Entry], dataset: Dataset, *, overwrite: bool) -> N
             raise ConfigError(
                 f"the set {set_name!r} exists and was made otherwise; choose another `set:`, or --overwrite"
             )
-        records.save_schema(dataset, set_name, made)
+        if write:
+            records.save_schema(dataset, set_name, made)
 
 
 def settings_of_set(entry: Entry) -> dict[str, Any]:

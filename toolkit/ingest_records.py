@@ -28,6 +28,9 @@ class InputRecord(msgspec.Struct, frozen=True, kw_only=True):
         shards: written, each with its digest.
         counts: by reason.
         deleted: whether the shards were deleted when they had been mixed.
+        entry: of the configuration that the input belongs to, by its name.
+        max_rejected: share of the entry's items that may be bad.
+        rejects: the reject file below the bookkeeping folder; empty if there is none.
     """
 
     version: int = 1
@@ -41,6 +44,9 @@ class InputRecord(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[str, int]
     seconds: float
     deleted: bool = False
+    entry: str = ""
+    max_rejected: float = 0.1
+    rejects: str = ""
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,6 +180,13 @@ def recorded(work: Work) -> InputRecord | None:
     if record is None or found is None or record.settings != settings_of(work.entry):
         return None
     return record if _is_same(work, record, found) else None
+
+
+def note_entry(work: Work, record: InputRecord) -> None:
+    """Note in the record of an input that is done to which entry it belongs now, and what that tolerates."""
+    limit = work.entry.settings().max_rejected
+    if (record.entry, record.max_rejected) != (work.entry.name, limit):
+        records.save(record_path(work), msgspec.structs.replace(record, entry=work.entry.name, max_rejected=limit))
 
 
 def note_deletion(work: Work, record: InputRecord) -> None:

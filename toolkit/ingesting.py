@@ -20,7 +20,7 @@ from toolkit.config import ConfigStruct
 from toolkit.documents import NO_ATTRIBUTES, DocumentRow, split_lines
 from toolkit.errors import DataError
 from toolkit.ingest_plan import Work, settings_of, settings_of_set
-from toolkit.ingest_records import Attempt, InputRecord, record_path, still_done
+from toolkit.ingest_records import Attempt, InputRecord, note_entry, record_path, still_done
 from toolkit.paths import Dataset, exists, join, remove, stat
 from toolkit.reader import Draft, Input, Rejects
 from toolkit.streams import RowOutput
@@ -29,12 +29,13 @@ Report = Callable[[int, int], None]
 
 
 class Done(ConfigStruct):
-    """What became of an input file."""
+    """What became of an input file; `rejects` as in `InputRecord`."""
 
     shards: list[str]
     skipped: bool
     documents: int
     counts: dict[str, int]
+    rejects: str = ""
 
 
 def _keep(work: Work) -> downloads.Keep | None:
@@ -66,15 +67,16 @@ def ingest_input(work: Work, report: Report) -> Done:
     if record is not None and still_done(work, record, found, settings):
         remove(record_path(work) + ".started")  # of an attempt that was killed just before its end
         arrivals.Arrival(work.path, found, _keep(work)).discard()
+        note_entry(work, record)
         report(record.rows, 0)
-        return Done(shards=sorted(record.shards), skipped=True, documents=record.rows, counts=record.counts)
+        return _done(record, skipped=True)
     claims = _Claims(work, record)
     if record:
         remove(record_path(work))
     common = work.entry.settings()
-    rejected = join(work.dataset.bookkeeping, "rejects", work.shard + ".jsonl.gz")
+    rejected = join("rejects", work.shard + ".jsonl.gz")
     arrival = arrivals.Arrival(work.path, found, _keep(work))
-    with arrival, Rejects(rejected, work.path) as rejects:
+    with arrival, Rejects(join(work.dataset.bookkeeping, rejected), work.path) as rejects:
         kept_aside = rejects if common.on_error == "skip" else None
         source = Input(work.path, common.source, work.max_document_bytes, kept_aside, arrival.open)
         written = _Writer(work, source, claims, report)
@@ -92,11 +94,24 @@ def ingest_input(work: Work, report: Report) -> Done:
         rows=written.rows,
         counts=dict(sorted(source.counts.items())),
         seconds=round(time.perf_counter() - start, 3),
+        entry=work.entry.name,
+        max_rejected=common.max_rejected,
+        rejects=rejected if rejects.written else "",
     )
     records.save(record_path(work), made)
     arrival.discard()
     claims.release()
-    return Done(shards=sorted(written.shards), skipped=False, documents=written.rows, counts=made.counts)
+    return _done(made, skipped=False)
+
+
+def _done(record: InputRecord, *, skipped: bool) -> Done:
+    return Done(
+        shards=sorted(record.shards),
+        skipped=skipped,
+        documents=record.rows,
+        counts=record.counts,
+        rejects=record.rejects,
+    )
 
 
 class _Claims:

@@ -51,6 +51,39 @@ def absolute(path: str) -> str:
     return path.rstrip("/") if scheme_of(path) else os.path.abspath(path)
 
 
+def below(folder: str, relative: str) -> str:
+    """Return the path of a file that is named from a folder; ``..`` leads out of it by its name.
+
+    A file system would follow a folder that is a symbolic link first, and end somewhere else.
+    """
+    path = join(folder, relative)
+    return path if scheme_of(path) or ".." not in relative.split("/") else os.path.normpath(path)
+
+
+def fault_of_name(relative: str) -> str | None:
+    """Return what is wrong with a path that is to be written below a folder of ours; None if nothing.
+
+    Such paths come from configurations, from listings of buckets and from lists on the web. None may lead out of its
+    folder, be two names of one file, or lie where records are.
+    """
+    parts = relative.split("/")
+    if "\0" in relative:
+        return f"expected a path without NUL, got {relative!r}"
+    if any(part in ("", ".", "..") for part in parts):
+        return f"expected a relative path without empty parts, `.` and `..`, got {relative!r}"
+    if BOOKKEEPING in parts:
+        return f"expected a path apart from the folders {BOOKKEEPING}, which hold records, got {relative!r}"
+    return None
+
+
+_SET_NAME = re.compile(r"[A-Za-z0-9_-]*[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+def is_set_name(name: str) -> bool:
+    """Return whether a set that we write may have this name: letters, digits, ``-`` and ``_``."""
+    return _SET_NAME.fullmatch(name) is not None
+
+
 def unlike_data(path: str) -> str:
     """The path of a record about a file: no two files have the same, and no glob for data matches it.
 
@@ -307,6 +340,8 @@ class Dataset:
                     f"`documents: {{path: {self.documents}, exclude: [{relative!r}]}}`",
                     path=join(self.documents, relative),
                 )
+            if fault := fault_of_name(relative):
+                raise DataError(f"{fault}; rename it, or exclude it", path=join(self.documents, relative))
             found.append(relative)
         _check_names(self.documents, found)
         if not found:
@@ -342,6 +377,10 @@ def open_dataset(
     """
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    inside = documents.get("path") if isinstance(documents, dict) else documents
+    for key, given in (("dataset", dataset), ("documents", inside), ("attributes", attributes)):
+        if isinstance(given, str) and (not given.strip() or "\0" in given):
+            raise ConfigError(f"{key}: expected a folder, got {given!r}; `.` is the current one")
     if isinstance(documents, dict):
         options = dict(documents)
         path = options.pop("path", None)

@@ -52,12 +52,14 @@ class Done(ConfigStruct):
         counts: of the ingest, by reason.
         skipped: whether it had been done before.
         failed: why shards could not be mixed, by key, where the mix may omit them.
+        rejects: as in `toolkit.ingest_records.InputRecord`.
     """
 
     shards: list[str]
     counts: dict[str, int]
     skipped: bool
     failed: dict[str, str] = {}
+    rejects: str = ""
 
 
 def do(work: Work, report: Report) -> Done:
@@ -70,7 +72,7 @@ def do(work: Work, report: Report) -> Done:
     if record and is_mixed(work, record):
         forget_data(work, record)  # an attempt may have been killed before it could
         report(record.rows, 0)
-        return Done(shards=list(record.shards), counts=record.counts, skipped=True)
+        return Done(shards=list(record.shards), counts=record.counts, skipped=True, rejects=record.rejects)
     done = ingesting.ingest_input(work.input, report)
     failed = {}
     for shard in done.shards:
@@ -90,7 +92,7 @@ def do(work: Work, report: Report) -> Done:
         if not is_mixed(work, record):
             raise DataError("expected its part of the mix, just made, it is gone; run again", path=work.key)
         forget_data(work, record)
-    return Done(shards=done.shards, counts=done.counts, skipped=False, failed=failed)
+    return Done(shards=done.shards, counts=done.counts, skipped=False, failed=failed, rejects=done.rejects)
 
 
 def _say_nothing(documents: int, size: int) -> None:

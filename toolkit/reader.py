@@ -161,6 +161,11 @@ class Rejects:
         remove(self._path)
         return self
 
+    @property
+    def written(self) -> bool:
+        """Whether there was a bad item."""
+        return self._output is not None
+
     def add(self, reason: str, message: str, raw: bytes, number: int) -> None:
         if self._output is None:
             self._output = RowOutput(self._path)

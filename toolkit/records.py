@@ -176,12 +176,16 @@ def ingest_files(dataset: Dataset, suffix: str) -> list[str]:
 
 
 class Ingested(msgspec.Struct):
-    """What the record of an input says of its shards and of how they were made."""
+    """What is asked of the record of an input (`toolkit.ingest_records.InputRecord`) when all of them are read."""
 
     input: str
     shards: dict[str, Any]
     settings: dict[str, Any] = {}
     deleted: bool = False
+    counts: dict[str, int] = {}
+    entry: str = ""
+    max_rejected: float = 0.1
+    rejects: str = ""
 
 
 def ingested(dataset: Dataset) -> dict[str, Ingested]:

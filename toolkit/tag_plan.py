@@ -13,7 +13,7 @@ from toolkit import config, models, records, schema, tagger
 from toolkit.config import ConfigStruct, Source
 from toolkit.errors import ConfigError, MissingExtra, MissingModel, UnknownPlugin, did_you_mean
 from toolkit.expressions import is_name
-from toolkit.paths import Dataset, list_files
+from toolkit.paths import Dataset, is_set_name, list_files
 from toolkit.plugin_code import changes, code_of
 from toolkit.plugins import default_name
 from toolkit.tagger import TAGGERS, Reference, Tagger
@@ -97,7 +97,7 @@ def read_sets(section: Source, names: Iterable[str]) -> Plan:
 
 def _read_set(section: Source, set_name: str) -> list[Entry]:
     value = section.value[set_name]
-    if not set_name.replace("-", "").replace("_", "").isalnum() or not set_name.isascii():
+    if not is_set_name(set_name):
         raise section.error((set_name,), "expected a set name of letters, digits, - and _")
     entries: list[Entry] = []
     for place in places_of(section, set_name):

@@ -18,7 +18,7 @@ from toolkit.documents import DOCUMENT_DECODER, Document, DocumentRow, Rows, to_
 from toolkit.errors import AlignmentError, DataError, StaleError, ToolkitError
 from toolkit.ingest_records import InputRecord, carried_shards
 from toolkit.mixing import publish
-from toolkit.paths import Dataset, exists, join, list_files, stat
+from toolkit.paths import Dataset, below, exists, join, list_files, stat
 from toolkit.recognising import Format, suffixes
 from toolkit.streams import READ, Lines, open_stored
 
@@ -482,7 +482,7 @@ def _check_manifest(folder: str) -> Iterator[str]:
         return
     known = {part.path for part in manifest.parts} | set(manifest.files) | set(DESCRIPTIONS)
     for part in manifest.parts:
-        path = join(folder, part.path)
+        path = below(folder, part.path)
         found = stat(path)
         if found is None:
             yield f"{path}: expected a part that the manifest lists, got no such file"
@@ -491,7 +491,7 @@ def _check_manifest(folder: str) -> Iterator[str]:
         elif (got := _digest(path, part.sha256)) != part.sha256:
             yield f"{path}: expected sha256 {part.sha256} by the manifest, got {got}"
     for name, text in manifest.files.items():
-        path = join(folder, name)
+        path = below(folder, name)
         if not exists(path):
             yield f"{path}: expected a checksum file that the manifest lists, got no such file"
         else:

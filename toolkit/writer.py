@@ -260,18 +260,31 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
 WRITERS: Kind[Writer] = Kind("output format", "mixers", "toolkit.writers", Writer)
 
 
-def merge_fields(old: msgspec.Raw | None, new: Mapping[str, Any]) -> msgspec.Raw:
-    """The JSON text of an object (or null, or none) with other values for some keys; mappings go into one another."""
+def merge_fields(old: msgspec.Raw | None, new: Mapping[str, Any], at: str = "metadata") -> msgspec.Raw:
+    """Return the JSON text of an object (or null, or none) with other values for some keys.
+
+    Mappings go into the objects that are there, or that null leaves a place for.
+
+    Args:
+        old: JSON text of the object.
+        new: values, JSON texts, or mappings of them.
+        at: the path of the object, for messages.
+
+    Raises:
+        DataError: if something else than an object is where a mapping goes: it is not replaced.
+    """
     try:
         found = msgspec.json.decode(old or b"{}", type=dict[str, msgspec.Raw] | None) or {}
     except msgspec.ValidationError:
+        wanted, got = ", ".join(f"{at}.{key}" for key in new), bytes(old or b"")[:80].decode(errors="replace")
         raise DataError(
-            f"expected an object or null, to add {', '.join(new)} to, got {bytes(old or b'')[:80]!r}"
+            f"expected an object or null at {at}, to give {wanted} a value, got {got}; choose another field, or set "
+            f"{at} itself"
         ) from None
     for key, value in new.items():
         inside = found.get(key)
-        nests = isinstance(value, Mapping) and inside is not None and bytes(inside).startswith(b"{")
-        found[key] = merge_fields(inside, value) if nests else msgspec.Raw(msgspec.json.encode(value))
+        nests = isinstance(value, Mapping) and inside is not None
+        found[key] = merge_fields(inside, value, f"{at}.{key}") if nests else msgspec.Raw(msgspec.json.encode(value))
     return msgspec.Raw(msgspec.json.encode(found))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.pipeline.conftest import Project, attributes, document, read_rows, write_rows
+from toolkit.commands import places
 from toolkit.describing import reference
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -378,7 +379,11 @@ def test_mlcroissant_reads_the_records(described: Project) -> None:
 
 
 @pytest.mark.parametrize("known", ["by the manifest", "by the configuration", "by their rows"])
-def test_dropped_documents_inside_the_output_are_no_rows_of_it(released: Project, known: str) -> None:
+def test_dropped_documents_inside_the_output_are_no_rows_of_it(
+    released: Project, known: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # outputs of earlier versions have them
+    monkeypatch.setattr(places, "check_mix", lambda *_: None)
     released.config["mix"] |= {"rejected": str(released.out / "dropped")}
     del released.config["mix"]["output"]["part_size"]
     released.ok("mix")

@@ -25,6 +25,7 @@ def configure(project: Project, rules: list[dict[str, Any]], **more: Any) -> Non
         "label": model.LABEL,
         **(model.PARAMETERS if used else {}),
         "rules": rules,
+        "allow_empty": True,
         "output": {"format": "dolma", "path": str(project.out)},
         **more,
     }
@@ -92,8 +93,8 @@ def test_samples_say_which_rule_decided_and_what_it_saw(project: Project) -> Non
     found = project.run("mix", "-c", first, "--compare", second, "--json").json["samples"]
     documents = project.documents
     assert sorted((each["what"], each["why"], each["place"], each["id"], each["values"]) for each in found) == [
-        ("gained", "large", f"{documents}/0.jsonl.gz:2", "3", {"n": "3"}),
-        ("lost", "small", f"{documents}/0.jsonl.gz:1", "1", {"n": "1"}),
+        ("gained", "large", f"{documents}/0.jsonl.gz:2", "3", {"n": 3}),
+        ("lost", "small", f"{documents}/0.jsonl.gz:1", "1", {"n": 1}),
         ("relabelled", "documents -> documentsdocuments", f"{documents}/1.jsonl.gz:1", "2", {}),
     ]
     assert not project.out.exists()

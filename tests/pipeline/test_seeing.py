@@ -20,7 +20,8 @@ def numbered(project: Project) -> Project:
     write_rows(project.documents / SHARD, (document(str(i), f"text {i}") for i in range(2000)))
     values = ({"n": None if i % 4 == 3 else i, "label": {"best": "en" if i % 2 else "de"}} for i in range(2000))
     write_rows(project.attributes / "exp" / SHARD, (attributes(str(i), v) for i, v in enumerate(values)))
-    project.config["mix"] = {"attributes": ["exp"], "output": {"format": "dolma", "path": str(project.out)}}
+    output = {"format": "dolma", "path": str(project.out)}
+    project.config["mix"] = {"attributes": ["exp"], "output": output, "allow_empty": True}
     return project
 
 
@@ -105,6 +106,7 @@ def test_output_and_rejected_are_the_input_nothing_else_and_nothing_twice(
         "attributes": ["exp"],
         "rules": [rule | {"name": str(i)} for i, rule in enumerate(rules)],
         "rejected": str(rejected),
+        "allow_empty": True,
         "output": {"format": "dolma", "path": str(numbered.out), "part_size": part_size},
     }
     result = numbered.ok("mix", "--json").json

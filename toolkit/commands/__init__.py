@@ -171,7 +171,7 @@ class Context:
     @property
     def has_dataset(self) -> bool:
         """Whether the configuration names a dataset of its own; the streams of a mix may name theirs."""
-        return bool(self.config.dataset or self.config.documents)
+        return self.config.dataset is not None or self.config.documents is not None
 
     @cached_property
     def entries(self) -> list[ingest_plan.Entry]:
@@ -308,6 +308,18 @@ class Context:
     def limited(self, shards: list[str]) -> list[str]:
         """At most so many as asked for."""
         return shards[: self.options.limit]
+
+    @property
+    def only_warns(self) -> bool:
+        """Whether what a whole run refuses is only told: of some shards, or where nothing is written."""
+        options = self.options
+        return self.in_part or options.dry_run or options.explain is not None or options.compare is not None
+
+    @staticmethod
+    def warn(messages: Iterable[str]) -> None:
+        """Tells on standard error what the user should know, and nothing is refused for."""
+        for message in messages:
+            print(f"warning: {message}", file=sys.stderr)
 
     @property
     def in_part(self) -> bool:

@@ -1,34 +1,73 @@
 """``toolkit ingest``: input files become documents."""
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
 
-from toolkit import ingest_plan, ingest_records, ingesting
-from toolkit.commands import Context, Outcome, failures, show_plan, table
+import msgspec
+
+from toolkit import ingest_plan, ingest_records, ingesting, records, rejected
+from toolkit.commands import Context, Outcome, failures, places, show_plan, table
 from toolkit.executors import P, R, Report, Result, Task
 from toolkit.failure_records import FailureRecords
 from toolkit.stores import is_web
 
+D = TypeVar("D", bound="_Counted")
 
-def run(context: Context) -> Outcome:
-    """Ingests all inputs that have not been, or have changed."""
+
+@dataclass(frozen=True)
+class Planned:
+    """What an ingest comes to.
+
+    Attributes:
+        entries: of the section.
+        inputs: all that there are.
+        works: those of this run.
+    """
+
+    entries: list[ingest_plan.Entry]
+    inputs: list[ingest_plan.Work]
+    works: list[ingest_plan.Work]
+
+
+def plan(context: Context) -> Planned:
+    """Read the section and list the inputs; write nothing.
+
+    Raises:
+        ConfigError: for whatever is wrong with the section, its inputs, or what is there already.
+    """
     dataset, options = context.dataset, context.options
     entries = ingest_plan.read_section(context.section("ingest"))
-    planned, share = context.inputs(), context.share
-    works = (share.inputs if share else planned)[: options.limit]
-    if share and not works:
-        data = {"documents": dataset.documents, "inputs": 0, "skipped": 0, "failed": [], "gone": [], "counts": {}}
-        return Outcome(text=share.nothing(), data=data)
+    inputs, share = context.inputs(), context.share
+    places.check_ingest(context, inputs)
+    works = (share.inputs if share else inputs)[: options.limit]
     ingest_records.check_settings(works)
+    ingest_plan.prepare(entries, dataset, overwrite=options.overwrite, write=False)
+    return Planned(entries, inputs, works)
+
+
+def run(context: Context, planned: Planned | None = None) -> Outcome:
+    """Ingests all inputs that have not been, or have changed.
+
+    Args:
+        context: of the configuration.
+        planned: what `plan` gave, if it has been asked.
+    """
+    dataset, options = context.dataset, context.options
+    found = planned or plan(context)
+    entries, works = found.entries, found.works
+    if context.share and not works:
+        data = {"documents": dataset.documents, "inputs": 0, "skipped": 0, "failed": [], "gone": [], "counts": {}}
+        return Outcome(text=context.share.nothing(), data=data)
     if options.dry_run:
         return show_plan(context, {"ingest": {work.path: work.shard for work in works}})
     context.sweep(dataset.documents, dataset.attributes, dataset.bookkeeping)
     noted = FailureRecords(dataset.bookkeeping, "ingest")
     with context.claimed(dataset.bookkeeping, dataset.documents, ingest_plan.holds(entries)):
         ingest_plan.prepare(entries, dataset, overwrite=options.overwrite)
-        ingesting.sweep_downloads(planned, dataset)
-        tasks = [Task(f"{work.path} -> {work.shard}", work, key=work.key) for work in works]
+        ingesting.sweep_downloads(found.inputs, dataset)
+        tasks = [Task(task_name(work), work, key=work.key) for work in works]
         results = run_inputs(context, "ingest", ingesting.ingest_input, tasks, works, noted)
     counts: Counter[str] = Counter()
     done = [result.value for result in results if result.value]
@@ -36,6 +75,7 @@ def run(context: Context) -> Outcome:
         counts.update(each.counts)
     failed = failures(results)
     skipped = sum(each.skipped for each in done)
+    refused = verdicts(context, works, results)
     rows = [["ingest", ""], *([name, f"{count:,}"] for name, count in sorted(counts.items()))]
     text = f"{len(works)} inputs: {len(done)} done ({skipped} before), {len(failed)} failed -> {dataset.documents}\n"
     if not context.in_part:
@@ -52,11 +92,56 @@ def run(context: Context) -> Outcome:
             "skipped": skipped,
             "failed": failed,
             "gone": gone,
+            "rejected": msgspec.to_builtins(refused),
             "counts": dict(sorted(counts.items())),
         },
-        failures=failed,
-        exit_code=1 if failed else 0,
+        failures=[*failed, *map(str, refused)],
+        exit_code=1 if failed or refused else 0,
     )
+
+
+class _Counted(Protocol):
+    """What became of an input: counts by reason, and the reject file."""
+
+    @property
+    def counts(self) -> dict[str, int]: ...
+    @property
+    def rejects(self) -> str: ...
+
+
+def task_name(work: ingest_plan.Work) -> str:
+    """Return what the task of an input is called."""
+    return f"{work.path} -> {work.shard}"
+
+
+def verdicts(
+    context: Context, works: Iterable[ingest_plan.Work], results: Iterable[Result[D]]
+) -> list[rejected.Verdict]:
+    """Return a verdict for each entry of which too much was rejected; of a part of the inputs it is only told.
+
+    Args:
+        context: of the configuration.
+        works: the inputs.
+        results: of their tasks, in any order.
+    """
+    done = {result.name: result.value for result in results if result.value}
+    inputs = [
+        records.Ingested(
+            input=work.path,
+            shards={},
+            counts=found.counts,
+            entry=work.entry.name,
+            max_rejected=work.entry.settings().max_rejected,
+            rejects=found.rejects,
+        )
+        for work in works
+        if (found := done.get(task_name(work)))
+    ]
+    refused = rejected.too_many(inputs, context.dataset.bookkeeping)
+    if not context.in_part:
+        return refused
+    context.warn(f"of the inputs so far: {each}" for each in refused)
+    return []
 
 
 def run_inputs(

@@ -7,8 +7,6 @@ from toolkit.failure_records import FailureRecords
 from toolkit.mixing import publish, published, stage
 from toolkit.mixing.settings import work_folder
 
-check = works.check
-
 
 def run(context: Context) -> Outcome:
     """Mixes: stage 1 per shard, plan, stage 2 per part, publication."""
@@ -49,7 +47,7 @@ def _mix(context: Context, prepared: Prepared) -> Outcome:
     publish.finish_interrupted(output)
     manifest = published.whole(listed) if listed and not prepared.unreadable else None
     if manifest:
-        return publishing.already(output, manifest)
+        return publishing.already(context, settings, manifest)
     noted = FailureRecords(work_folder(output), "mix")
     results = context.run("mix", stage.mix_shard, works.tasks(listed), spreads=True, failed=noted)
     noted.keep_only([*(work.key for work in listed), *prepared.unreadable])

@@ -10,7 +10,7 @@ from functools import partial
 
 from toolkit import ingest_plan, ingest_records, ingesting, per_shard, records, tag_plan, tagging
 from toolkit.commands import Context, Outcome, failures, publishing, show_plan, table, works
-from toolkit.commands.ingest import run_inputs
+from toolkit.commands.ingest import run_inputs, task_name, verdicts
 from toolkit.commands.works import Prepared, failed
 from toolkit.errors import ConfigError, DataError, NoDocuments
 from toolkit.executors import Task
@@ -187,7 +187,7 @@ def _do(context: Context, planned: Planned) -> tuple[list[per_shard.Done], list[
     context.sweep(*dict.fromkeys((dataset.documents, dataset.attributes, dataset.bookkeeping, output)))
     ingesting.sweep_downloads(planned.inputs, dataset)
     noted = FailureRecords(dataset.bookkeeping, "ingest")
-    tasks = [Task(f"{work.input.path} -> {work.input.shard}", work, key=work.key) for work in listed]
+    tasks = [Task(task_name(work.input), work, key=work.key) for work in listed]
     results = run_inputs(context, "run", per_shard.do, tasks, [work.input for work in listed], noted, spreads=True)
     done = [result.value for result in results if result.value]
     mixed = FailureRecords(work_folder(output), "mix")
@@ -200,7 +200,8 @@ def _do(context: Context, planned: Planned) -> tuple[list[per_shard.Done], list[
     if not context.in_part:
         noted.keep_only([work.key for work in listed])
         ingest_records.forget_attempts([work.input for work in listed], dataset)
-    return done, failures(results)
+    refused = verdicts(context, [work.input for work in listed], results)
+    return done, [*failures(results), *map(str, refused)]
 
 
 def _shards(listed: list[per_shard.Work]) -> dict[str, tuple[join.Work, str]] | None:
@@ -229,7 +230,7 @@ def _already(context: Context, listed: list[per_shard.Work]) -> Outcome | None:
     if context.options.shard is None:
         found = published.whole(mixed, by_record)
         digest = listed[0].mix.settings.stage_digest()
-        return publishing.already(output, found, digest) if found else None
+        return publishing.already(context, listed[0].mix.settings, found, digest) if found else None
     if not published.among(mixed, by_record):
         return None
     return Outcome(text=f"published in {output} already", data={"output": output, "published": True, "already": True})

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from toolkit.commands import Context, Outcome, failures, open_context, reports, works
+from toolkit.commands import Context, Outcome, failures, open_context, publishing, reports, works
 from toolkit.commands.works import Prepared
 from toolkit.errors import ConfigError
 from toolkit.executors import Result, Task
@@ -29,6 +29,8 @@ def dry_run(context: Context, prepared: Prepared) -> Outcome:
     effects = reports.effects_of(
         settings, [(work.stream, each.effects) for work, each in found], [each.only for _, each in found]
     )
+    if not totals.kept and not broken:
+        publishing.empty(context, settings, totals, effects, {})
     by_stream = {stream.name: _labels(found, stream.name) for stream in settings.streams}
     counts, left = unmatched.matches([(work, each.matched) for work, each in found])
     texts = any(each.texts for _, each in found)

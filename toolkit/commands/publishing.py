@@ -1,6 +1,7 @@
 """The end of a mix: the second stage, from the parts of shards to the published output."""
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 import msgspec
@@ -10,11 +11,13 @@ from toolkit.commands import Context, Outcome, failures, reports
 from toolkit.commands.works import Prepared, failed
 from toolkit.errors import ConfigError
 from toolkit.executors import Task
-from toolkit.failure_records import FailureRecords
+from toolkit.failure_records import FailureRecord, FailureRecords
 from toolkit.mixing import assemble, plan, publish, stage, statistics, unmatched
 from toolkit.mixing import settings as mix_settings
+from toolkit.mixing.effects import RuleEffect, Totals
 from toolkit.mixing.publish import BlocklistCount, LabelTotals, Manifest
-from toolkit.mixing.settings import work_folder
+from toolkit.mixing.settings import MixSettings, work_folder
+from toolkit.rules import DROPPING
 from toolkit.waiting import for_each
 
 
@@ -38,8 +41,11 @@ def check_limit(context: Context, output: str, now: int, known: int) -> None:
         )
 
 
-def already(output: str, manifest: Manifest, keeps: str = "") -> Outcome:
+def already(context: Context, settings: MixSettings, manifest: Manifest, keeps: str = "") -> Outcome:
     """The outcome where just this is published already."""
+    output = settings.output.path
+    if not manifest.labels and (why := empty(context, settings, manifest.totals, manifest.rules, manifest.counts)):
+        return failed(output, [why])
     publish.clear_work(output, keeps)  # of a mix that failed since
     return _outcome(output, manifest, unmatched.load(output), already=True)
 
@@ -64,10 +70,17 @@ def finish(context: Context, prepared: Prepared, omitted: dict[str, str], *, kee
         stages[key] = record
     if not stages:
         return failed(output, list(omitted.values()))
+    noted = FailureRecords(work_folder(output), "write")
+    if not any(label != mix_settings.REJECTED for each in stages.values() for label in each.members):
+        effects = [(work.stream, stages[work.key].rules) for work in prepared.works if work.key in stages]
+        totals = reports.summed([each.totals for each in stages.values()])
+        why = empty(context, settings, totals, reports.effects_of(settings, effects), _counts(stages))
+        if why:
+            noted.note(output, FailureRecord(task=output, message=why))
+            return failed(output, [*omitted.values(), why])
     parts = plan.plan_parts(stages, settings)
     digest = plan.plan_digest(stages, digest, settings.output.part_size, list(omitted))
     listed = [assemble.Work(settings=settings, digest=digest, part=part) for part in parts]
-    noted = FailureRecords(work_folder(output), "write")
     tasks = [Task(w.part.path, w, w.part.size, key=w.part.path) for w in listed]
     results = context.run("write", assemble.assemble_part, tasks, "parts", failed=noted)
     noted.keep_only([part.path for part in parts])
@@ -83,6 +96,45 @@ def finish(context: Context, prepared: Prepared, omitted: dict[str, str], *, kee
     return outcome
 
 
+def empty(
+    context: Context, settings: MixSettings, totals: Totals, effects: Iterable[RuleEffect], counts: Mapping[str, int]
+) -> str:
+    """Return why a mix that keeps no document is not published; empty where it may be.
+
+    Of a part of the shards, and where nothing is published, it is only told.
+
+    Args:
+        context: of the configuration.
+        settings: of the mix.
+        totals: documents that were read.
+        effects: of the rules, which name what dropped them.
+        counts: what else took documents away, by name.
+    """
+    if settings.allow_empty:
+        return ""
+    names = {(f"{each.stream}: " if each.stream else "") + each.name: each for each in effects}
+    dropping = {name: each.documents for name, each in names.items() if each.kind in DROPPING and each.documents}
+    causes = ", ".join(f"{n:,} by {name}" for name, n in [*dropping.items(), *counts.items()])
+    message = (
+        f"expected a mix that keeps documents, got 0 of {totals.rows:,}"
+        + (f" (dropped: {causes})" if causes else "")
+        + "; `toolkit mix --explain 3` shows why, `allow_empty: true` under `mix:` publishes an output without any"
+    )
+    message = f"{settings.place}: {message}"
+    if not context.only_warns:
+        return message
+    context.warn([message])
+    return ""
+
+
+def _counts(stages: Mapping[str, stage.StageRecord]) -> dict[str, int]:
+    """Return what the writer left out, by name, of all shards."""
+    counts: Counter[str] = Counter()
+    for each in stages.values():
+        counts.update(each.counts)
+    return dict(sorted(counts.items()))
+
+
 def _manifest(
     prepared: Prepared,
     stages: dict[str, stage.StageRecord],
@@ -92,9 +144,6 @@ def _manifest(
     digest: str,
 ) -> Manifest:
     settings = prepared.settings
-    counts: Counter[str] = Counter()
-    for each in stages.values():
-        counts.update(each.counts)
     found: statistics.Statistics = {}
     for each in stages.values():
         statistics.add(found, each.statistics)
@@ -135,7 +184,7 @@ def _manifest(
         totals=reports.summed([s.totals for s in stages.values()]),
         rules=reports.effects_of(settings, [(work.stream, stages[work.key].rules) for work in mixed]),
         blocklists=blocklists,
-        counts=dict(sorted(counts.items())),
+        counts=_counts(stages),
         statistics=dict(sorted(found.items())),
         rejected=labels.pop(mix_settings.REJECTED, None),
         labels=labels,

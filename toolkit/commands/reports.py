@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from toolkit.commands import table
 from toolkit.mixing.compare import Comparison
 from toolkit.mixing.effects import RuleCount, RuleEffect, Totals
+from toolkit.mixing.explain import short
 from toolkit.mixing.preview import LabelCount
 from toolkit.mixing.publish import BlocklistCount, LabelTotals, Manifest
 from toolkit.mixing.settings import MixSettings, Stream
@@ -211,6 +212,6 @@ def comparison(one: str, other: str, found: Comparison) -> str:
         for cause, _ in ranked[:CAUSES_SAMPLED]:
             lines.append(f"{cause}, for example")
             for sample in [each for each in found.samples if (each.what, each.why) == (what, cause)]:
-                values = ", ".join(f"{name} = {value}" for name, value in sample.values.items())
+                values = ", ".join(f"{name} = {short(value)}" for name, value in sample.values.items())
                 lines += [f"  {sample.place}  {sample.id}", *([f"    {values}"] if values else [])]
     return "\n".join(lines)

@@ -2,10 +2,8 @@
 
 from types import ModuleType
 
-from toolkit import ingest_plan, tag_plan
-from toolkit.commands import Context, Outcome, ingest, mix, per_shard, tag
+from toolkit.commands import Context, Outcome, conflicts, ingest, mix, per_shard, tag
 from toolkit.errors import ConfigError
-from toolkit.paths import check_writable
 
 SECTIONS: dict[str, ModuleType] = {"ingest": ingest, "tag": tag, "mix": mix}
 
@@ -15,22 +13,14 @@ def run(context: Context) -> Outcome:
     present = [name for name in SECTIONS if context.has(name)]
     if not present:
         raise ConfigError(f"{context.options.config}: expected one of the sections ingest, tag, mix; got none")
-    planned = ingest_plan.set_schemas(context.entries)
-    if context.has("tag"):
-        planned |= tag_plan.set_schemas(tag_plan.read_section(context.section("tag")), context.dataset, planned)
-    if context.has("mix"):
-        mix.check(context, planned)
-    if context.has_dataset or present != ["mix"]:
-        dataset = context.dataset
-        for root in (dataset.bookkeeping, *([dataset.documents] if context.has("ingest") else [])):
-            check_writable(root, context.options.config or "")
+    inputs = conflicts.check(context)
     if context.options.per_shard:
         return per_shard.run(context)
     outcome, texts = Outcome(), list[str]()
     for name in present:
         if context.options.dry_run and name != present[0]:
             break
-        stage = SECTIONS[name].run(context)
+        stage = ingest.run(context, inputs) if name == "ingest" else SECTIONS[name].run(context)
         texts.append(stage.text)
         outcome.data[name] = stage.data
         outcome.failures += stage.failures

@@ -1,6 +1,6 @@
 """The shards that a command works on: those of its share, and what is to be said of inputs that are not in them."""
 
-from toolkit import config, ingest_plan, ingest_records, records
+from toolkit import config, ingest_plan, ingest_records, records, rejected
 from toolkit.commands import Context, Outcome
 from toolkit.errors import DataError, NothingThere, ToolkitError, amount
 from toolkit.paths import Dataset, absolute
@@ -31,13 +31,18 @@ def mine(context: Context, dataset: Dataset) -> list[str]:
     return found
 
 
-def shards(context: Context, dataset: Dataset) -> tuple[list[str], str]:
+def shards(context: Context, dataset: Dataset, *, judges: bool = False) -> tuple[list[str], str]:
     """Return the shards of the run's share, and what is to be said of inputs that are not in them.
+
+    Args:
+        context: of the configuration.
+        dataset: that they are in.
+        judges: whether a dataset of which too many items were rejected is refused; else that is told.
 
     Raises:
         NothingThere: if there are none where there should be some.
         ConfigError: if documents were ingested with other settings than the configuration has now.
-        DataError: if shards that are known are gone, naming them.
+        DataError: naming shards that are gone, or entries of which too much was rejected.
     """
     found = mine(context, dataset)
     inputs = records.ingested(dataset)
@@ -45,6 +50,10 @@ def shards(context: Context, dataset: Dataset) -> tuple[list[str], str]:
         ingest_records.check_made(context.entries, inputs.values())
     if missing := records.missing_shards(dataset, found, inputs, lambda shard: context.is_mine(dataset, shard)):
         raise DataError("\n".join(missing))
+    refused = list(map(str, rejected.too_many(inputs.values(), dataset.bookkeeping)))
+    if refused and judges and not context.only_warns:
+        raise DataError("\n".join(refused))
+    context.warn(refused)
     return found, _not_in_this(context, dataset, found)
 
 

@@ -29,7 +29,7 @@ def run(context: Context) -> Outcome:
         return dolma.tag(context, run)
     dataset, options = context.dataset, context.options
     plan = tag_plan.read_section(context.section("tag"))
-    mine, unfinished = sharing.shards(context, dataset)
+    mine, unfinished = sharing.shards(context, dataset, judges=True)
     shards = context.limited(mine)
     if context.share and not shards:
         written = dict.fromkeys(plan.sets, 0)

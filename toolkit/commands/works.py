@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from toolkit import ingest_plan, records, rowindex, selectors, tag_check
-from toolkit.commands import Context, Outcome, failures, sharing
+from toolkit.commands import Context, Outcome, failures, places, sharing
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.executors import Task
 from toolkit.mixing import binding, preview, sets
@@ -16,7 +16,7 @@ from toolkit.mixing import settings as mix_settings
 from toolkit.mixing.join import Work
 from toolkit.mixing.sets import JoinedSet
 from toolkit.mixing.settings import MixSettings, Stream
-from toolkit.paths import absolute, check_writable, size_of
+from toolkit.paths import check_writable, size_of
 from toolkit.waiting import for_each
 
 
@@ -45,29 +45,23 @@ def read(context: Context) -> MixSettings:
     """The settings of a configuration's mix, its paths checked."""
     settings = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
     settings.writer().check_installed()
+    places.check_mix(context, settings)
     for path in filter(None, (settings.output.path, settings.rejected)):
         check_writable(path, settings.place)
-    for stream in settings.streams:
-        dataset = stream.dataset
-        for root in (dataset.documents, dataset.attributes, *([] if dataset.notes else [dataset.bookkeeping])):
-            for path in filter(None, (settings.output.path, settings.rejected)):
-                inner, outer = f"{absolute(path)}/", f"{absolute(root)}/"
-                if inner.startswith(outer) or outer.startswith(inner):
-                    raise ConfigError(f"{settings.place}: expected a path apart from {root}, got {path}")
     return settings
 
 
-def check(context: Context, planned: Mapping[str, records.SetSchema]) -> None:
+def check(context: Context, settings: MixSettings, planned: Mapping[str, records.SetSchema]) -> None:
     """Checks the section before what it needs is there.
 
     Args:
         context: of the configuration.
+        settings: of the mix.
         planned: the sets of its own dataset that will have been written by then.
 
     Raises:
         ConfigError: for whatever is wrong.
     """
-    settings = read(context)
     for stream in settings.streams:
         will_be = planned if context.has_dataset and stream.dataset == context.dataset else {}
         if not sets.foreign_sets(stream, will_be):  # their types are known when they are read
@@ -118,7 +112,7 @@ def prepare(context: Context, settings: MixSettings) -> Prepared:
 
 
 def _add_stream(context: Context, prepared: Prepared, stream: Stream) -> None:
-    shards, notes = sharing.shards(context, stream.dataset)
+    shards, notes = sharing.shards(context, stream.dataset, judges=True)
     prepared.known += len(shards)
     prepared.notes += notes
     if context.share and not shards:

@@ -8,7 +8,7 @@ import msgspec
 
 from toolkit.config import ConfigStruct
 from toolkit.errors import DataError
-from toolkit.mixing.explain import short
+from toolkit.mixing.explain import plain
 from toolkit.mixing.join import Work, at_document, inputs_of
 from toolkit.mixing.preview import blocks
 from toolkit.mixing.statistics import NO_LABEL
@@ -32,14 +32,14 @@ class Sample(ConfigStruct):
         what: ``gained``, ``lost`` or ``relabelled``.
         why: the rule, or the labels.
         place: ``shard:row``.
-        values: that the rule sees, as JSON texts.
+        values: that the rule sees, as plain data.
     """
 
     what: str
     why: str
     place: str
     id: str
-    values: dict[str, str]
+    values: dict[str, Any]
 
 
 class Comparison(msgspec.Struct):
@@ -110,7 +110,7 @@ def compare_shard(pair: Pair, report: Report) -> Comparison:
             assert i is not None
             values = both[side].values
             counter = found.lost if side else found.gained
-            seen = {name: short(value) for name, value in rules[side].compiled[i].watched(values).items()}
+            seen = plain(rules[side].compiled[i].watched(values))
             name = rules[side].rules[i].name
             _note(found, counter, "lost" if side else "gained", name, pair, number, values[-1].id, seen)
     report(state.rows, 0)
@@ -149,7 +149,7 @@ def _note(
     pair: Pair,
     number: int,
     id: str,
-    values: dict[str, str],
+    values: dict[str, Any],
 ) -> None:
     counter[why] += 1
     if counter[why] <= pair.samples:

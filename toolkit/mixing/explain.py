@@ -1,6 +1,6 @@
 """Why a mix keeps or drops a document: its values, and each rule in turn."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -31,12 +31,12 @@ class RuleStep(ConfigStruct):
     Attributes:
         rule: its name.
         verdict: in words.
-        values: what it sees, as JSON texts.
+        values: what it sees, as plain data.
     """
 
     rule: str
     verdict: str
-    values: dict[str, str]
+    values: dict[str, Any]
 
 
 class Explanation(ConfigStruct):
@@ -105,14 +105,23 @@ def _explain(
     steps = []
     for i, each in enumerate(rules.compiled):
         verdict = each.verdict(values) if i <= last else "is not reached"
-        steps.append(RuleStep(each.rule.name, verdict, {k: short(v) for k, v in each.watched(values).items()}))
+        steps.append(RuleStep(each.rule.name, verdict, plain(each.watched(values))))
     dropped = rules.rules[outcome].name if isinstance(outcome, int) else None
     place = f"{work.name}:{number}"
     return Explanation(place, document.id, document.source, len(document.text), dropped, deciding, steps)
 
 
+def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that a rule sees as data for JSON; a whole document is only hinted at."""
+    return {
+        name: "…" if isinstance(value, Document) else msgspec.json.decode(msgspec.json.encode(value))
+        for name, value in values.items()
+    }
+
+
 def short(value: Any) -> str:
-    text = msgspec.json.encode(value).decode() if not isinstance(value, Document) else "…"
+    """Return a value of `plain` as JSON text, cut off where it is long."""
+    text = msgspec.json.encode(value).decode()
     return text if len(text) <= VALUE_CHARS else text[:VALUE_CHARS] + "…"
 
 
@@ -125,6 +134,6 @@ def show(explanation: Explanation) -> str:
     ]
     width = max((len(step.rule) for step in explanation.steps), default=0)
     for step in explanation.steps:
-        values = ", ".join(f"{name} = {value}" for name, value in step.values.items())
+        values = ", ".join(f"{name} = {short(value)}" for name, value in step.values.items())
         lines.append(f"    {step.rule.ljust(width)}  {step.verdict}" + (f"  ({values})" if values else ""))
     return "\n".join(lines)

@@ -75,11 +75,15 @@ def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings) -> list
                     documents=sum(member.documents for _, member in group),
                 )
             )
-    _check_paths(parts)
+    _check_paths(parts, settings)
     return parts
 
 
-def _check_paths(parts: Iterable[PartPlan]) -> None:
+def _check_paths(parts: Iterable[PartPlan], settings: MixSettings) -> None:
+    """Raise ConfigError if a part would be written over another, over a checksum file, or where a folder must be.
+
+    Labels may share a checksum file, which then lists the parts of all of them.
+    """
     labels: dict[str, str] = {}
     for part in parts:
         if part.path in labels:
@@ -88,12 +92,19 @@ def _check_paths(parts: Iterable[PartPlan]) -> None:
                 f"{part.label!r}; route one of them elsewhere"
             )
         labels[part.path] = part.label
-    for path, label in labels.items():
+    checksums = {settings.checksums(label): label for label in labels.values()}
+    for path in checksums.keys() & labels.keys():
+        raise ConfigError(
+            f"expected a path of its own for each file, got {path} for a part of the label {labels[path]!r} and the "
+            f"checksums of the label {checksums[path]!r}; route one of them elsewhere"
+        )
+    files = labels | checksums
+    for path, label in files.items():
         for end in (i for i, letter in enumerate(path) if letter == "/"):
-            if path[:end] in labels:
+            if path[:end] in files:
                 raise ConfigError(
-                    f"expected a folder at {path[:end]} for the label {label!r}, got a part of the label "
-                    f"{labels[path[:end]]!r}; route one of them elsewhere"
+                    f"expected a folder at {path[:end]} for the label {label!r}, got a file of the label "
+                    f"{files[path[:end]]!r}; route one of them elsewhere"
                 )
 
 

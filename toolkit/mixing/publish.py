@@ -15,7 +15,8 @@ from toolkit.mixing.assemble import PartRecord, staged_path
 from toolkit.mixing.effects import RuleEffect, Totals
 from toolkit.mixing.settings import MixSettings, work_folder
 from toolkit.mixing.statistics import Statistics
-from toolkit.paths import exists, join, list_files, move, remove, remove_empty_folders, remove_tree, stat
+from toolkit.paths import below, exists, join, list_files, move, remove, remove_empty_folders, remove_tree, stat
+from toolkit.places import normal
 from toolkit.stores import store_of
 from toolkit.streams import write_file
 from toolkit.waiting import for_each
@@ -121,21 +122,19 @@ def is_published(output: str, digest: str) -> Manifest | None:
     if manifest is None or manifest.digest != digest or exists(journal_path(output)):
         return None
     for part in manifest.parts:
-        found = stat(join(output, part.path))
+        found = stat(below(output, part.path))
         if found is None or found.size != part.size:
             return None
-    return manifest if all(exists(join(output, path)) for path in manifest.files) else None
+    return manifest if all(exists(below(output, path)) for path in manifest.files) else None
 
 
 def check_rejected(output: str, folder: str) -> None:
     """Raises ConfigError if the folder for dropped documents has files that no mix of this output published."""
     old = load_manifest(output)
-    ours = (
-        {os.path.normpath(join(output, path)) for path in [*(p.path for p in old.parts), *old.files]} if old else set()
-    )
+    ours = {normal(below(output, path)) for path in [*(p.path for p in old.parts), *old.files]} if old else set()
     for relative in list_files(folder):
         path = join(folder, relative)
-        if os.path.normpath(path) not in ours and not exists(journal_path(output)):
+        if normal(path) not in ours and not exists(journal_path(output)):
             raise ConfigError(
                 f"{path}: expected an empty folder for dropped documents, or that of an earlier mix; "
                 "choose another `rejected:`, or move what is there"
@@ -192,15 +191,18 @@ def _finish(output: str, journal: _Journal) -> None:
     def appear(part: PartRecord) -> None:
         staged = staged_path(output, manifest.digest, part.path)
         if exists(staged):
-            move(staged, join(output, part.path))
+            move(staged, below(output, part.path))
 
     for_each(appear, manifest.parts)
     for path, text in manifest.files.items():
-        write_file(join(output, path), text.encode())
+        write_file(below(output, path), text.encode())
     records.save(manifest_path(output), manifest)
     for path in journal.obsolete:
-        remove(join(output, path))
-        remove_empty_folders(os.path.dirname(join(output, path)), output)
+        obsolete = below(output, path)
+        remove(obsolete)
+        folder = os.path.dirname(obsolete)
+        outside = ".." in path.split("/")  # a folder of dropped documents: FOLDER/documents
+        remove_empty_folders(folder, os.path.dirname(os.path.dirname(folder)) if outside else output)
     clear_work(output, journal.keeps)
     remove(journal_path(output))
 

@@ -13,7 +13,7 @@ from toolkit import config, editing, rules
 from toolkit.config import ConfigStruct, Description, Source
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.expressions import is_name
-from toolkit.paths import Dataset, join, open_dataset
+from toolkit.paths import Dataset, fault_of_name, join, open_dataset
 from toolkit.plugin_code import recorded_code
 from toolkit.rules import Rule
 from toolkit.streams import COMPRESSORS, Size
@@ -117,6 +117,7 @@ class MixSettings(ConfigStruct):
         label: expression of a document's label, instead of that of the format.
         rejected: folder for the documents that are dropped, None if they are not kept.
         unicode_words: whether the statistics have Unicode's words, too.
+        allow_empty: whether an output without documents is published.
         place: of the output in the file, for messages.
     """
 
@@ -127,6 +128,7 @@ class MixSettings(ConfigStruct):
     on_failed_shard: Literal["stop", "omit"] = "stop"
     rejected: str | None = None
     unicode_words: bool = False
+    allow_empty: bool = False
     place: str = ""
 
     def writer(self) -> Writer:
@@ -199,7 +201,7 @@ class MixSettings(ConfigStruct):
 
 
 _JOIN_KEYS = ("attributes", "rules", "parameters", "languages")
-_KEYS = (*_JOIN_KEYS, "streams", "label", "output", "on_failed_shard", "rejected", "unicode_words")
+_KEYS = (*_JOIN_KEYS, "streams", "label", "output", "on_failed_shard", "rejected", "unicode_words", "allow_empty")
 _STREAM_KEYS = ("name", "dataset", *_JOIN_KEYS, "sample", "weight", "same_keys", "overlaps")
 
 
@@ -232,8 +234,9 @@ def read_section(section: Source, base: str, dataset: Callable[[], Dataset]) -> 
     for key, what in (("rejected", "a path"), ("label", "an expression")):
         if not isinstance(value.get(key), str | None) or value.get(key) == "":
             raise section.error((key,), f"expected {what}, got {value[key]!r}")
-    if not isinstance(unicode_words := value.get("unicode_words", False), bool):
-        raise section.error(("unicode_words",), f"expected true or false, got {unicode_words!r}")
+    for key in ("unicode_words", "allow_empty"):
+        if not isinstance(value.get(key, False), bool):
+            raise section.error((key,), f"expected true or false, got {value[key]!r}")
     output, options = _output(section.at("output"))
     _writer.cache_clear()  # the file of a format may have been edited since
     return MixSettings(
@@ -243,7 +246,8 @@ def read_section(section: Source, base: str, dataset: Callable[[], Dataset]) -> 
         label=value.get("label"),
         on_failed_shard=omit,
         rejected=value.get("rejected"),
-        unicode_words=unicode_words,
+        unicode_words=value.get("unicode_words", False),
+        allow_empty=value.get("allow_empty", False),
         place=section.at("output").where(()),
     )
 
@@ -390,6 +394,8 @@ def _joined(section: Source) -> list[Joined]:
         found = JoinedOption(entry) if isinstance(entry, str) else config.convert(place, JoinedOption)
         if wrong := [name for name in found.as_.values() if not is_name(name)]:
             raise place.error(("as",), f"expected names that rules can use, of letters, digits and _, got {wrong[0]!r}")
+        if (fault := fault_of_name(found.set)) or "/" in found.set:
+            raise place.error((), fault or f"expected the name of an attribute set, without `/`, got {found.set!r}")
         joined.append(Joined(set=found.set, as_=found.as_, place=place.where(())))
     return joined
 

@@ -22,10 +22,11 @@ A `Rule` is read from YAML (`reading`), then checked against the types of attrib
 
 from toolkit.rules.compiling import LABEL, WHOLE
 from toolkit.rules.reading import Scope, check_names, check_used, merged, read_rules, read_scope
-from toolkit.rules.rule import Rule, is_per_line, sample_hash, settings
+from toolkit.rules.rule import DROPPING, Rule, is_per_line, sample_hash, settings
 from toolkit.rules.ruleset import Outcome, RuleSet, rules_in
 
 __all__ = [
+    "DROPPING",
     "LABEL",
     "WHOLE",
     "Outcome",

@@ -19,7 +19,7 @@ import xxhash
 from toolkit import records, schema
 from toolkit.config import ConfigStruct
 from toolkit.counting import measure, measure_json
-from toolkit.documents import Document, LateDocument
+from toolkit.documents import Document, LateDocument, Rejected
 from toolkit.errors import DataError
 from toolkit.expressions import Name
 from toolkit.mixing.join import JoinedShard, inputs_of, joint_rows
@@ -142,6 +142,10 @@ def names_of(work: Work) -> tuple[dict[str, Name], tuple[str, ...]]:
     return files.names(work.writer, work.types), files.ARGUMENTS
 
 
+_REJECTED = Name(schema.nullable(schema.from_annotation(Rejected, "rejected")), "document.rejected")
+"""Of documents that a mix has dropped."""
+
+
 def keys_of(work: Work) -> Keys:
     """The keys of its documents.
 
@@ -149,6 +153,8 @@ def keys_of(work: Work) -> Keys:
         ConfigError: if they cannot be grouped so.
     """
     names, arguments = names_of(work)
+    if work.writer is None:
+        names = {"rejected": _REJECTED} | names
     label = work.settings.label or (msgspec.json.encode(work.label).decode() if work.label is not None else None)
     return Keys(work.settings.by, names, arguments, label, work.path)
 
