@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from toolkit.errors import ConfigError, DataError
 from toolkit.stores import Stat, is_web, scheme_of, store_of
 
-SHARD_SUFFIXES = (".jsonl.gz", ".json.gz", ".jsonl.zst", ".jsonl", ".json")
-"""What a shard of documents may end in."""
+SHARD_SUFFIXES = (".jsonl.gz", ".json.gz", ".gz", ".jsonl", ".json", ".jsonl.zst", ".jsonl.zstd", ".json.zst")
+"""What a shard of documents, and so its attributes, may end in: the one table; what a suffix says of the compression is
+in `toolkit.inflating`. Where we choose the name it is ``.jsonl.gz`` or ``.jsonl.zst``."""
 
 BOOKKEEPING = ".toolkit"
 """Name of the folders that hold our own records; nothing below one is data."""

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from toolkit.selectors import evaluation, jq, translation
+from toolkit.selectors import evaluation, jq, names, translation
 from toolkit.selectors.jsonpath import parse
 from toolkit.selectors.translation import KeyInfo
 
@@ -117,22 +117,11 @@ def selected_key(text: str, syntax: Syntax) -> str | None:
     return found and (found[1] or found[2])
 
 
-_NAMED = {
-    "jsonpath": re.compile(r"(?:attributes|@)(?:\.(\w+)|\['([^'\\]+)'\])", re.ASCII),
-    "jq": re.compile(r'\.attributes(?:\.(\w+)|\.?\["([^"\\]+)"\])(?!\w*\s*(?:\?|//))', re.ASCII),
-}
-
-
 def named_keys(text: str, syntax: Syntax) -> set[str]:
-    """The keys of attributes that a filter surely asks for; those that jq has with a `?` or a default are left out."""
-    if syntax == "jsonpath" and not re.match(r"\$?@?\.?(?:attributes\b|\['attributes'\])", text.strip()):
-        return set()
-    return {first or second for first, second in _NAMED[syntax].findall(text)}
-
-
-_GUARDED = re.compile(r"\.attributes\??\.(\w+)[\w.\[\]]*\?", re.ASCII)
+    """Return the keys of attributes that a filter asks for; those that jq has with a `?` or a default are left out."""
+    return names.of_jq(text) if syntax == "jq" else names.of_path(parse(text))
 
 
 def guarded_keys(text: str) -> set[str]:
-    """The keys of attributes that a jq filter asks for with a `?`."""
-    return set(_GUARDED.findall(text))
+    """Return the keys of attributes that a jq filter asks for with a `?`."""
+    return names.guarded_in_jq(text)
