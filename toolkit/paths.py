@@ -179,6 +179,23 @@ def glob_regex(pattern: str) -> re.Pattern[str]:
         raise ConfigError(f"{pattern}: expected a glob, got: {error}") from None
 
 
+def glob_folders(pattern: str) -> list[str]:
+    """Return the folders that a glob matches, sorted part by part; as with `expand`, hidden ones only if it says so."""
+    found = [""]
+    for i, part in enumerate(pattern.split("/")):
+        if not is_glob(part):
+            found = [f"{above}/{part}" if i else part for above in found]
+            continue
+        regex = glob_regex(part)
+        found = [
+            f"{above}/{name}" if i else name
+            for above in found
+            for name in sorted(store_of(above).folders(above if i else "."))
+            if regex.match(name) and (part.startswith(".") or not name.startswith("."))
+        ]
+    return [path for path in found if is_folder(path)]
+
+
 def expand(pattern: str) -> list[tuple[str, str]]:
     """The files that a glob (or plain path) matches: ``(path, path below the fixed part)``, sorted.
 

@@ -600,10 +600,14 @@ def test_mixers_that_are_none(dolma: Dolma, changes: dict[str, Any], words: str)
     [
         ({"taggers": ["char_length_v2"]}, "got 'char_length_v2'; did you mean 'char_length_v1'?"),
         (
-            {"taggers": ["dclm-oh-eli5"]},
-            "expected a tagger of Dolma's that has its like here, got 'dclm-oh-eli5'; there are: ",
+            {"taggers": ["code_composition"]},
+            "expected a tagger of Dolma's that has its like here, got 'code_composition'; there are: ",
         ),
-        ({"destination": ["/x"]}, "destination: expected none"),
+        ({"taggers": ["dclm-oh-eli5"]}, "got 'dclm-oh-eli5'; a fastText model of your own runs in `fasttext_label`"),
+        ({"taggers": ["ft_lang_id_doc_v1"]}, "got 'ft_lang_id_doc_v1'; the language of a text is `text_language` here"),
+        ({"taggers": ["cld2_en_doc_v2"]}, "of its lines `line_language`"),
+        ({"destination": ["/x"]}, "destination: expected a folder such as data/attributes/NAME"),
+        ({"destination": ["x/a", "x/b"]}, "destination: expected one for each of 1 documents, got 2"),
         ({"tagger_modules": ["mine.py"]}, "tagger_modules: expected none"),
         ({"experimnt": "e"}, "did you mean 'experiment'?"),
         ({"experiment": "2024-tags"}, "experiment: expected a name that does not begin with a digit, got '2024-tags'"),
