@@ -15,11 +15,21 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from toolkit.selectors import evaluation, jq, names, translation
+from toolkit.selectors import equality, evaluation, jq, names, translation
 from toolkit.selectors.jsonpath import parse
 from toolkit.selectors.translation import KeyInfo
 
-__all__ = ["KeyInfo", "Syntax", "guarded_keys", "matcher", "named_keys", "selected_key", "selection", "translate"]
+__all__ = [
+    "KeyInfo",
+    "Syntax",
+    "doubts",
+    "guarded_keys",
+    "matcher",
+    "named_keys",
+    "selected_key",
+    "selection",
+    "translate",
+]
 
 Syntax = Literal["jsonpath", "jq"]
 
@@ -47,7 +57,7 @@ def matcher(
     """
     find = _finder(text, syntax, strict=strict)
     if syntax == "jsonpath":
-        return lambda document: bool(find(document))
+        return _matches(find)
     enough = any if exclude else all
     return lambda document: bool(values := find(document)) and enough(values)
 
@@ -103,6 +113,28 @@ def translate(text: str, syntax: Syntax, keys: Mapping[str, KeyInfo]) -> str | N
         return None
     path = parse(text)
     return translation.expression(path, keys) if keys else None
+
+
+def doubts(text: str, keys: Mapping[str, KeyInfo]) -> list[str | Callable[[dict[str, Any]], bool]]:
+    """Return when a filter in JSONPath may mean something else to Dolma, which takes 1 and 1.0 for different numbers.
+
+    Args:
+        text: the filter.
+        keys: the attributes, by their keys, as for `translate`.
+
+    Returns:
+        Conditions, of which one holds at least for each document that the filter matches in one of both meanings only:
+        expressions of rules, or functions of a document where there is no expression. None for most filters.
+    """
+    found: list[str | Callable[[dict[str, Any]], bool]] = []
+    for path in equality.deciding(parse(text)):
+        own = translation.expression(path, keys) if keys else None
+        found.append(_matches(evaluation.finder(path, strict=False)) if own is None else own)
+    return found
+
+
+def _matches(find: Callable[[Any], list[Any]]) -> Callable[[dict[str, Any]], bool]:
+    return lambda document: bool(find(document))
 
 
 _SELECTED = {
