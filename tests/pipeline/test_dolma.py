@@ -31,6 +31,8 @@ from toolkit.errors import ConfigError
 CASES = json.loads(Path(__file__).with_name("dolma_cases.json").read_text(encoding="utf-8"))
 TAGS = json.loads(Path(__file__).with_name("dolma_tags.json").read_text(encoding="utf-8"))
 """Their first keys say where they come from."""
+
+
 def in_any_order(found: dict[str, JsonRows]) -> dict[str, list[str]]:
     return {name: sorted(json.dumps(row, sort_keys=True) for row in rows) for name, rows in found.items()}
 

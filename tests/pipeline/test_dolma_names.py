@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.conftest import document, tree
+from tests.pipeline.conftest import Project, attributes, document, tree, write_rows
 from tests.pipeline.dolma import Dolma, filtered
 
 AT = "$@.attributes[?(@.test && @.test[0] && @.test[0][2] >= 0.5)]"
@@ -101,3 +101,47 @@ def test_a_share_that_lacks_an_attribute_leaves_the_error_to_the_whole(dolma: Do
     before = tree(dolma.out)
     assert dolma().code == 2
     assert tree(dolma.out) == before
+
+
+# --- rows that are none, values that are not what a rule needs -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [[], ["--dry-run"], ["--explain", "d1"]], ids=["mix", "dry-run", "explain"])
+@pytest.mark.parametrize(
+    ("rule", "bad", "words"),
+    [
+        ({"drop": "k > 1"}, {"k": "x"}, "TypeError: '>' not supported between"),
+        ({"drop": "k > 1", "when": "document.chars > 0"}, {"k": [1]}, "TypeError"),
+        ({"drop": ".attributes.k > 1 and .attributes.k[0]", "syntax": "jq"}, {"k": "x"}, "Cannot index string"),
+        ({"replace": "k", "by": "_"}, {"k": "x"}, "expected spans, a list of [start, end, score]"),
+        ({"cut": "$.attributes.k", "syntax": "jsonpath"}, {"k": {"a": 1}}, "expected spans"),
+    ],
+)
+def test_a_wrong_value_in_a_foreign_file_names_that_file_and_row(
+    project: Project, rule: dict[str, Any], bad: Any, words: str, arguments: list[str]
+) -> None:
+    good = {"k": [[0, 1, 1.0]]} if rule.keys() & {"replace", "cut"} else {"k": 1}
+    foreign(project, [attributes("d0", good), attributes("d1", bad)], rule)
+    ran = project("mix", *arguments)
+    assert ran.code == 1
+    assert f"{project.attributes}/m/x.jsonl.gz:2: " in ran.err, ran.err
+    assert (words in ran.err, "(document 'd1')" in ran.err) == (True, True), ran.err
+
+
+@pytest.mark.parametrize("row", [{"id": "d1", "source": "s"}, attributes("d1", "none"), attributes("d1", None)])
+def test_a_foreign_row_without_attributes_is_named(project: Project, row: dict[str, Any]) -> None:
+    foreign(project, [attributes("d0", {"k": 1}), row], {"drop": "k > 1"})
+    for arguments in ([], ["--dry-run"]):
+        ran = project("mix", *arguments)
+        assert ran.code == 1
+        assert f"{project.attributes}/m/x.jsonl.gz:2: expected " in ran.err, ran.err
+        assert ("attributes" in ran.err.rpartition(":2: ")[2], "'d1'" in ran.err) == (True, True), ran.err
+    assert not project.out.exists()
+
+
+def foreign(project: Project, rows: list[Any], rule: dict[str, Any]) -> None:
+    """Lays out two documents, a set that another program made, and a mix with a rule."""
+    write_rows(project.documents / "x.jsonl.gz", [document("d0", "zero"), document("d1", "one")])
+    write_rows(project.attributes / "m" / "x.jsonl.gz", rows)
+    output = {"format": "dolma", "path": str(project.out)}
+    project.config = {"dataset": str(project.data), "mix": {"attributes": ["m"], "rules": [rule], "output": output}}

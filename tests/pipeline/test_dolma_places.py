@@ -51,7 +51,9 @@ def test_strict_keeps_the_order_over_several_folders_and_streams(dolma: Dolma) -
     globs = ["l/documents/2.gz", "*/documents/1.gz", "k/documents/2.gz"]
     filtered(dolma, include=["$.id"])
     dolma.stream.update({"documents": [f"{dolma.root}/{glob}" for glob in globs], "attributes": []})
-    dolma.config["streams"].append({**dolma.stream, "name": "t", "documents": list(reversed(dolma.stream["documents"]))})
+    dolma.config["streams"].append(
+        {**dolma.stream, "name": "t", "documents": list(reversed(dolma.stream["documents"]))}
+    )
     dolma.config["compat"] = "strict"
     dolma.ok()
     found = {name: " ".join(row["id"] for row in rows) for name, rows in outputs(dolma.out).items()}

@@ -22,7 +22,10 @@ from toolkit.dolma import pointers
         ("list", "run `toolkit taggers`"),
         ("stat --attributes a", "run `toolkit stats ROOT --attribute all`"),
         ("warc --documents a", "`format: warc`"),
-        ("tag --documents a --processes 4", "--documents is an option of Dolma's: here settings are in a configuration"),
+        (
+            "tag --documents a --processes 4",
+            "--documents is an option of Dolma's: here settings are in a configuration",
+        ),
         ("-c x.yaml mix --processes 8", "--processes is an option of Dolma's"),
         ("-c x.yaml mix --no-shuffle", "as in `toolkit -c FILE mix processes=4`"),
         ("-c x.yaml mix --work_dir.input=/x", "--work_dir.input=/x is an option of Dolma's"),
@@ -37,7 +40,9 @@ def test_a_command_line_of_dolmas_is_told_what_is_here(run: Run, line: str, word
 def test_the_configuration_that_is_shown_for_flags_runs(dolma: Dolma) -> None:
     dolma.put(["zero"])
     documents = f"{dolma.data}/documents/*.gz"
-    ran = dolma.run("tag", "--documents", documents, "--taggers", "char_length_v1", "--experiment", "e", "--processes=1")
+    ran = dolma.run(
+        "tag", "--documents", documents, "--taggers", "char_length_v1", "--experiment", "e", "--processes=1"
+    )
     assert ran.code == 2
     dolma.config = json.loads(ran.err.partition("write ")[2].partition(" into a file")[0])
     assert dolma.config["processes"] in (1, "1")
@@ -52,7 +57,10 @@ def test_the_configuration_that_is_shown_for_flags_runs(dolma: Dolma) -> None:
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        ({"documents": ["d"], "dedupe": {"name": "d"}, "bloom_filter": {}}, "there is no deduplication in this toolkit"),
+        (
+            {"documents": ["d"], "dedupe": {"name": "d"}, "bloom_filter": {}},
+            "there is no deduplication in this toolkit",
+        ),
         ({"bloom_filter": {"file": "x"}}, "there is no deduplication in this toolkit"),
         ({"documents": ["d"], "tokenizer": {"name_or_path": "t"}}, "this toolkit writes no token files"),
     ],

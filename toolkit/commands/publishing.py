@@ -161,7 +161,9 @@ def _outcome(
 ) -> Outcome:
     """The end of a mix; `left` are the blocklist entries that matched nothing, by rule."""
     data = msgspec.to_builtins(manifest)
-    summary = {key: data[key] for key in ("totals", "rules", "blocklists", "counts", "unlike_dolma", "labels", "omitted")}
+    summary = {
+        key: data[key] for key in ("totals", "rules", "blocklists", "counts", "unlike_dolma", "labels", "omitted")
+    }
     return Outcome(
         text=reports.published(output, manifest, already=already)
         + reports.blocklists(manifest.blocklists, left or {}, unmatched.path_of(output))

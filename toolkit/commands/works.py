@@ -9,7 +9,7 @@ import msgspec
 
 from toolkit import records, rowindex, selectors
 from toolkit.commands import Context, Outcome, failures
-from toolkit.errors import ConfigError, did_you_mean
+from toolkit.errors import ConfigError, ToolkitError, did_you_mean
 from toolkit.executors import Task
 from toolkit.mixing import binding, preview, sets
 from toolkit.mixing import settings as mix_settings
@@ -107,7 +107,12 @@ def _add_stream(context: Context, prepared: Prepared, stream: Stream) -> None:
     shards = context.limited(shards)
     seen, unreadable = look_at_foreign(context, stream, shards)
     joined = prepared.sets[stream.name] = sets.resolve_sets(stream, {}, seen)
-    bindings, set_bindings = bound(prepared.settings, stream, joined)
+    try:
+        bindings, set_bindings = bound(prepared.settings, stream, joined)
+    except ConfigError:
+        if unreadable:  # what rules lack may be in there
+            raise ToolkitError("\n".join(unreadable.values())) from None
+        raise
     for shard in shards:
         work = Work(
             settings=prepared.settings,

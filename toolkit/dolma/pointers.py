@@ -82,4 +82,6 @@ def check(source: Source) -> None:
     if isinstance(value, dict):
         for key in value.keys() & SECTIONS.keys():
             if not value.keys() & {"ingest", "tag", "mix", "dataset"}:
-                raise source.error((key,), f"expected a configuration that runs here, got one of Dolma's: {SECTIONS[key]}")
+                raise source.error(
+                    (key,), f"expected a configuration that runs here, got one of Dolma's: {SECTIONS[key]}"
+                )

@@ -165,7 +165,9 @@ def read_tagger(source: Source) -> Tags:
     tag: dict[str, list[dict[str, Any]]] = {}
     for i, name in enumerate(found.taggers):
         if name not in MEANINGS:
-            raise source.error(("taggers", i), f"expected a tagger of Dolma's that has its like here, got {_other(name)}")
+            raise source.error(
+                ("taggers", i), f"expected a tagger of Dolma's that has its like here, got {_other(name)}"
+            )
         if name in found.taggers[:i]:
             continue
         experiment = found.experiment or name
@@ -226,7 +228,9 @@ def _redirected(found: TaggerOptions, tag: dict[str, list[dict[str, Any]]]) -> l
     return list(made.values())
 
 
-_LANGUAGE = "the language of a text is `text_language` here, of its lines `line_language`, of a page by these `language`"
+_LANGUAGE = (
+    "the language of a text is `text_language` here, of its lines `line_language`, of a page by these `language`"
+)
 _LIKE = {
     r"(cld[23]|ft_lang|langdetect|lingua)_": _LANGUAGE,
     r"pii_presidio": "`pii_presidio` is a tagger of our own form",

@@ -359,9 +359,20 @@ def joint_rows(
         yield from joiner.rows(block)
 
 
-def at_document(error: DataError, work: JoinedShard, number: int, id: str) -> DataError:
-    """The error, with the document that it is about, if it says none."""
-    return error if error.path else DataError(error.message, path=work.path, line=number, id=id)
+def at_document(error: DataError, work: JoinedShard, number: int, id: str | None) -> DataError:
+    """The error, with the place that it is about, if it says none: the row of a document, or of a foreign set.
+
+    Args:
+        error: of a rule or a writer.
+        work: the shard.
+        number: of the row.
+        id: of the document.
+    """
+    if error.path:
+        return error
+    blamed = [each for each in work.sets if not each.ours and any(key.name in error.keys for key in each.keys)]
+    path = work.dataset.attribute_path(blamed[0].set, work.shard) if len(blamed) == 1 else work.path
+    return DataError(error.message, path=path, line=number, id=id)
 
 
 def merged(sets: list[JoinedSet], lines: list[bytes]) -> dict[str, msgspec.Raw]:

@@ -95,7 +95,15 @@ def preview_shard(work: Work, report: Report) -> Preview:
     report(state.rows, 0)
     matched = {i: sorted(watch.matched) for i, watch in rules.blocklists.items()}
     texts = _reads_documents(work, rules)
-    return Preview(totals=totals, effects=effects, only=only, labels=labels, matched=matched, texts=texts, unlike_dolma=unlike_dolma)
+    return Preview(
+        totals=totals,
+        effects=effects,
+        only=only,
+        labels=labels,
+        matched=matched,
+        texts=texts,
+        unlike_dolma=unlike_dolma,
+    )
 
 
 class _Cells:
@@ -172,7 +180,7 @@ def blocks(work: Work, rules: RuleSet) -> Iterator[Block]:
             outcomes = rules.outcomes(columns)
             labels = rules.labels(columns)
         except DataError as error:
-            raise DataError(error.message, path=work.path, line=number + (error.line or 0), id=error.id) from None
+            raise at_document(error, work, number + (error.line or 0), error.id) from None
         yield Block(columns, chars, outcomes, labels)
         number += len(chars)
 
@@ -274,7 +282,10 @@ def _without_documents(work: Work, rules: RuleSet) -> Iterator[tuple[list[list[A
             documents = rows[names]
             if rules.may_differ:
                 raws = zip(*(next(each) for each in plain), strict=True)
-                documents = [_JoinedRow(row.id, row.source, n, work.sets, raw) for row, n, raw in zip(documents, chars, raws, strict=True)]
+                documents = [
+                    _JoinedRow(row.id, row.source, n, work.sets, raw)
+                    for row, n, raw in zip(documents, chars, raws, strict=True)
+                ]
             elif "document" in used:
                 documents = [_Row(row.id, row.source, count) for row, count in zip(documents, chars, strict=True)]
             yield [*columns, documents], chars

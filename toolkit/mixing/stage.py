@@ -327,8 +327,10 @@ class _Encoder:
             try:
                 value = self.decoders[option].decode(lines[binding.set]).attributes
             except msgspec.DecodeError as error:
-                name = self.work.sets[binding.set].set
-                raise DataError(f"expected values of {name} that the format can take, got: {error}") from None
+                joined = self.work.sets[binding.set]
+                keys = [key.name for key in joined.keys if key.key == binding.key]
+                message = f"expected values of {joined.set} that the format can take, got: {error}"
+                raise DataError(message).about(keys) from None
             for name in (binding.key, *binding.path):
                 value = getattr(value, schema.field_name(name))
             values[option] = value

@@ -229,5 +229,5 @@ def _of_each(function: Callable[..., T], columns: Sequence[Sequence[Any]]) -> li
         try:
             found.append(function(*values))
         except DataError as error:
-            raise DataError(error.message, line=number, id=values[-1].id) from None
+            raise DataError(error.message, line=number, id=values[-1].id).about(error.keys) from None
     return found

@@ -22,6 +22,7 @@ from toolkit.selectors.translation import KeyInfo
 __all__ = [
     "KeyInfo",
     "Syntax",
+    "all_keys",
     "doubts",
     "guarded_keys",
     "matcher",
@@ -152,6 +153,11 @@ def selected_key(text: str, syntax: Syntax) -> str | None:
 def named_keys(text: str, syntax: Syntax) -> set[str]:
     """Return the keys of attributes that a filter asks for; those that jq has with a `?` or a default are left out."""
     return names.of_jq(text) if syntax == "jq" else names.of_path(parse(text))
+
+
+def all_keys(text: str, syntax: Syntax) -> set[str]:
+    """Return the keys of attributes that a filter or a selector asks for, in whatever way."""
+    return named_keys(text, syntax) | (guarded_keys(text) if syntax == "jq" else set())
 
 
 def guarded_keys(text: str) -> set[str]:
