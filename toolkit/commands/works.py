@@ -1,5 +1,6 @@
 """From a ``mix:`` section to the shards that are mixed: sets, types and rules of each stream, checked."""
 
+import difflib
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,10 @@ from toolkit.mixing.sets import JoinedSet
 from toolkit.mixing.settings import MixSettings, Stream
 from toolkit.paths import absolute, check_writable, size_of
 from toolkit.waiting import for_each
+
+
+SLIP = 0.8
+"""How like two names are of which one is taken for a slip of the other (see difflib)."""
 
 
 @dataclass
@@ -208,12 +213,16 @@ def _check_patterns(stream: Stream, joined: list[JoinedSet], inline: set[str] | 
 def _may_be_rare(key: str, joined: list[JoinedSet], inline: set[str]) -> bool:
     """Tell whether rows of another program may lack a key because nothing was found.
 
-    Dolma's tagger leaves out ``exp__tagger__label`` where there are no spans of the label, its deduper the only key.
+    Dolma's tagger leaves out ``exp__tagger__label`` where there are no spans of the label, its deduper the only key. A
+    key is taken for a slip if it is very like one that there is, of no tagger that has others.
     """
     foreign = {each.key for found in joined if not found.ours for each in found.keys} | inline
+    if any(not found.ours and not found.keys for found in joined):
+        return True
     tagger = "__".join(key.split("__")[:2]) + "__"
-    found_nothing = any(not found.ours and not found.keys for found in joined)
-    return found_nothing or (key.count("__") > 1 and any(each.startswith(tagger) for each in foreign))
+    if key.count("__") > 1 and any(each.startswith(tagger) for each in foreign):
+        return True
+    return bool(foreign) and not difflib.get_close_matches(key, foreign, n=1, cutoff=SLIP)
 
 
 def _note_patterns(context: Context, settings: MixSettings, stream: Stream, joined: list[JoinedSet]) -> None:
