@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] in (["-c"], ["--config"]):  # before the command, as Dolma has it
         given = [*given[2:3], *given[:2], *given[3:]]
-    if given and (given[0] in NOT_HERE or given[0] in DOLMAS and any(each.startswith("--") for each in given)):
+    if given and (given[0] in NOT_HERE or (given[0] in DOLMAS and any(each.startswith("--") for each in given))):
         from toolkit.dolma.pointers import of_arguments
 
         if pointer := of_arguments(given):

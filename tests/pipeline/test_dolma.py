@@ -1,20 +1,16 @@
 """Configurations of the Dolma toolkit, beside what Dolma 1.2.1 itself wrote for them, and where we mean to differ."""
 
-import copy
 import gzip
 import json
 import os
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from backports import zstd
 
-from tests.conftest import ROOT, Ran, Run
+from tests.conftest import ROOT
 from tests.pipeline.conftest import (
-    Folder,
     JsonRows,
     attributes,
     document,

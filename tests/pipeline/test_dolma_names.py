@@ -104,7 +104,7 @@ def test_a_share_that_lacks_an_attribute_leaves_the_error_to_the_whole(dolma: Do
     assert tree(dolma.out) == before
 
 
-# --- rows that are none, values that are not what a rule needs -------------------------------------------------------------
+# --- rows that are none, values that a rule cannot use ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("arguments", [[], ["--dry-run"], ["--explain", "d1"]], ids=["mix", "dry-run", "explain"])

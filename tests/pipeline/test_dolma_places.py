@@ -1,4 +1,4 @@
-"""Where Dolma has documents: the order in which its globs read them, every suffix of a shard, other places for attributes."""
+"""Where Dolma has documents: the order of its globs, every suffix of a shard, other places for attributes."""
 
 import gzip
 import json

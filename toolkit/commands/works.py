@@ -20,7 +20,6 @@ from toolkit.mixing.settings import MixSettings, Stream
 from toolkit.paths import absolute, check_writable, size_of
 from toolkit.waiting import for_each
 
-
 SLIP = 0.8
 """How like two names are of which one is taken for a slip of the other (see difflib)."""
 

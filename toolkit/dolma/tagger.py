@@ -197,7 +197,7 @@ def _beside(found: TaggerOptions, tag: dict[str, list[dict[str, Any]]]) -> list[
 
 
 def _redirected(found: TaggerOptions, tag: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Return datasets whose attributes go to a destination, one for each entry of `documents`, all taggers into one set.
+    """Return datasets whose attributes go to a destination, one for each entry of `documents`; all taggers in one set.
 
     As in Dolma paths below it are those below the fixed part of the glob. Where both end in the same folders these are
     part of the paths, so that a mix finds the attributes.

@@ -77,8 +77,8 @@ class Stream(ConfigStruct):
         share: of its documents that are left to come to that; known when all streams have been looked at.
         same_keys: whether two sets may have one key, the value of the later counting where it has one.
         overlaps: what spans that overlap become (see `toolkit.editing`): ``first``, as Dolma does.
-        order: of its shards in the output: numbers by globs over shards, the lowest first, and by path below one number;
-            None for the order of their names.
+        order: of its shards in the output: numbers by globs over shards, the lowest first, and within one number by
+            path; None for the order of their names.
     """
 
     name: str
