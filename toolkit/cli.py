@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from toolkit import distribution
-from toolkit.command_line import LOOKS, parser
+from toolkit.command_line import DOLMAS, LOOKS, NOT_HERE, parser
 from toolkit.interrupts import STATUS, Terminated, ignore_sigterm, is_terminated, note_sigint, raise_on_sigterm
 
 
@@ -22,6 +22,12 @@ def main(arguments: Sequence[str] | None = None, prog: str = "toolkit") -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] in (["-c"], ["--config"]):  # before the command, as Dolma has it
         given = [*given[2:3], *given[:2], *given[3:]]
+    if given and (given[0] in NOT_HERE or (given[0] in DOLMAS and any(each.startswith("--") for each in given))):
+        from toolkit.dolma.pointers import of_arguments
+
+        if pointer := of_arguments(given):
+            print(f"error: {pointer}", file=sys.stderr)
+            return 2
     parsed, behind = top.parse_known_args(given)  # KEY=VALUE may also stand behind options
     if unknown := [argument for argument in behind if argument.startswith("-")]:
         top.error(f"unrecognized arguments: {' '.join(unknown)}")

@@ -27,6 +27,12 @@ SHARED = ("run", "ingest", "tag", "mix", "validate", "status")
 LOOKS = ("validate", "stats", "head", "croissant", "card", "features", "clean")
 """Commands that take paths, or a configuration."""
 
+DOLMAS = ("tag", "mix")
+"""Commands that Dolma has, too, with other options."""
+
+NOT_HERE = ("dedupe", "tokens", "list", "stat", "warc")
+"""Commands that only Dolma has."""
+
 EXAMPLES = {
     "tag": [
         "toolkit tag -c configs/quickstart.yaml processes=2",

@@ -18,6 +18,7 @@ Messages read ``path:line: expected …, got …`` and then say the next step.
 
 import difflib
 from collections.abc import Iterable
+from typing import Self
 
 
 class ToolkitError(Exception):
@@ -83,13 +84,24 @@ class DataError(ToolkitError):
         path: the file.
         line: 1-based line (row) in the uncompressed file.
         id: the document concerned.
+
+    Attributes:
+        keys: of the attributes whose values are to blame, as far as that is known where it is raised; not kept when it
+            is sent to another process.
     """
+
+    keys: frozenset[str] = frozenset()
 
     def __init__(self, message: str, *, path: str = "", line: int | None = None, id: str | None = None) -> None:
         self.message, self.path, self.line, self.id = message, path, line, id
         place = path if line is None else f"{path}:{line}"
         about = "" if id is None else f" (document {id!r})"
         super().__init__(f"{place}: {message}{about}" if place else f"{message}{about}")
+
+    def about(self, keys: Iterable[str]) -> Self:
+        """Return the error, about these attributes."""
+        self.keys = frozenset(keys)
+        return self
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), self.message, self.path, self.line, self.id))

@@ -12,8 +12,9 @@ from toolkit.stores import Stat, is_web, scheme_of, store_of
 from toolkit.stores.roots import note_roots
 from toolkit.waiting import for_each
 
-SHARD_SUFFIXES = (".jsonl.gz", ".json.gz", ".jsonl.zst", ".jsonl", ".json")
-"""What a shard of documents may end in."""
+SHARD_SUFFIXES = (".jsonl.gz", ".json.gz", ".gz", ".jsonl", ".json", ".jsonl.zst", ".jsonl.zstd", ".json.zst")
+"""What a shard of documents, and so its attributes, may end in: the one table; what a suffix says of the compression is
+in `toolkit.inflating`. Where we choose the name it is ``.jsonl.gz`` or ``.jsonl.zst``."""
 
 BOOKKEEPING = ".toolkit"
 """Name of the folders that hold our own records; nothing below one is data."""
@@ -224,6 +225,23 @@ def glob_regex(pattern: str) -> re.Pattern[str]:
         return re.compile("".join(out) + r"\Z", re.DOTALL)
     except re.error as error:
         raise ConfigError(f"{pattern}: expected a glob, got: {error}") from None
+
+
+def glob_folders(pattern: str) -> list[str]:
+    """Return the folders that a glob matches, sorted part by part; as with `expand`, hidden ones only if it says so."""
+    found = [""]
+    for i, part in enumerate(pattern.split("/")):
+        if not is_glob(part):
+            found = [f"{above}/{part}" if i else part for above in found]
+            continue
+        regex = glob_regex(part)
+        found = [
+            f"{above}/{name}" if i else name
+            for above in found
+            for name in sorted(store_of(above).folders(above if i else "."))
+            if regex.match(name) and (part.startswith(".") or not name.startswith("."))
+        ]
+    return [path for path in found if is_folder(path)]
 
 
 def expand(pattern: str) -> list[tuple[str, str]]:

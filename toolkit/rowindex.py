@@ -20,6 +20,7 @@ import xxhash
 
 from toolkit.documents import DOCUMENT_DECODER, NO_ATTRIBUTES, DocumentRow, Rows, to_document
 from toolkit.errors import DataError
+from toolkit.inflating import compression_of
 from toolkit.paths import Dataset, join, remove, stat
 from toolkit.record_files import load
 from toolkit.stores import Stat
@@ -34,7 +35,7 @@ _ROW = struct.Struct("<QIIQ")
 _HELD = 1 << 15  # rows gathered before they are written
 
 
-VERSION = 2
+VERSION = 3
 """Of row indexes; one of another version is made anew."""
 
 
@@ -49,6 +50,7 @@ class ShardState(msgspec.Struct, frozen=True, kw_only=True):
         bytes: UTF-8 bytes of all texts.
         head: xxh3-64 (hex) of the first bytes as stored.
         inline: whether a document may have attributes of its own, as Dolma's may.
+        inline_keys: their names, sorted; None if there are too many to be listed.
     """
 
     version: int = VERSION
@@ -60,6 +62,7 @@ class ShardState(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
     head: str
     inline: bool = False
+    inline_keys: list[str] | None = []
 
 
 def _head(path: str) -> str:
@@ -72,15 +75,27 @@ def row_hash(source: str, id: str) -> int:
     return xxhash.xxh3_64_intdigest(f"{source}\0{id}".encode())
 
 
-Entry = tuple[int, int, int, bool]
-"""Of a row: its hash, the code points and UTF-8 bytes of its text, whether it has attributes of its own."""
+INLINE_KEYS = 10_000
+"""Names of attributes in documents that are listed of a shard."""
+
+_INLINE = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+Entry = tuple[int, int, int, tuple[str, ...] | None]
+"""Of a row: its hash, the code points and UTF-8 bytes of its text, the keys of its own attributes, None without any."""
 
 
 def entry_of(row: DocumentRow) -> Entry:
     """What the index says of a row, but for its place."""
     chars = len(row.text)
     size = chars if row.text.isascii() else len(row.text.encode())
-    return row_hash(row.source, row.id), chars, size, row.attributes is not NO_ATTRIBUTES
+    return row_hash(row.source, row.id), chars, size, None if row.attributes is NO_ATTRIBUTES else _inline_keys(row)
+
+
+def _inline_keys(row: DocumentRow) -> tuple[str, ...]:
+    try:
+        return tuple(_INLINE.decode(row.attributes))
+    except (msgspec.DecodeError, UnicodeDecodeError):  # null, or no object: there are no keys to ask for
+        return ()
 
 
 class RowIndexOutput:
@@ -99,6 +114,7 @@ class RowIndexOutput:
         self._rows: list[bytes] = []
         self.rows = self.chars = self.bytes = 0
         self.inline = False
+        self.inline_keys: set[str] = set()
 
     def __enter__(self) -> Self:
         self._output = Output(self._path + ".bin")
@@ -107,9 +123,12 @@ class RowIndexOutput:
 
     def add(self, entry: "Entry", offset: int) -> None:
         """One row, in order; offset of its first byte in the uncompressed shard."""
-        hash_, chars, size, inline = entry
+        hash_, chars, size, keys = entry
         self.rows += 1
-        self.inline = self.inline or inline
+        if keys is not None:
+            self.inline = True
+            if len(self.inline_keys) <= INLINE_KEYS:
+                self.inline_keys.update(keys)
         self.chars += chars
         self.bytes += size
         self._rows.append(_ROW.pack(hash_, chars, size, offset))
@@ -127,7 +146,7 @@ class RowIndexOutput:
         binary = stat(self._path + ".bin")
         if self._replaced or old is None or self.rows >= old.rows or not binary or binary.size != old.rows * _ROW.size:
             return
-        if not self._documents.endswith((".gz", ".zst")) or _head(self._documents) != old.head:
+        if not compression_of(self._documents) or _head(self._documents) != old.head:
             return
         beginning = xxhash.xxh3_128()
         left = self.rows * _ROW.size
@@ -166,6 +185,7 @@ class RowIndexOutput:
             bytes=self.bytes,
             head=_head(self._documents),
             inline=self.inline,
+            inline_keys=sorted(self.inline_keys) if len(self.inline_keys) <= INLINE_KEYS else None,
         )
         write_file(self._path + ".json", msgspec.json.encode(state))
         return state

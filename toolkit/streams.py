@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Protocol, Self, cast
 import xxhash
 
 from toolkit.errors import DataError
-from toolkit.inflating import Stored, inflated, zstd
+from toolkit.inflating import Stored, compression_of, inflated, zstd
 from toolkit.stores import Stat, Writing, store_of
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def decompress(data: bytes, compression: str) -> bytes:
 
 def compressor_for(path: str) -> Callable[[bytes], bytes]:
     """The compressor for intermediates with this suffix."""
-    return compress_fast if path.endswith(".gz") else compress_zstd if path.endswith(".zst") else compress_not
+    return {"gzip": compress_fast, "zstd": compress_zstd}.get(compression_of(path) or "", compress_not)
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------

@@ -1,16 +1,20 @@
 """Small data sets, and a working folder in which commands are run on them."""
 
+import copy
 import gzip
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.conftest import Ran, Run
+
+if TYPE_CHECKING:
+    from tests.pipeline.dolma import Dolma
 
 JsonRows = list[dict[str, Any]]
 
@@ -218,3 +222,11 @@ def pipeline(project: Project, sample: list[Path]) -> Project:
         },
     }
     return project
+
+
+@pytest.fixture
+def dolma(tmp_path: Path, run: Run) -> "Dolma":
+    """A stream of the attributes ``m`` that cuts the spans ``s``; without data."""
+    from tests.pipeline.dolma import STREAM, Dolma
+
+    return Dolma(tmp_path, run, {"streams": [copy.deepcopy(STREAM)], "processes": 1})

@@ -308,7 +308,7 @@ def test_a_value_that_a_rule_cannot_use_names_the_row_where_the_set_is_of_anothe
         path = damage(by_hand, "exp", edited(3, attributes=values))
         ran = by_hand("mix")
         assert ran.code == 1
-        assert f"{by_hand.documents / SHARD}:3: " in ran.err
+        assert f"{path}:3: " in ran.err
         assert "'a-3'" in ran.err
         assert "'long'" in ran.err
         assert path.exists()

@@ -1,20 +1,16 @@
 """Configurations of the Dolma toolkit, beside what Dolma 1.2.1 itself wrote for them, and where we mean to differ."""
 
-import copy
 import gzip
 import json
 import os
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from backports import zstd
 
-from tests.conftest import ROOT, Ran, Run
+from tests.conftest import ROOT
 from tests.pipeline.conftest import (
-    Folder,
     JsonRows,
     attributes,
     document,
@@ -23,6 +19,7 @@ from tests.pipeline.conftest import (
     tree,
     write_rows,
 )
+from tests.pipeline.dolma import SHARD, STREAM, TEN, Dolma, files, filtered, outputs, refused
 from toolkit.config import Source, parse
 from toolkit.dolma import read_mixer, read_tagger
 from toolkit.errors import ConfigError
@@ -30,80 +27,6 @@ from toolkit.errors import ConfigError
 CASES = json.loads(Path(__file__).with_name("dolma_cases.json").read_text(encoding="utf-8"))
 TAGS = json.loads(Path(__file__).with_name("dolma_tags.json").read_text(encoding="utf-8"))
 """Their first keys say where they come from."""
-TEN = "0123456789"
-STREAM: dict[str, Any] = {
-    "name": "s",
-    "documents": ["DATA/documents/**/*.gz"],
-    "attributes": ["m"],
-    "span_replacement": [{"span": "$.attributes.s", "min_score": 0.5}],
-    "output": {"path": "OUT"},
-}
-SHARD = "x.json.gz"
-
-
-class Dolma(Folder):
-    """With documents, attributes and a configuration of Dolma's."""
-
-    @property
-    def stream(self) -> dict[str, Any]:
-        """The first stream of the configuration."""
-        found: dict[str, Any] = self.config["streams"][0]
-        return found
-
-    def place(self, config: Any) -> Any:
-        """The configuration with our folders in place of ``DATA`` and ``OUT``."""
-        return json.loads(json.dumps(config).replace("DATA", str(self.data)).replace("OUT", str(self.out)))
-
-    def put(
-        self, rows: Iterable[Any], values: Iterable[Any] | None = None, shard: str = SHARD, name: str = "m"
-    ) -> Path:
-        """Writes documents, and their attributes as a set; of documents that are no rows, the texts are told."""
-        listed = [row if isinstance(row, dict | bytes) else document(f"d{i}", row) for i, row in enumerate(rows)]
-        write_rows(self.data / "documents" / shard, listed)
-        path = self.data / "attributes" / name / shard
-        return path if values is None else write_rows(path, [attributes(f"d{i}", v) for i, v in enumerate(values)])
-
-    def __call__(self, *arguments: object, command: str = "mix", suffix: str = "json") -> Ran:
-        path = self.root / f"config.{suffix}"
-        path.write_text(json.dumps(self.place(self.config)))
-        return self.run(command, "-c", path, *arguments)
-
-    def ok(self, *arguments: object, command: str = "mix", suffix: str = "json") -> Ran:
-        """As a call, for what must succeed."""
-        ran = self(*arguments, command=command, suffix=suffix)
-        assert ran.code == 0, ran.out + ran.err
-        return ran
-
-    def texts(self) -> dict[str, str]:
-        """What came out, by id."""
-        return {row["id"]: row["text"] for rows in outputs(self.out).values() for row in rows}
-
-
-@pytest.fixture
-def dolma(tmp_path: Path, run: Run) -> Dolma:
-    """A stream of the attributes ``m`` that cuts the spans ``s``; without data."""
-    return Dolma(tmp_path, run, {"streams": [copy.deepcopy(STREAM)], "processes": 1})
-
-
-def filtered(dolma: Dolma, **how: Any) -> None:
-    """Makes a filter of what the stream does."""
-    dolma.stream.pop("span_replacement", None)
-    dolma.stream["filter"] = how
-
-
-def files(root: Path) -> list[Path]:
-    return [p for p in sorted(root.rglob("*")) if p.is_file() and ".toolkit" not in p.parts and p.suffix != ".txt"]
-
-
-def outputs(root: Path) -> dict[str, JsonRows]:
-    """The rows of an output by the name of a stream, be it in one file or several."""
-    found: dict[str, JsonRows] = {}
-    for path in files(root):
-        name = re.sub(r"(-\d{4})?\.jsonl?(\.gz|\.zst)?$", "", str(path.relative_to(root)))
-        data = zstd.decompress(path.read_bytes()).split(b"\n") if path.suffix == ".zst" else None
-        rows = read_rows(path) if data is None else [json.loads(line) for line in data if line]
-        found.setdefault(name, []).extend(rows)
-    return found
 
 
 def in_any_order(found: dict[str, JsonRows]) -> dict[str, list[str]]:
@@ -243,14 +166,6 @@ def test_overlaps_are_one_span_and_empty_spans_none(dolma: Dolma, spans: Any, ma
     assert dolma.texts() == {"d0": marked}
 
 
-def refused(ran: Ran, dolma: Dolma, *words: str) -> None:
-    """Status 1, nothing published, and a message with these words."""
-    assert ran.code == 1
-    for word in words:
-        assert word in ran.err
-    assert files(dolma.out) == []
-
-
 @pytest.mark.parametrize(
     ("spans", "words"),
     [
@@ -360,41 +275,7 @@ def test_documents_that_are_none_are_errors(dolma: Dolma, row: bytes, words: str
     refused(dolma(), dolma, f"documents/{SHARD}:1: ", words, "'d0'")
 
 
-# --- attributes that no row has ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("how", "words"),
-    [
-        ({"include": ["$.attributes.toxi"]}, "got 'toxi'; did you mean 'toxic'?"),
-        ({"include": ["$.attributes[?(@.toxi[0][2] > 0.5)]"]}, "got 'toxi'; did you mean 'toxic'?"),
-        ({"include": ["$.attributes.zzz"]}, "got 'zzz'; there are: s, toxic"),
-        ({"exclude": [".attributes.toxi > 1"], "syntax": "jq"}, "if documents may lack it, write `toxi?`"),
-    ],
-)
-def test_an_include_of_an_unknown_attribute_is_refused(dolma: Dolma, how: dict[str, Any], words: str) -> None:
-    dolma.put(["zero"], [{"s": [], "toxic": 1}])
-    filtered(dolma, **how)
-    ran = dolma()
-    assert ran.code == 2
-    assert words in ran.err
-    assert not dolma.out.exists()
-
-
-@pytest.mark.parametrize(
-    ("how", "warns"),
-    [
-        ({"exclude": ["$.attributes.toxi"]}, True),
-        ({"include": ["$.attributes.toxi", "$.attributes.toxic"]}, True),
-        ({"exclude": [".attributes.toxi? > 1", "(.attributes.toxi // 0) > 1"], "syntax": "jq"}, False),
-    ],
-)
-def test_an_exclude_of_an_unknown_attribute_warns(dolma: Dolma, how: dict[str, Any], warns: bool) -> None:
-    dolma.put(["zero"], [{"s": [], "toxic": 1}])
-    filtered(dolma, **how)
-    ran = dolma.ok()
-    assert dolma.texts() == {"d0": "zero"}
-    assert ("warning: " in ran.err and "'toxi'; did you mean 'toxic'?" in ran.err) == warns
+# --- filters ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -717,10 +598,14 @@ def test_mixers_that_are_none(dolma: Dolma, changes: dict[str, Any], words: str)
     [
         ({"taggers": ["char_length_v2"]}, "got 'char_length_v2'; did you mean 'char_length_v1'?"),
         (
-            {"taggers": ["dclm-oh-eli5"]},
-            "expected a tagger of Dolma's that has its like here, got 'dclm-oh-eli5'; there are: ",
+            {"taggers": ["code_composition"]},
+            "expected a tagger of Dolma's that has its like here, got 'code_composition'; there are: ",
         ),
-        ({"destination": ["/x"]}, "destination: expected none"),
+        ({"taggers": ["dclm-oh-eli5"]}, "got 'dclm-oh-eli5'; a fastText model of your own runs in `fasttext_label`"),
+        ({"taggers": ["ft_lang_id_doc_v1"]}, "got 'ft_lang_id_doc_v1'; the language of a text is `text_language` here"),
+        ({"taggers": ["cld2_en_doc_v2"]}, "of its lines `line_language`"),
+        ({"destination": ["/x"]}, "destination: expected a folder such as data/attributes/NAME"),
+        ({"destination": ["x/a", "x/b"]}, "destination: expected one for each of 1 documents, got 2"),
         ({"tagger_modules": ["mine.py"]}, "tagger_modules: expected none"),
         ({"experimnt": "e"}, "did you mean 'experiment'?"),
         ({"experiment": "2024-tags"}, "experiment: expected a name that does not begin with a digit, got '2024-tags'"),

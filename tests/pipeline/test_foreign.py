@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from typing import Any
 
 import pytest
@@ -76,11 +77,11 @@ def test_rules_over_attributes_of_the_dolma_toolkit(tagged: Project, rule: str, 
 
 
 @pytest.mark.parametrize("rule", ["exp__pii__EMAIL[0][2] > 0", "dup[0][2] >= 1"])
-def test_a_rule_that_meets_no_span_is_an_error_that_names_the_document(tagged: Project, rule: str) -> None:
+def test_a_rule_that_meets_no_span_is_an_error_that_names_the_row(tagged: Project, rule: str) -> None:
     tagged.config["mix"]["rules"] = [{"drop": rule}]
     ran = tagged("mix")
     assert ran.code == 1
-    assert f"{tagged.documents / SHARD}:" in ran.err
+    assert re.search(rf"{tagged.attributes}/\w+/{SHARD}:\d+: rule ", ran.err)
     assert "(document 'd" in ran.err
     assert tree(tagged.out) == {}
 

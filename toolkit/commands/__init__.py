@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self, TypeVar
 from toolkit import claims, config, ingest_plan
 from toolkit.commands.workers import Workers
 from toolkit.config import Config, Source
-from toolkit.dolma import is_dolma
+from toolkit.dolma import is_dolma, pointers
 from toolkit.errors import ConfigError, DataError, NothingThere
 from toolkit.executors import P, R, Report, Result, Task
 from toolkit.executors.settings import read as read_executor
@@ -338,6 +338,7 @@ def open_context(options: Options) -> Context:
     if options.config is None:
         return Context(options, Config(), Source({}))
     source = config.load_source(options.config, list(options.overrides))
+    pointers.check(source)
     if is_dolma(source):
         return Context(options, Config(), source)
     found = config.convert(source, Config)

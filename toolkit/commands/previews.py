@@ -37,6 +37,7 @@ def dry_run(context: Context, prepared: Prepared) -> Outcome:
     text = f"{totals.rows:,} documents, {totals.kept:,} would be kept ({reports.share(totals.kept, totals.rows)})"
     text += "; a rule asks for more than attributes, so the documents were read" if texts and effects else ""
     text += "\n\n" + reports.rules_table(totals, effects, preview=True)
+    unlike = sum(each.unlike_dolma for _, each in found)
     number = 0
     for stream in settings.streams:
         rules = [(number + i, rule.kind) for i, rule in enumerate(stream.all_rules, 1)]
@@ -45,12 +46,13 @@ def dry_run(context: Context, prepared: Prepared) -> Outcome:
             text += f"\n\n{stream.name}" if stream.name else "\n"
             text += "\n" + reports.labels_table(labels, rules)
     return Outcome(
-        text=text + reports.blocklists(counts, left),
+        text=text + reports.blocklists(counts, left) + reports.unlike_dolma(unlike, totals.rows),
         data={
             "totals": msgspec.to_builtins(totals),
             "rules": msgspec.to_builtins(effects),
             "labels": _labels_data(by_stream),
             "blocklists": msgspec.to_builtins(counts),
+            "unlike_dolma": unlike,
             "unmatched": {name: entries[:UNMATCHED_LISTED] for name, entries in left.items()},
             "failed": broken,
         },

@@ -185,6 +185,7 @@ def _manifest(
         rules=reports.effects_of(settings, [(work.stream, stages[work.key].rules) for work in mixed]),
         blocklists=blocklists,
         counts=_counts(stages),
+        unlike_dolma=sum(each.unlike_dolma for each in stages.values()),
         statistics=dict(sorted(found.items())),
         rejected=labels.pop(mix_settings.REJECTED, None),
         labels=labels,
@@ -209,10 +210,13 @@ def _outcome(
 ) -> Outcome:
     """The end of a mix; `left` are the blocklist entries that matched nothing, by rule."""
     data = msgspec.to_builtins(manifest)
-    summary = {key: data[key] for key in ("totals", "rules", "blocklists", "counts", "labels", "omitted")}
+    summary = {
+        key: data[key] for key in ("totals", "rules", "blocklists", "counts", "unlike_dolma", "labels", "omitted")
+    }
     return Outcome(
         text=reports.published(output, manifest, already=already)
-        + reports.blocklists(manifest.blocklists, left or {}, unmatched.path_of(output)),
+        + reports.blocklists(manifest.blocklists, left or {}, unmatched.path_of(output))
+        + reports.unlike_dolma(manifest.unlike_dolma, manifest.totals.rows),
         data={"output": output, "published": True, "already": already, "digest": manifest.digest, **summary}
         | ({"unmatched": left} if left else {}),
     )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from toolkit.commands import table
+from toolkit.errors import amount
 from toolkit.mixing.compare import Comparison
 from toolkit.mixing.effects import RuleCount, RuleEffect, Totals
 from toolkit.mixing.explain import short
@@ -35,6 +36,17 @@ def summed(totals: Iterable[Totals]) -> Totals:
         sum_.kept += each.kept
         sum_.kept_chars += each.kept_chars
     return sum_
+
+
+def unlike_dolma(documents: int, rows: int) -> str:
+    """Return lines that say of how many documents Dolma decides otherwise, as 1 and 1.0 are two numbers to it."""
+    if not documents:
+        return ""
+    return (
+        f"\n\nwarning: {documents:,} of {amount(rows, 'document')} {'is' if documents == 1 else 'are'} kept or dropped "
+        "otherwise than by Dolma:\n1 and 1.0 are one number here, so that `>= 1.0` matches 1; in Dolma's JSONPath they "
+        "are two numbers.\n`compat: strict` (of a rule `strict: true`) decides as Dolma does; without it, it stays so."
+    )
 
 
 def effects_of(

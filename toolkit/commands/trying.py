@@ -15,7 +15,7 @@ from toolkit.commands import describe
 from toolkit.config import Source
 from toolkit.documents import DOCUMENT_DECODER, Document, Rows, split_lines, to_document
 from toolkit.errors import ConfigError, DataError, did_you_mean
-from toolkit.paths import SHARD_SUFFIXES, Dataset
+from toolkit.paths import SHARD_SUFFIXES, Dataset, strip_suffix
 from toolkit.plugins import default_name
 from toolkit.streams import Decompressed, Lines
 from toolkit.tag_plan import Plan, Step
@@ -143,7 +143,8 @@ def read_documents(path: str, count: int, *, lines: bool, max_bytes: int) -> lis
     """The first documents of a shard or a text.
 
     Args:
-        path: a shard, told by its suffix; a text; or ``-`` for standard input, where documents are told by their form.
+        path: a shard, told by its suffix; a text; or ``-`` for standard input, where documents are told by their form,
+            as in files that only end in ``.gz``.
         count: at most so many.
         lines: whether each line of a text is a document; else the whole of it.
         max_bytes: a longer document is an error.
@@ -154,7 +155,7 @@ def read_documents(path: str, count: int, *, lines: bool, max_bytes: int) -> lis
     if path != "-" and not os.path.isfile(path):
         got = "a folder" if os.path.isdir(path) else "nothing there"
         raise ConfigError(f"{path}: expected a text, a shard of documents, or - for standard input, got {got}")
-    if path.endswith(SHARD_SUFFIXES):
+    if path[len(strip_suffix(path, SHARD_SUFFIXES)) :] not in ("", ".gz"):  # a plain `.gz` may be a text, too
         if lines:
             raise ConfigError(f"{path}: expected a text with --lines, got a shard of documents")
         with Lines(path, max_bytes) as rows:
@@ -179,7 +180,7 @@ def _of_rows(lines: Iterator[bytes], path: str) -> Iterator[Tried]:
 def _of_text(path: str, *, lines: bool, max_bytes: int) -> Iterator[Tried]:
     name = _name(path)
     data = _read(path)
-    if path == "-" and not lines and _is_document(data.partition(b"\n")[0]):
+    if (path == "-" or path.endswith(".gz")) and not lines and _is_document(data.partition(b"\n")[0]):
         yield from _of_rows(iter(data.removesuffix(b"\n").split(b"\n")), name)
         return
     try:

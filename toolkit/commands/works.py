@@ -1,5 +1,6 @@
 """From a ``mix:`` section to the shards that are mixed: sets, types and rules of each stream, checked."""
 
+import difflib
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ import msgspec
 
 from toolkit import ingest_plan, records, rowindex, selectors, tag_check
 from toolkit.commands import Context, Outcome, failures, places, sharing
-from toolkit.errors import ConfigError, did_you_mean
+from toolkit.errors import ConfigError, ToolkitError, did_you_mean
 from toolkit.executors import Task
 from toolkit.mixing import binding, preview, sets
 from toolkit.mixing import settings as mix_settings
@@ -18,6 +19,9 @@ from toolkit.mixing.sets import JoinedSet
 from toolkit.mixing.settings import MixSettings, Stream
 from toolkit.paths import check_writable, size_of
 from toolkit.waiting import for_each
+
+SLIP = 0.8
+"""How like two names are of which one is taken for a slip of the other (see difflib)."""
 
 
 @dataclass
@@ -120,7 +124,12 @@ def _add_stream(context: Context, prepared: Prepared, stream: Stream) -> None:
     shards = context.limited(shards)
     seen, unreadable = look_at_foreign(context, stream, shards)
     joined = prepared.sets[stream.name] = sets.resolve_sets(stream, {}, seen)
-    bindings, set_bindings = bound(prepared.settings, stream, joined)
+    try:
+        bindings, set_bindings = bound(prepared.settings, stream, joined)
+    except ConfigError:
+        if unreadable:  # what rules lack may be in there
+            raise ToolkitError("\n".join(unreadable.values())) from None
+        raise
     for shard in shards:
         work = Work(
             settings=prepared.settings,
@@ -138,9 +147,9 @@ def _add_stream(context: Context, prepared: Prepared, stream: Stream) -> None:
     if any(rule.syntax for rule in stream.rules):
         works = [work for work in prepared.works if work.stream is stream]
         _index(context, works)
-        if not unreadable and not context.share:  # or else it is not known which attributes there are
-            inline = any(work.has_inline() for work in works)
-            for note in _check_patterns(stream, joined, inline=inline):
+        if not unreadable:  # or else it is not known which attributes there are
+            in_part = context.options.shard is not None
+            for note in _check_patterns(stream, joined, _inline_keys(works), in_part=in_part):
                 print(f"warning: {note}", file=sys.stderr)
         _note_patterns(context, prepared.settings, stream, joined)
 
@@ -152,46 +161,80 @@ def _index(context: Context, works: list[Work]) -> None:
         context.run("index", index_shard, tasks(todo))  # what is wrong with a shard is said where it is mixed
 
 
+def _inline_keys(works: list[Work]) -> set[str] | None:
+    """Return the names of the attributes that documents have of their own; None if they are not known."""
+    found: set[str] = set()
+    for state in for_each(lambda work: rowindex.current(work.dataset, work.shard), works):
+        if state is None or state.inline_keys is None:
+            return None
+        found.update(state.inline_keys)
+    return found
+
+
 def index_shard(work: Work, report: Any) -> None:
     """Makes the row index of a shard."""
     rowindex.ensure(work.dataset, work.shard, work.max_document_bytes)
 
 
-def _check_patterns(stream: Stream, joined: list[JoinedSet], *, inline: bool) -> list[str]:
-    """What is to be said of patterns that ask for attributes which no row has, or not every row.
+def _check_patterns(stream: Stream, joined: list[JoinedSet], inline: set[str] | None, *, in_part: bool) -> list[str]:
+    """Return what is to be said of patterns that ask for attributes which no row has, or not every row.
+
+    An attribute that no row has is an error: the rule would drop every document, or none. Only where other programs
+    leave keys out because they found nothing, it is a warning, unless all documents would be dropped then.
 
     Args:
         stream: with the patterns.
         joined: its sets.
-        inline: whether documents have attributes of their own, which may be those that are asked for.
+        inline: the names of the attributes that documents have of their own; None if they are not known.
+        in_part: whether only some of the shards were looked at, as by a share: what is missing may be in others.
 
     Raises:
-        ConfigError: if every document would be dropped for lack of one, or jq would meet a null that is not asked for.
+        ConfigError: for an attribute that is not there.
     """
-    known = {key.name for each in joined for key in each.keys}
+    known = {key.name for each in joined for key in each.keys} | (inline or set())
     lacked = {key.name for each in joined for key in each.keys if key.default}
     notes = []
     for rule in stream.rules:
-        if not rule.syntax or not rule.patterns or rule.strict:
+        if not rule.syntax or rule.strict:
             continue
         syntax = rule.syntax
+        patterns = rule.patterns or [rule.expression]
         if syntax == "jq" and (guarded := {key for p in rule.patterns for key in selectors.guarded_keys(p)} & lacked):
             notes.append(
                 f"{rule.place}: rule {rule.name!r}: some rows lack {min(guarded)!r}: `?` gives null there, which "
                 "compares, where Dolma gives nothing; a rule that tests for it first means the same in both"
             )
-        missing = {pattern: selectors.named_keys(pattern, syntax) - known for pattern in rule.patterns}
-        asked = {key for keys in missing.values() for key in keys}
-        if not asked or inline:
+        missing = {pattern: selectors.named_keys(pattern, syntax) - known for pattern in patterns}
+        asked = sorted({key for keys in missing.values() for key in keys})
+        if not asked or inline is None:
             continue
-        key = min(asked)
+        drops_all = rule.kind == "keep" and all(missing.values())
+        fails = drops_all or (syntax == "jq" and bool(rule.patterns))
+        key = next((key for key in asked if fails or not _may_be_rare(key, joined, inline)), asked[0])
         what = f"{rule.place}: rule {rule.name!r}: expected an attribute that a row has, got {key!r}"
-        if syntax == "jq" or (rule.kind == "keep" and all(missing.values())):
-            hint = did_you_mean(key, known) or f"; there are: {', '.join(sorted(known)) or 'none'}"
-            guard = f"; if documents may lack it, write `{key}?`" if syntax == "jq" else ""
-            raise ConfigError(what + hint + guard)
-        notes.append(what + did_you_mean(key, known))
+        hint = did_you_mean(key, known) or f"; there are: {', '.join(sorted(known)) or 'none'}"
+        if in_part or not (fails or not _may_be_rare(key, joined, inline)):
+            notes.append(what + did_you_mean(key, known))
+        elif syntax == "jq":
+            raise ConfigError(f"{what}{hint}; if documents may lack it, write `{key}?`")
+        else:
+            raise ConfigError(f"{what}{hint}" + ("" if drops_all else "; if no document has it, leave the pattern out"))
     return notes
+
+
+def _may_be_rare(key: str, joined: list[JoinedSet], inline: set[str]) -> bool:
+    """Tell whether rows of another program may lack a key because nothing was found.
+
+    Dolma's tagger leaves out ``exp__tagger__label`` where there are no spans of the label, its deduper the only key. A
+    key is taken for a slip if it is very like one that there is, of no tagger that has others.
+    """
+    foreign = {each.key for found in joined if not found.ours for each in found.keys} | inline
+    if any(not found.ours and not found.keys for found in joined):
+        return True
+    tagger = "__".join(key.split("__")[:2]) + "__"
+    if key.count("__") > 1 and any(each.startswith(tagger) for each in foreign):
+        return True
+    return bool(foreign) and not difflib.get_close_matches(key, foreign, n=1, cutoff=SLIP)
 
 
 def _note_patterns(context: Context, settings: MixSettings, stream: Stream, joined: list[JoinedSet]) -> None:

@@ -23,7 +23,7 @@ Looks = Callable[[list[Work]], list[Looked]]
 """Runs looks, in the order given."""
 
 MEDIA_TYPES = {".jsonl": "application/jsonlines", ".json": "application/jsonlines", ".txt": "text/plain"}
-MEDIA_TYPES |= {".parquet": "application/x-parquet", ".zst": "application/zstd"}
+MEDIA_TYPES |= {".parquet": "application/x-parquet", ".zst": "application/zstd", ".zstd": "application/zstd"}
 """By the last suffix, that of gzip taken off: readers find gzip by itself."""
 
 _DOCUMENT = {
@@ -40,7 +40,8 @@ _ANY_TYPE = "application/octet-stream"
 
 
 def media_type(path: str) -> str:
-    return MEDIA_TYPES.get(os.path.splitext(path.removesuffix(".gz"))[1], _ANY_TYPE)
+    suffix = os.path.splitext(path.removesuffix(".gz"))[1]
+    return MEDIA_TYPES.get(suffix or (".jsonl" if path.endswith(".gz") else ""), _ANY_TYPE)
 
 
 def matches(path: str, pattern: str) -> bool:

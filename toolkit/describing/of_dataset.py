@@ -28,6 +28,7 @@ from toolkit.describing.facts import Example, Facts, File, Group, PathField, Rec
 from toolkit.describing.fields import fields_of, spans_of
 from toolkit.describing.looking import Looked, Work, merge_types
 from toolkit.errors import ConfigError
+from toolkit.inflating import compression_of
 from toolkit.ingest_records import InputRecord
 from toolkit.paths import SHARD_SUFFIXES, Dataset, join, list_files, stat, strip_suffix
 from toolkit.schema import STR, Type
@@ -94,7 +95,7 @@ def dataset_facts(
             path=path,
             max_bytes=max_bytes,
             digest=not _is_current(path, known.get(shard)),
-            rows=not path.endswith(".zst"),
+            rows=compression_of(path) != "zstd",
             first=first,
         )
         for path, shard in zip(paths, shards, strict=True)

@@ -161,17 +161,18 @@ def _streams(stream: StreamOptions, found: MixerOptions, place: Source) -> dict[
     rules = [*_filter_rules(stream, found), *_span_rules(stream)]
     route = [{"route": repr(stream.name), "name": f"output {stream.name}"}] if found.shuffle else []
     try:
-        roots = roots_of(stream.documents, stream.attributes, stream.output.path)
+        roots = roots_of(stream.documents, stream.attributes)
     except ConfigError as error:
         raise place.error(("documents",), str(error)) from None
     name = "".join(c if c.isalnum() or c in "_.-" else "_" for c in stream.name)
     name = name if name[:1].isalpha() or name.startswith("_") else f"_{name}"
     return {
         name if i == 0 else f"{name}.{i}": {
-            "dataset": root,
+            "dataset": root.dataset(stream.output.path),
             "attributes": stream.attributes,
             "same_keys": "later",
             "overlaps": "first" if found.compat == "strict" else "union",
+            **({"order": root.order} if found.compat == "strict" else {}),
             "rules": [*rules, *route],
         }
         for i, root in enumerate(roots)

@@ -8,8 +8,9 @@ import msgspec
 from toolkit import config
 from toolkit.config import ConfigStruct, Source
 from toolkit.dolma.interpolation import resolve
-from toolkit.dolma.places import roots_of
+from toolkit.dolma.places import fixed, roots_of, split
 from toolkit.errors import ConfigError, did_you_mean
+from toolkit.paths import is_folder, join
 
 BAD_WORDS = (
     "https://raw.githubusercontent.com/LDNOOBW/List-of-Dirty-Naughty-Obscene-and-Otherwise-Bad-Words/"
@@ -108,6 +109,7 @@ class TaggerOptions(ConfigStruct):
     """A configuration of the tagger; of `profile`, `debug` and `work_dir` nothing is needed here.
 
     Attributes:
+        destination: folders of attributes, one for each of the documents; the last part of each is the set's name.
         bad_words: a key of ours: the list for `c4_v1` and `c4_v2`, for machines that cannot fetch Dolma's.
     """
 
@@ -153,12 +155,9 @@ def read_tagger(source: Source) -> Tags:
     """
     resolve(source)
     found = config.convert(source, TaggerOptions, "a configuration of Dolma's tagger")
-    for key, why in (
-        ("destination", "attributes go beside the documents; name another root in a configuration of ours"),
-        ("tagger_modules", "Dolma's own tagger classes cannot run here; see the page on writing a tagger"),
-    ):
-        if getattr(found, key):
-            raise source.error((key,), f"expected none: {why}")
+    if found.tagger_modules:
+        why = "Dolma's own tagger classes cannot run here; see the page on writing a tagger"
+        raise source.error(("tagger_modules",), f"expected none: {why}")
     if found.experiment and found.experiment[0].isdigit():
         raise source.error(
             ("experiment",), f"expected a name that does not begin with a digit, got {found.experiment!r}"
@@ -166,9 +165,8 @@ def read_tagger(source: Source) -> Tags:
     tag: dict[str, list[dict[str, Any]]] = {}
     for i, name in enumerate(found.taggers):
         if name not in MEANINGS:
-            hint = did_you_mean(name, MEANINGS) or f"; there are: {', '.join(MEANINGS)}"
             raise source.error(
-                ("taggers", i), f"expected a tagger of Dolma's that has its like here, got {name!r}{hint}"
+                ("taggers", i), f"expected a tagger of Dolma's that has its like here, got {_other(name)}"
             )
         if name in found.taggers[:i]:
             continue
@@ -180,11 +178,72 @@ def read_tagger(source: Source) -> Tags:
                 entry["bad_words"] = found.bad_words
             tag.setdefault(experiment, []).append(entry)
     try:
-        roots = roots_of(found.documents, list(tag), "")
+        datasets = _redirected(found, tag) if found.destination else _beside(found, tag)
     except ConfigError as error:
-        raise source.error(("documents",), str(error)) from None
-    for root in roots:
-        if "bookkeeping" in root:
-            raise source.error(("documents",), f"expected a folder that may be written in beside {root['documents']}")
-    configs = [{"processes": max(1, found.processes), **root, "tag": tag} for root in roots]
+        raise source.error(("destination",) if found.destination else ("documents",), str(error)) from None
+    configs = [{"processes": max(1, found.processes), **dataset} for dataset in datasets]
     return Tags(configs, found.dryrun, found.ignore_existing)
+
+
+def _beside(found: TaggerOptions, tag: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Return a dataset for each folder of documents, with its `tag:` section; attributes go beside the documents."""
+    datasets = []
+    for root in roots_of(found.documents, list(tag)):
+        dataset = root.dataset("")
+        if "bookkeeping" in dataset:
+            raise ConfigError(f"expected a folder that may be written in beside {root.path}; or give a `destination:`")
+        datasets.append(dataset | {"tag": tag})
+    return datasets
+
+
+def _redirected(found: TaggerOptions, tag: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Return datasets whose attributes go to a destination, one for each entry of `documents`; all taggers in one set.
+
+    As in Dolma paths below it are those below the fixed part of the glob. Where both end in the same folders these are
+    part of the paths, so that a mix finds the attributes.
+    """
+    destinations = found.destination or []
+    if len(destinations) != len(found.documents):
+        raise ConfigError(f"expected one for each of {len(found.documents)} documents, got {len(destinations)}")
+    entries = [entry for listed in tag.values() for entry in listed]
+    made: dict[tuple[str, str], dict[str, Any]] = {}
+    for pattern, given in zip(found.documents, destinations, strict=True):
+        above, below = fixed(join(pattern.rstrip("/"), "**") if is_folder(pattern) else pattern)
+        target = given.rstrip("/")
+        documents, _ = split(above)
+        if documents and above != documents and target.endswith(inner := above[len(documents) :]):
+            above, below, target = documents, join(inner[1:], below), target[: -len(inner)]
+        attributes, _, name = target.rpartition("/")
+        if not name or not attributes or attributes.endswith(":/"):
+            raise ConfigError(f"expected a folder such as data/attributes/NAME, got {given!r}")
+        dataset = made.setdefault(
+            (above, target),
+            {
+                "documents": {"path": above, "include": []},
+                "attributes": attributes,
+                "tag": {name: entries},
+            },
+        )
+        dataset["documents"]["include"].append(below)
+    return list(made.values())
+
+
+_LANGUAGE = (
+    "the language of a text is `text_language` here, of its lines `line_language`, of a page by these `language`"
+)
+_LIKE = {
+    r"(cld[23]|ft_lang|langdetect|lingua)_": _LANGUAGE,
+    r"pii_presidio": "`pii_presidio` is a tagger of our own form",
+    r"(jigsaw|dclm|dolma17)": "a fastText model of your own runs in `fasttext_label` or `fasttext_spans`",
+    r"tokenizers_|dolma_v\d_tokenizer": "`tokens` counts with a tokenizer file",
+    r"code_secrets": "`secrets` is a tagger of our own form",
+    r"(domain|link|oisd|brave|blocklist|allowlist)_": "`url_list` takes lists of domains and URLs",
+}
+"""What is here for taggers that have no equal, by what their names begin with."""
+
+
+def _other(name: str) -> str:
+    """Return the name of a tagger that is not here, with what is."""
+    like = next((what for names, what in _LIKE.items() if re.match(names, name)), None)
+    hint = f"; {like}: `toolkit taggers`" if like else did_you_mean(name, MEANINGS)
+    return repr(name) + (hint or f"; there are: {', '.join(MEANINGS)}")

@@ -63,6 +63,7 @@ class Counted(msgspec.Struct):
         left_out: what the writer left out, by name.
         matched: for each blocklist, by index of its rule, the entries that documents matched.
         statistics: by label, what was read and what stays.
+        unlike_dolma: documents that stay here, and not in Dolma, or the reverse (see `toolkit.rules.RuleSet.differs`).
     """
 
     totals: Totals
@@ -70,6 +71,7 @@ class Counted(msgspec.Struct):
     left_out: Counter[str]
     matched: dict[int, set[int]]
     statistics: Statistics
+    unlike_dolma: int = 0
 
     @classmethod
     def none(cls, rules: int) -> Self:
@@ -82,6 +84,7 @@ class Counted(msgspec.Struct):
         for mine, theirs in zip(self.rules, other.rules, strict=True):
             _add(mine, theirs)
         self.left_out.update(other.left_out)
+        self.unlike_dolma += other.unlike_dolma
         for i, entries in other.matched.items():
             self.matched.setdefault(i, set()).update(entries)
         statistics.add(self.statistics, other.statistics)

@@ -1,6 +1,6 @@
 """Joining: the documents of a shard, row by row with their attributes; and whether these may be joined at all."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from itertools import repeat
@@ -359,24 +359,43 @@ def joint_rows(
         yield from joiner.rows(block)
 
 
-def at_document(error: DataError, work: JoinedShard, number: int, id: str) -> DataError:
-    """The error, with the document that it is about, if it says none."""
-    return error if error.path else DataError(error.message, path=work.path, line=number, id=id)
+def at_document(error: DataError, work: JoinedShard, number: int, id: str | None) -> DataError:
+    """The error, with the place that it is about, if it says none: the row of a document, or of a foreign set.
+
+    Args:
+        error: of a rule or a writer.
+        work: the shard.
+        number: of the row.
+        id: of the document.
+    """
+    if error.path:
+        return error
+    blamed = [each for each in work.sets if not each.ours and any(key.name in error.keys for key in each.keys)]
+    path = work.dataset.attribute_path(blamed[0].set, work.shard) if len(blamed) == 1 else work.path
+    return DataError(error.message, path=path, line=number, id=id)
 
 
 def merged(sets: list[JoinedSet], lines: list[bytes]) -> dict[str, msgspec.Raw]:
     """The attributes of a document, as JSON texts by their names in the mix."""
+    return _merged(sets, map(RAW_ATTRIBUTES.decode, lines))
+
+
+def _merged(sets: list[JoinedSet], rows: Iterable["RawAttributes"]) -> dict[str, msgspec.Raw]:
     found: dict[str, msgspec.Raw] = {}
-    for joined, line in zip(sets, lines, strict=True):
-        values = RAW_ATTRIBUTES.decode(line).attributes
-        if isinstance(values, dict):
+    for joined, row in zip(sets, rows, strict=True):
+        if isinstance(row.attributes, dict):
             names = {key.key: key.name for key in joined.keys}
-            found.update({names[key]: value for key, value in values.items()})
+            found.update({names[key]: value for key, value in row.attributes.items()})
     return found
 
 
+def plain_values(sets: list[JoinedSet], rows: Iterable["RawAttributes"]) -> dict[str, Any]:
+    """Return the attributes of a document as plain data, by their names in the mix."""
+    return {name: msgspec.json.decode(value) for name, value in _merged(sets, rows).items()}
+
+
 def _plain(sets: list[JoinedSet], lines: list[bytes]) -> dict[str, Any]:
-    return {name: msgspec.json.decode(value) for name, value in merged(sets, lines).items()}
+    return plain_values(sets, map(RAW_ATTRIBUTES.decode, lines))
 
 
 class RawAttributes(msgspec.Struct):

@@ -54,11 +54,12 @@ def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings) -> list
         ConfigError: if two labels would be written to one path.
     """
     labels = sorted({label for stage in stages.values() for label in stage.members})
+    ordered = sorted(stages, key=settings.position)
     parts: list[PartPlan] = []
     for label in labels:
         groups: list[list[tuple[str, Member]]] = []
         size = 0
-        for shard in sorted(stages):
+        for shard in ordered:
             for member in stages[shard].members.get(label, ()):
                 if not groups or size + member.size > settings.output.part_size:
                     groups.append([])

@@ -15,7 +15,7 @@ from toolkit.config import ConfigStruct
 from toolkit.documents import Rows
 from toolkit.errors import DataError
 from toolkit.mixing.effects import RuleCount, Totals, finish
-from toolkit.mixing.join import RowDecoder, Work, at_document, inputs_of, joint_rows
+from toolkit.mixing.join import RawAttributes, RowDecoder, Work, at_document, inputs_of, joint_rows, plain_values
 from toolkit.mixing.sets import JoinedSet
 from toolkit.mixing.statistics import NO_LABEL
 from toolkit.rules import Outcome, RuleSet, rules_in
@@ -40,6 +40,7 @@ class Preview(ConfigStruct):
         labels: the same by label, before any `route`.
         matched: for each blocklist, by index of its rule, the entries that documents matched.
         texts: whether the documents had to be read.
+        unlike_dolma: documents of which Dolma decides otherwise.
     """
 
     totals: Totals
@@ -48,6 +49,7 @@ class Preview(ConfigStruct):
     labels: dict[str, LabelCount]
     matched: dict[int, list[int]]
     texts: bool
+    unlike_dolma: int
 
 
 def preview_shard(work: Work, report: Report) -> Preview:
@@ -61,9 +63,11 @@ def preview_shard(work: Work, report: Report) -> Preview:
     effects = [RuleCount() for _ in rules.rules]
     only = [0] * len(effects)
     cells = _Cells()
-    number = 0
+    number = unlike_dolma = 0
     for block in blocks(work, rules):
         cells.add(block)
+        if rules.may_differ:
+            unlike_dolma += sum(map(rules.differs, block.outcomes, *block.columns))
         for values, chars, outcome in zip(block.values(), block.chars, block.outcomes, strict=True):
             number += 1
             if isinstance(outcome, int):
@@ -91,7 +95,15 @@ def preview_shard(work: Work, report: Report) -> Preview:
     report(state.rows, 0)
     matched = {i: sorted(watch.matched) for i, watch in rules.blocklists.items()}
     texts = _reads_documents(work, rules)
-    return Preview(totals=totals, effects=effects, only=only, labels=labels, matched=matched, texts=texts)
+    return Preview(
+        totals=totals,
+        effects=effects,
+        only=only,
+        labels=labels,
+        matched=matched,
+        texts=texts,
+        unlike_dolma=unlike_dolma,
+    )
 
 
 class _Cells:
@@ -168,7 +180,7 @@ def blocks(work: Work, rules: RuleSet) -> Iterator[Block]:
             outcomes = rules.outcomes(columns)
             labels = rules.labels(columns)
         except DataError as error:
-            raise DataError(error.message, path=work.path, line=number + (error.line or 0), id=error.id) from None
+            raise at_document(error, work, number + (error.line or 0), error.id) from None
         yield Block(columns, chars, outcomes, labels)
         number += len(chars)
 
@@ -217,6 +229,32 @@ class _Row(msgspec.Struct, gc=False):
     chars: int
 
 
+class _PlainRow(RawAttributes, gc=False):
+    """A row of a set with its values as JSON texts."""
+
+    id: str | None = None
+    source: str | None = None
+
+
+_PLAIN = msgspec.json.Decoder(_PlainRow)
+
+
+@dataclass(frozen=True)
+class _JoinedRow:
+    """As `_Row`, with what patterns ask for that ask for attributes alone."""
+
+    id: str
+    source: str | None
+    chars: int
+    sets: list[JoinedSet]
+    rows: tuple[_PlainRow, ...]
+
+    @property
+    def joined(self) -> dict[str, Any]:
+        """The attributes of a document as its row would have them, decoded anew."""
+        return {"attributes": plain_values(self.sets, self.rows)}
+
+
 def _without_documents(work: Work, rules: RuleSet) -> Iterator[tuple[list[list[Any]], list[int]]]:
     """From the files of sets that the rules need, and the row index.
 
@@ -233,24 +271,32 @@ def _without_documents(work: Work, rules: RuleSet) -> Iterator[tuple[list[list[A
         i: RowDecoder(work.sets[i], used, rules.needs.fields, names=i == names or not work.sets[i].ours) for i in needed
     }
     with ExitStack() as stack:
-        sets = {i: _rows(work, i, decoder, stack) for i, decoder in decoders.items()}
+        sets = {i: _rows(work, i, decoder.decoder, stack) for i, decoder in decoders.items()}
+        every = range(len(work.sets)) if rules.may_differ else ()
+        plain = [_rows(work, i, _PLAIN, stack) for i in every]
         for index in rowindex.read(work.dataset, work.shard, BLOCK):
             chars = index["chars"].tolist()
             rows = {i: next(each) for i, each in sets.items()}
             nothing = [None] * len(chars)
             columns = [decoders[i].columns(rows[i]) if i in rows else nothing for i in range(len(work.sets))]
             documents = rows[names]
-            if "document" in used:
+            if rules.may_differ:
+                raws = zip(*(next(each) for each in plain), strict=True)
+                documents = [
+                    _JoinedRow(row.id, row.source, n, work.sets, raw)
+                    for row, n, raw in zip(documents, chars, raws, strict=True)
+                ]
+            elif "document" in used:
                 documents = [_Row(row.id, row.source, count) for row, count in zip(documents, chars, strict=True)]
             yield [*columns, documents], chars
-        for each in sets.values():
+        for each in (*sets.values(), *plain):
             next(each, None)  # which says if there are more rows
 
 
-def _rows(work: Work, i: int, decoder: RowDecoder, stack: ExitStack) -> Iterator[list[Any]]:
+def _rows(work: Work, i: int, decoder: msgspec.json.Decoder[Any], stack: ExitStack) -> Iterator[list[Any]]:
     joined = work.sets[i]
     path = work.dataset.attribute_path(joined.set, work.shard)
-    rows = stack.enter_context(AttributeRows(path, work.path, decoder.decoder, any_source=not joined.ours))
+    rows = stack.enter_context(AttributeRows(path, work.path, decoder, any_source=not joined.ours))
     blocks = (block["hash"] for block in rowindex.read(work.dataset, work.shard, BLOCK))
     if joined.ours:
         return rows.counted(map(len, blocks))

@@ -64,6 +64,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         rules: effect of each, in order.
         blocklists: of the rules that have one.
         counts: what the writer left out, by name.
+        unlike_dolma: documents that stay here, and not in Dolma, or the reverse, as 1 and 1.0 are two numbers to it.
         statistics: by label as rules have it, what was read and what stays; of a format that parts documents by the
             labels of the pieces.
         labels: totals by label.
@@ -84,6 +85,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     rules: list[RuleEffect]
     blocklists: list[BlocklistCount] = []
     counts: dict[str, int]
+    unlike_dolma: int = 0
     statistics: Statistics = {}
     labels: dict[str, LabelTotals]
     rejected: LabelTotals | None = None

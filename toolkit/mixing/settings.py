@@ -13,9 +13,10 @@ from toolkit import config, editing, rules
 from toolkit.config import ConfigStruct, Description, Source
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.expressions import is_name
-from toolkit.paths import Dataset, fault_of_name, join, open_dataset
+from toolkit.paths import Dataset, fault_of_name, glob_regex, join, open_dataset
 from toolkit.plugin_code import recorded_code
 from toolkit.rules import Rule
+from toolkit.stores import scheme_of
 from toolkit.streams import COMPRESSORS, Size
 from toolkit.writer import Writer, find_writer, part_name
 
@@ -77,6 +78,8 @@ class Stream(ConfigStruct):
         share: of its documents that are left to come to that; known when all streams have been looked at.
         same_keys: whether two sets may have one key, the value of the later counting where it has one.
         overlaps: what spans that overlap become (see `toolkit.editing`): ``first``, as Dolma does.
+        order: of its shards in the output: numbers by globs over shards, the lowest first, and within one number by
+            path; None for the order of their names.
     """
 
     name: str
@@ -87,6 +90,13 @@ class Stream(ConfigStruct):
     share: float | None = None
     same_keys: Literal["refuse", "later"] = "refuse"
     overlaps: editing.Overlaps = "union"
+    order: dict[str, int] | None = None
+
+    def position(self, shard: str) -> tuple[int, tuple[str, ...]]:
+        """Return what a shard is sorted by: its number, and its path as a folder (in a bucket, its key) is listed."""
+        order = self.order or {}
+        number = next((n for glob, n in order.items() if glob_regex(glob).match(shard)), len(order))
+        return number, (shard,) if scheme_of(self.dataset.documents) else tuple(shard.split("/"))
 
     @property
     def all_rules(self) -> list[Rule]:
@@ -104,7 +114,11 @@ class Stream(ConfigStruct):
             "rules": rules.settings(found),
             "same_keys": self.same_keys,
             "overlaps": self.overlaps,
-        } | ({} if self.weight is None else {"weight": self.weight})
+        } | {
+            key: value
+            for key, value in (("weight", self.weight), ("order", self.order and list(self.order.items())))
+            if value is not None
+        }
 
 
 class MixSettings(ConfigStruct):
@@ -133,6 +147,12 @@ class MixSettings(ConfigStruct):
 
     def writer(self) -> Writer:
         return _writer(self.output.format, msgspec.json.encode(self.options, order="sorted"))
+
+    def position(self, key: str) -> tuple[int, tuple[str, ...], str]:
+        """Return what the shards of a label are sorted by, of the shard with this key."""
+        name, _, shard = key.partition("/") if self.streams[0].name else ("", "", key)
+        stream = next(stream for stream in self.streams if stream.name == name)
+        return (-1, (), key) if stream.order is None else (*stream.position(shard), key)
 
     def concatenates(self, label: str) -> bool:
         """Whether a label's parts are its members one behind the other."""
@@ -202,7 +222,7 @@ class MixSettings(ConfigStruct):
 
 _JOIN_KEYS = ("attributes", "rules", "parameters", "languages")
 _KEYS = (*_JOIN_KEYS, "streams", "label", "output", "on_failed_shard", "rejected", "unicode_words", "allow_empty")
-_STREAM_KEYS = ("name", "dataset", *_JOIN_KEYS, "sample", "weight", "same_keys", "overlaps")
+_STREAM_KEYS = ("name", "dataset", *_JOIN_KEYS, "sample", "weight", "same_keys", "overlaps", "order")
 
 
 @functools.lru_cache(16)
@@ -353,6 +373,7 @@ def _stream(
         weight=None if weight is None else float(weight),
         same_keys=_choice(place, "same_keys", ("refuse", "later")),
         overlaps=_choice(place, "overlaps", ("union", "first")),
+        order=_order(place),
     )
 
 
@@ -361,6 +382,17 @@ def _choice(place: Source, key: str, choices: tuple[str, ...]) -> Any:
     if value not in choices:
         raise place.error((key,), f"expected {' or '.join(choices)}, got {value!r}")
     return value
+
+
+def _order(place: Source) -> dict[str, int] | None:
+    """Return numbers by globs, lowest first; of a list its indexes."""
+    value = place.value.get("order")
+    numbers = {glob: i for i, glob in reversed(list(enumerate(value)))} if isinstance(value, list) else value
+    if numbers is not None and not (
+        isinstance(numbers, dict) and all(isinstance(g, str) and type(n) is int for g, n in numbers.items())
+    ):
+        raise place.error(("order",), f"expected globs over shards, or {{GLOB: NUMBER}}, got {value!r}")
+    return dict(sorted(numbers.items(), key=lambda item: item[1])) if numbers else None
 
 
 def _dataset(place: Source, default: Callable[[], Dataset]) -> Dataset:

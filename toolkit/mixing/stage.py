@@ -67,6 +67,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
         matched: for each blocklist, by index of its rule, the entries that documents matched.
         counts: what the writer left out, by name.
         statistics: by label, what was read and what stays.
+        unlike_dolma: documents of which Dolma decides otherwise.
         members: by label, in the order of the documents.
         size, stamp: of the intermediate.
     """
@@ -80,6 +81,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
     matched: dict[str, list[int]] = {}
     counts: dict[str, int]
     statistics: Statistics
+    unlike_dolma: int = 0
     members: dict[str, list[Member]]
     size: int
     stamp: str
@@ -154,6 +156,7 @@ def mix_shard(work: Work, report: Report) -> Done:
         matched={str(i): sorted(entries) for i, entries in counted.matched.items()},
         counts={name: n for name, n in sorted(counted.left_out.items()) if n},
         statistics={label: counted.statistics[label] for label in sorted(counted.statistics)},
+        unlike_dolma=counted.unlike_dolma,
         members={label: members.index[label] for label in sorted(members.index)},
         size=found.size,
         stamp=found.stamp,
@@ -239,6 +242,8 @@ class _Encoder:
         self.tally.read(label, measured)
         outcome = self.rules.decide(*values, document)
         count(self.counted.rules, outcome, document.chars)
+        if self.rules.may_differ:
+            self.counted.unlike_dolma += self.rules.differs(outcome, *values, document)
         if isinstance(outcome, int):
             return [], outcome
         applied = self.rules.applied(*values, document) if self.rules.applies else []
@@ -322,8 +327,10 @@ class _Encoder:
             try:
                 value = self.decoders[option].decode(lines[binding.set]).attributes
             except msgspec.DecodeError as error:
-                name = self.work.sets[binding.set].set
-                raise DataError(f"expected values of {name} that the format can take, got: {error}") from None
+                joined = self.work.sets[binding.set]
+                keys = [key.name for key in joined.keys if key.key == binding.key]
+                message = f"expected values of {joined.set} that the format can take, got: {error}"
+                raise DataError(message).about(keys) from None
             for name in (binding.key, *binding.path):
                 value = getattr(value, schema.field_name(name))
             values[option] = value

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from toolkit import editing
+from toolkit import editing, selectors
 from toolkit.documents import Document, Span
 from toolkit.editing import Edit
 from toolkit.errors import DataError
@@ -46,11 +46,12 @@ class Compiled:
         try:
             return function(*values)
         except Exception as error:
-            raise DataError(f"rule {self.rule.name!r} ({self.rule.place}) failed: {_describe(error)}") from None
+            message = f"rule {self.rule.name!r} ({self.rule.place}) failed: {_describe(error)}"
+            raise DataError(message).about(self.keys) from None
 
     def fault(self, message: str) -> DataError:
         """The error of a value that is not what the rule needs."""
-        return DataError(f"rule {self.rule.name!r} ({self.rule.place}): {message}")
+        return DataError(f"rule {self.rule.name!r} ({self.rule.place}): {message}").about(self.keys)
 
     def edits(self, document: Document, values: Values) -> list[Edit]:
         """What it edits in a document's text."""
@@ -72,6 +73,16 @@ class Compiled:
             with contextlib.suppress(KeyError, IndexError, AttributeError, TypeError, ValueError):
                 found[path] = function(*values)
         return found
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """The names of the attributes that it asks for."""
+        syntax, patterns = self.rule.syntax, self.rule.patterns or [self.rule.expression]
+        asked = {key for each in patterns for key in selectors.all_keys(each, syntax)} if syntax else set()
+        texts = [self.rule.when, "" if syntax else self.rule.expression]
+        return frozenset(
+            asked | {path.partition(".")[0] for text in texts if text for path in paths_in(text, self.names)}
+        )
 
     @cached_property
     def _holds(self) -> Function:

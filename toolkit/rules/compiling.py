@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from toolkit import schema, selectors
@@ -164,13 +164,9 @@ class Compiler:
     def _matched(self, rule: Rule, names: _Names, pattern: str) -> str:
         """The code of whether a document matches a pattern: as an expression of ours if that is the same."""
         assert rule.syntax
-        keys = {
-            name: selectors.KeyInfo(each.present or each.type, each.present is not None)
-            for name, each in self._attributes.items()
-        }
         try:
             own = self._translates and not rule.strict
-            text = selectors.translate(pattern, rule.syntax, keys) if own else None
+            text = selectors.translate(pattern, rule.syntax, self._known_keys) if own else None
             if text is not None:
                 return f"({self._checked(rule, names, text).code})"
             found = selectors.matcher(pattern, rule.syntax, strict=rule.strict, exclude=rule.kind == "drop")
@@ -178,6 +174,30 @@ class Compiler:
             raise _refused(rule, error) from None
         self._by_library(pattern)
         return self._called(_of_joined(found))
+
+    @cached_property
+    def _known_keys(self) -> dict[str, selectors.KeyInfo]:
+        """The attributes, as patterns of other languages know them."""
+        return {
+            name: selectors.KeyInfo(each.present or each.type, each.present is not None)
+            for name, each in self._attributes.items()
+        }
+
+    def doubts(self, rules: Sequence[Rule]) -> str:
+        """Return the code of whether Dolma might decide otherwise of a document, as 1 and 1.0 are two numbers there.
+
+        Empty if it never does; whether it does is told by the document with its attributes.
+        """
+        codes: list[str] = []
+        for rule in (rule for rule in rules if rule.may_differ):
+            for pattern in rule.patterns:
+                for found in selectors.doubts(pattern, self._known_keys if self._translates else {}):
+                    self.needs.joined = True
+                    if isinstance(found, str):
+                        codes.append(f"({self._checked(rule, self._names, found).code})")
+                    else:
+                        codes.append(self._called(_of_joined(found)))
+        return " or ".join(dict.fromkeys(codes))
 
     def _changes(self, rule: Rule) -> Changes:
         names = self._names_for(rule)

@@ -80,6 +80,11 @@ class Rule(ConfigStruct):
         return self.kind in DROPPING
 
     @property
+    def may_differ(self) -> bool:
+        """Whether it has patterns that Dolma may understand otherwise: 1 and 1.0 are two numbers to its JSONPath."""
+        return self.syntax == "jsonpath" and bool(self.patterns) and not self.strict
+
+    @property
     def decides(self) -> bool:
         """Whether it drops or annotates documents; all others are applied to those that stay."""
         return self.drops or self.kind == "annotate"

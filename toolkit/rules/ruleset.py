@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+import msgspec
+
 from toolkit import editing
 from toolkit.documents import Document
 from toolkit.editing import Edit, Edited
@@ -43,6 +45,7 @@ class RuleSet:
         edits: whether a rule changes text.
         fields: of the metadata that `set` rules give.
         applies: whether there is a rule for `applied`.
+        may_differ: whether there are documents of which Dolma may decide otherwise (see `differs`).
 
     Raises:
         ConfigError: naming file and line of a rule that cannot be used.
@@ -74,6 +77,10 @@ class RuleSet:
         chain = [(each.condition, i, each.rule.drops) for i, each in self._deciding.items()]
         self._chain = compile_chain(chain, arguments, compiler.constants)
         self._function, self._others = compiler.function, functools.cache(self._compiled_others)
+        doubts = compiler.doubts(self.rules)
+        self.may_differ = bool(doubts)
+        self._doubtful = compiler.function(doubts) if doubts else None
+        self._given = (names, arguments, label, folder, translates)
 
     def start_over(self) -> None:
         """Forgets the documents that blocklists have matched."""
@@ -107,6 +114,26 @@ class RuleSet:
                     return i
                 annotated.append(i)
         return tuple(annotated)
+
+    def differs(self, outcome: Outcome, *values: Any) -> bool:
+        """Tell whether a document stays here, and not in Dolma, or the reverse, as 1 and 1.0 are two numbers there.
+
+        Args:
+            outcome: for the document.
+            *values: as of `decide`; of the document what JSONPath asks for is needed.
+        """
+        if self._doubtful is None:
+            return False
+        with contextlib.suppress(Exception):  # what is wrong with the document is told elsewhere
+            if self._doubtful(*values):
+                return isinstance(self._strict.decide(*values), int) != isinstance(outcome, int)
+        return False
+
+    @functools.cached_property
+    def _strict(self) -> "RuleSet":
+        names, arguments, label, folder, translates = self._given
+        rules = [msgspec.structs.replace(rule, strict=True) if rule.may_differ else rule for rule in self.rules]
+        return RuleSet(rules, names, arguments, label, folder, translates=translates)
 
     def outcomes(self, columns: Sequence[Sequence[Any]]) -> list[Outcome]:
         """As `decide`, for many documents at once.
@@ -202,5 +229,5 @@ def _of_each(function: Callable[..., T], columns: Sequence[Sequence[Any]]) -> li
         try:
             found.append(function(*values))
         except DataError as error:
-            raise DataError(error.message, line=number, id=values[-1].id) from None
+            raise DataError(error.message, line=number, id=values[-1].id).about(error.keys) from None
     return found

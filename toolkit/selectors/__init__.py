@@ -15,11 +15,22 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from toolkit.selectors import evaluation, jq, translation
+from toolkit.selectors import equality, evaluation, jq, names, translation
 from toolkit.selectors.jsonpath import parse
 from toolkit.selectors.translation import KeyInfo
 
-__all__ = ["KeyInfo", "Syntax", "guarded_keys", "matcher", "named_keys", "selected_key", "selection", "translate"]
+__all__ = [
+    "KeyInfo",
+    "Syntax",
+    "all_keys",
+    "doubts",
+    "guarded_keys",
+    "matcher",
+    "named_keys",
+    "selected_key",
+    "selection",
+    "translate",
+]
 
 Syntax = Literal["jsonpath", "jq"]
 
@@ -47,7 +58,7 @@ def matcher(
     """
     find = _finder(text, syntax, strict=strict)
     if syntax == "jsonpath":
-        return lambda document: bool(find(document))
+        return _matches(find)
     enough = any if exclude else all
     return lambda document: bool(values := find(document)) and enough(values)
 
@@ -105,6 +116,28 @@ def translate(text: str, syntax: Syntax, keys: Mapping[str, KeyInfo]) -> str | N
     return translation.expression(path, keys) if keys else None
 
 
+def doubts(text: str, keys: Mapping[str, KeyInfo]) -> list[str | Callable[[dict[str, Any]], bool]]:
+    """Return when a filter in JSONPath may mean something else to Dolma, which takes 1 and 1.0 for different numbers.
+
+    Args:
+        text: the filter.
+        keys: the attributes, by their keys, as for `translate`.
+
+    Returns:
+        Conditions, of which one holds at least for each document that the filter matches in one of both meanings only:
+        expressions of rules, or functions of a document where there is no expression. None for most filters.
+    """
+    found: list[str | Callable[[dict[str, Any]], bool]] = []
+    for path in equality.deciding(parse(text)):
+        own = translation.expression(path, keys) if keys else None
+        found.append(_matches(evaluation.finder(path, strict=False)) if own is None else own)
+    return found
+
+
+def _matches(find: Callable[[Any], list[Any]]) -> Callable[[dict[str, Any]], bool]:
+    return lambda document: bool(find(document))
+
+
 _SELECTED = {
     "jsonpath": re.compile(r"\$@?(?:\.attributes|\['attributes'\])(?:\.(\w+)|\['([^'\\]+)'\])", re.ASCII),
     "jq": re.compile(r'\.attributes\??(?:\.(\w+)|\.?\["([^"\\]+)"\])\??', re.ASCII),
@@ -117,22 +150,16 @@ def selected_key(text: str, syntax: Syntax) -> str | None:
     return found and (found[1] or found[2])
 
 
-_NAMED = {
-    "jsonpath": re.compile(r"(?:attributes|@)(?:\.(\w+)|\['([^'\\]+)'\])", re.ASCII),
-    "jq": re.compile(r'\.attributes(?:\.(\w+)|\.?\["([^"\\]+)"\])(?!\w*\s*(?:\?|//))', re.ASCII),
-}
-
-
 def named_keys(text: str, syntax: Syntax) -> set[str]:
-    """The keys of attributes that a filter surely asks for; those that jq has with a `?` or a default are left out."""
-    if syntax == "jsonpath" and not re.match(r"\$?@?\.?(?:attributes\b|\['attributes'\])", text.strip()):
-        return set()
-    return {first or second for first, second in _NAMED[syntax].findall(text)}
+    """Return the keys of attributes that a filter asks for; those that jq has with a `?` or a default are left out."""
+    return names.of_jq(text) if syntax == "jq" else names.of_path(parse(text))
 
 
-_GUARDED = re.compile(r"\.attributes\??\.(\w+)[\w.\[\]]*\?", re.ASCII)
+def all_keys(text: str, syntax: Syntax) -> set[str]:
+    """Return the keys of attributes that a filter or a selector asks for, in whatever way."""
+    return named_keys(text, syntax) | (guarded_keys(text) if syntax == "jq" else set())
 
 
 def guarded_keys(text: str) -> set[str]:
-    """The keys of attributes that a jq filter asks for with a `?`."""
-    return set(_GUARDED.findall(text))
+    """Return the keys of attributes that a jq filter asks for with a `?`."""
+    return names.guarded_in_jq(text)
