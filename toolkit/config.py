@@ -4,6 +4,7 @@ YAML as version 1.2 reads it where 1.1 surprises: only ``true`` and ``false`` ar
 stays a word), and a key given twice is an error.
 """
 
+import math
 import os
 import re
 from collections.abc import Collection, Mapping
@@ -17,6 +18,7 @@ from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.stores import store_of
 from toolkit.stores.options import StorageOptions
 from toolkit.streams import Size
+from toolkit.yaml_loader import Loader
 
 T = TypeVar("T")
 Path = tuple[str | int, ...]
@@ -102,36 +104,8 @@ def show(path: Path) -> str:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-class _Loader(yaml.SafeLoader):
-    pass
-
-
-_CHANGED = {f"tag:yaml.org,2002:{name}" for name in ("bool", "int", "float", "timestamp")}
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, regexp) for tag, regexp in resolvers if tag not in _CHANGED]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), "tTfF")
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(
-        r"^[-+]?(?:\d[\d_]*\.[\d_]*(?:[eE][-+]?\d+)?|\.\d[\d_]*(?:[eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+|\.inf|\.nan)$"
-    ),
-    "-+0123456789.",
-)
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:int", re.compile(r"^(?:[-+]?\d[\d_]*|0o[0-7]+|0x[0-9a-fA-F]+)$"), list("-+0123456789")
-)
-
-
-def _construct_int(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
-    text = str(loader.construct_scalar(node)).replace("_", "")
-    return int(text, 0) if text.startswith(("0o", "0x")) else int(text)
-
-
-_Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
+MAX_BYTES = 16_000_000
+"""Of a configuration. Lists of inputs that are longer are written as globs."""
 
 
 def load(path: str) -> Source:
@@ -141,21 +115,27 @@ def load(path: str) -> Source:
         ConfigError: if there is no such file, or it is not YAML.
     """
     try:
-        text = store_of(path).read(path).decode()
+        data = store_of(path).read(path, 0, MAX_BYTES + 1)
+        text = data[:MAX_BYTES].decode()
     except DataError as error:
         raise ConfigError(str(error)) from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise ConfigError(f"{path}: expected a readable YAML file, got: {reason}") from None
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}:{line}: expected a readable YAML file, got: {error}") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: expected a readable YAML file, got: {error.strerror}") from None
+    if len(data) > MAX_BYTES:
+        raise ConfigError(f"{path}: expected a configuration of at most {MAX_BYTES:,} bytes, got a larger file")
     return parse(text, path)
 
 
 def parse(text: str, name: str = "") -> Source:
     """As `load`, from a text."""
     try:
-        loader = _Loader(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{name}: expected YAML, got: {error}") from None
+        loader = Loader(text)
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise ConfigError(f"{name}:{line}: expected YAML, got the character U+{int(error.character):04X}") from None
     try:
         node = loader.get_single_node()
         source = Source(None, name)
@@ -170,16 +150,31 @@ def parse(text: str, name: str = "") -> Source:
         loader.dispose()
 
 
+_COLLECTIONS = ("tag:yaml.org,2002:seq", "tag:yaml.org,2002:map")
+
+
 def _build(loader: Any, node: yaml.Node, path: Path, source: Source, around: tuple[yaml.Node, ...]) -> Any:
     source.lines[path] = node.start_mark.line + 1
     if node in around:
         raise source.error(path, "expected a value that does not contain itself")
     around = (*around, node)
+    if isinstance(node, yaml.CollectionNode) and node.tag not in _COLLECTIONS:
+        raise source.error(path, f"expected no tag, got {node.tag.removeprefix('tag:yaml.org,2002:')}")
     if isinstance(node, yaml.MappingNode):
         return _build_mapping(loader, node, path, source, around)
     if isinstance(node, yaml.SequenceNode):
         return [_build(loader, child, (*path, i), source, around) for i, child in enumerate(node.value)]
-    value = loader.construct_object(node)
+    try:
+        value = loader.construct_object(node)
+    except ValueError as error:
+        raise source.error(path, f"expected a value, got {error}") from None
+    except (KeyError, AttributeError):  # PyYAML's, of values that are not what their tags say
+        tag = node.tag.rpartition(":")[2]
+        raise source.error(path, f"expected a value of the tag !!{tag}, got {node.value[:50]!r}") from None
+    if not isinstance(value, str | int | float | None):
+        raise source.error(path, f"expected a text, a number, true or false; got {node.tag.rpartition(':')[2]}")
+    if isinstance(value, float) and math.isnan(value):
+        raise source.error(path, f"expected a number, got {value}, which compares with none")
     return _substitute(loader, value, path, source) if isinstance(value, str) else value
 
 
@@ -188,6 +183,9 @@ def _build_mapping(
 ) -> dict[str, Any]:
     seen: set[str] = set()
     for key_node, _ in node.value:
+        if not isinstance(key_node, yaml.ScalarNode):
+            place = f"{source.name}:{key_node.start_mark.line + 1}"
+            raise ConfigError(f"{place}: expected a word for a key, got a list or a mapping")
         key = str(key_node.value)
         if key in seen:
             source.lines[(*path, key)] = key_node.start_mark.line + 1

@@ -15,7 +15,7 @@ import toolkit
 ROOT = Path(__file__).parent.parent.parent
 LAYERS = [
     "errors processes interrupts waiting",
-    "paths streams inflating stores numbers config plugins models blocks",
+    "paths globs streams inflating stores numbers yaml_loader config plugins models blocks",
     "compiling unicode_table normal_forms stop_lists tokenizer claims failure_records isolated",
     "http_message media_types charsets",
     "intrinsics line_table words spacy_tokenizer words_kernel ngrams icu_words code_points sentences",
@@ -25,7 +25,7 @@ LAYERS = [
     "predictions fasttext_file arrivals crawls downloads",
     "fasttext_kernel fasttext_model writer tagger reader alignment rowindex records warc_records",
     "ingest_plan ingest_records ingesting",
-    "tag_plan tagging stats dolma expressions selectors rules editing mixing readers validating describing",
+    "tag_plan tagging stats dolma expression_tree expressions selectors rules editing mixing readers validating describing",
     "executors progress per_shard",
     "commands",
     "command_line",
