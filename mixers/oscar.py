@@ -221,7 +221,7 @@ class Oscar(Writer):
         line = _without(line, fields) if fields else line
         try:
             found = _CHECKED[self.schema].decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (ValueError, RecursionError) as error:
             # a release has no record of its schema: its lines are checked with the default options
             if self.schema == "22.01" and _is_2301(line):
                 return Oscar(schema="23.01").check(line)
@@ -250,7 +250,7 @@ def _without(line: bytes, fields: Collection[str]) -> bytes:
     try:
         keys = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
         metadata = msgspec.json.decode(keys["metadata"], type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
+    except (ValueError, RecursionError, KeyError):
         return line
     kept = {name: value for name, value in metadata.items() if name not in fields}
     return msgspec.json.encode({**keys, "metadata": kept})
@@ -260,6 +260,6 @@ def _is_2301(line: bytes) -> bool:
     """Whether the keys of a line are those of 23.01, whatever else is wrong with it."""
     try:
         keys = _KEYS.decode(line).metadata
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (ValueError, RecursionError):
         return False
     return "quality_warnings" in keys and "annotation" not in keys

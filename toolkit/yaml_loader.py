@@ -22,7 +22,7 @@ class Loader(yaml.SafeLoader):
         self._sizes: dict[int, int] = {}  # values below each node, by its identity
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        mark = self.peek_event().start_mark
+        mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
         is_alias = self.check_event(yaml.AliasEvent)
         if self._depth >= MAX_DEPTH:
             raise yaml.MarkedYAMLError(

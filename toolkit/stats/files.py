@@ -9,6 +9,7 @@ import msgspec
 
 from toolkit import schema
 from toolkit.documents import (
+    BAD_ROW,
     LATE_DECODER,
     Document,
     LateDocument,
@@ -86,7 +87,7 @@ def layout_of(path: str) -> Layout:
         return "documents"
     try:
         keys = msgspec.json.decode(first, type=_Keys)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except BAD_ROW:
         keys = _Keys()
     if not (bytes(keys.content) or bytes(keys.text)):
         raise ConfigError(f"{path}:1: expected an object with `content` (OSCAR) or `text` (documents), got neither")
@@ -99,7 +100,7 @@ def documents(lines: Lines, path: str) -> Iterator[Document]:
     for row, line in rows:
         try:
             check_metadata(row.metadata)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except BAD_ROW as error:
             message = explain_bad_row(row.metadata, error)
             raise DataError(message, path=path, line=rows.number, id=row.id) from None
         yield LateDocument(row.text, id=row.id, source=row.source, metadata=row.metadata, row=line)
@@ -158,7 +159,7 @@ class Source:
         for document in documents(lines, self.path):
             try:
                 row: Any = decoder.decode(document.row)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except BAD_ROW as error:
                 message = explain_bad_row(document.row, error)
                 raise DataError(message, path=self.path, line=lines.number, id=document.id) from None
             yield document, row.attributes or nothing
