@@ -12,12 +12,13 @@ from typing import NoReturn
 
 from toolkit.command_line import LOOKS, parser
 from toolkit.interrupts import STATUS, Terminated, ignore_sigterm, is_terminated, raise_on_sigterm
+from toolkit.stores.addresses import hidden
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line; the exit status."""
     top = parser()
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    given = [hidden(argument) for argument in (sys.argv[1:] if arguments is None else arguments)]
     if given[:1] in (["-c"], ["--config"]):  # before the command, as Dolma has it
         given = [*given[2:3], *given[:2], *given[3:]]
     parsed, behind = top.parse_known_args(given)  # KEY=VALUE may also stand behind options

@@ -16,6 +16,7 @@ import yaml
 
 from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.stores import store_of
+from toolkit.stores.addresses import cleaned, has_secret, hidden
 from toolkit.stores.options import StorageOptions
 from toolkit.streams import Size
 from toolkit.yaml_loader import Loader
@@ -44,11 +45,13 @@ class Source:
         value: dicts, lists and scalars.
         name: the file, for messages.
         lines: 1-based line of each part, by its path of keys and indexes.
+        inside: keys that lead to the value, where it stands alone on the command line.
     """
 
     value: Any
     name: str = ""
     lines: dict[Path, int] = field(default_factory=dict)
+    inside: Path = ()
 
     def place(self, path: Path) -> str:
         """``file:line`` of a part, or of the nearest part around it."""
@@ -76,7 +79,7 @@ class Source:
         for key in path:
             value = value[key]
         lines = {p[len(path) :]: line for p, line in self.lines.items() if p[: len(path)] == path}
-        return _Part(value, self.name, lines, self, path)
+        return _Part(value, self.name, lines, parent=self, prefix=path)
 
 
 @dataclass
@@ -129,8 +132,8 @@ def load(path: str) -> Source:
     return parse(text, path)
 
 
-def parse(text: str, name: str = "") -> Source:
-    """As `load`, from a text."""
+def parse(text: str, name: str = "", inside: Path = ()) -> Source:
+    """As `load`, from a text, to which these keys lead."""
     try:
         loader = Loader(text)
     except yaml.reader.ReaderError as error:
@@ -138,7 +141,7 @@ def parse(text: str, name: str = "") -> Source:
         raise ConfigError(f"{name}:{line}: expected YAML, got the character U+{int(error.character):04X}") from None
     try:
         node = loader.get_single_node()
-        source = Source(None, name)
+        source = Source(None, name, inside=inside)
         source.value = _build(loader, node, (), source, ()) if node is not None else None
         return source
     except (yaml.YAMLError, ValueError) as error:
@@ -175,7 +178,25 @@ def _build(loader: Any, node: yaml.Node, path: Path, source: Source, around: tup
         raise source.error(path, f"expected a text, a number, true or false; got {node.tag.rpartition(':')[2]}")
     if isinstance(value, float) and math.isnan(value):
         raise source.error(path, f"expected a number, got {value}, which compares with none")
-    return _substitute(loader, value, path, source) if isinstance(value, str) else value
+    if isinstance(value, str):
+        value = _substitute(loader, value, path, source)
+    return without_secret(value, path, source) if isinstance(value, str) else value
+
+
+_TEXTS = ("by", "replacement")
+"""Keys of texts that go into documents."""
+
+
+def without_secret(text: str, path: Path, source: Source) -> str:
+    """A text as it is; an address without what nobody else should see, which its store knows."""
+    keys = (*source.inside, *path)
+    if keys[:1] == ("about",):
+        if has_secret(text):
+            raise source.error(path, "expected an address that may be published, got one with a user or a signature")
+        return text
+    if keys and keys[-1] in _TEXTS:
+        return text
+    return hidden(text, carry=not (keys[:1] == ("ingest",) and "from" in keys))
 
 
 def _build_mapping(
@@ -227,8 +248,9 @@ def override(source: Source, assignment: str) -> None:
     """
     keys, equals, value = assignment.partition("=")
     if not equals or not keys:
-        raise ConfigError(f"expected key=value, got {assignment!r}")
-    parsed = parse(value, f"command line: {keys}").value
+        raise ConfigError(f"expected key=value, got {cleaned(assignment)!r}")
+    parsed = parse(value, f"command line: {keys}", tuple(keys.split("."))).value
+    assignment = cleaned(assignment)
     place = source.value = source.value if source.value is not None else {}
     path: list[str | int] = []
     parts = keys.split(".")

@@ -11,7 +11,8 @@ from toolkit.config import ConfigStruct, Description, Source
 from toolkit.errors import ConfigError
 from toolkit.paths import Dataset, expand, join, strip_suffix
 from toolkit.reader import READERS, Reader
-from toolkit.stores import scheme_of
+from toolkit.stores import is_web, scheme_of
+from toolkit.stores.addresses import learn, whole
 from toolkit.streams import Size
 
 COMPRESSIONS = tuple(inflating.SUFFIXES)
@@ -101,6 +102,7 @@ class Work(ConfigStruct):
         path: of the input.
         relative: below the glob's fixed part, or below the folder of all crawls.
         shard: without suffix.
+        address: what the path is to its store, if that may not be shown.
     """
 
     dataset: Dataset
@@ -110,6 +112,12 @@ class Work(ConfigStruct):
     shard: str
     max_document_bytes: int
     overwrite: bool = False
+    address: str = ""
+
+    def __post_init__(self) -> None:
+        """Makes the address known where the work is done."""
+        if self.address:
+            learn(self.path, self.address)
 
     @property
     def key(self) -> str:
@@ -199,6 +207,7 @@ def plan(entries: Iterable[Entry], dataset: Dataset, max_document_bytes: int, *,
                 shard=shard,
                 max_document_bytes=max_document_bytes,
                 overwrite=overwrite,
+                address=whole(path) if is_web(path) else "",
             )
     return [works[shard] for shard in sorted(works)]
 

@@ -18,6 +18,7 @@ from typing import IO, Any, TypeVar, cast
 
 from toolkit.errors import ConfigError, DataError, MissingExtra
 from toolkit.stores import Stat
+from toolkit.stores.addresses import cleaned, whole
 from toolkit.stores.options import StorageOptions, options
 
 T = TypeVar("T")
@@ -78,9 +79,12 @@ class S3:
         )
         try:
             session = boto3.session.Session(profile_name=options.profile, region_name=options.region)
-            return session.client("s3", endpoint_url=options.endpoint_url, config=config)
+            endpoint = options.endpoint_url and whole(options.endpoint_url)
+            return session.client("s3", endpoint_url=endpoint, config=config)
         except (botocore.exceptions.BotoCoreError, ValueError) as error:
-            raise ConfigError(f"storage: expected options that S3 can be reached with, got: {error}") from None
+            raise ConfigError(
+                f"storage: expected options that S3 can be reached with, got: {cleaned(str(error))}"
+            ) from None
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
@@ -232,7 +236,7 @@ class S3:
         try:
             self._ask(folder, probed)
         except (DataError, OSError) as error:
-            raise ConfigError(f"{where}: expected a folder that may be written in: {error}") from None
+            raise ConfigError(f"{where}: expected a folder that may be written in: {cleaned(str(error))}") from None
 
     def leftovers(self, root: str, *, others: bool = True) -> list[str]:
         """Multipart uploads that are neither complete nor aborted; of living processes, too: see when they began."""
@@ -293,13 +297,13 @@ class S3:
                 return ConfigError(f"{path}: expected permission for this, got {code or status}; check the credentials")
             if status in (301, 307, 400) and code in ("PermanentRedirect", "301", "AuthorizationHeaderMalformed"):
                 return ConfigError(f"s3://{bucket}: expected its own region, got {code}; set `storage.region`")
-            return DataError(f"expected an answer of S3, got {code or status}: {error}", path=path)
+            return DataError(f"expected an answer of S3, got {code or status}: {cleaned(str(error))}", path=path)
         if isinstance(error, known.NoCredentialsError | known.PartialCredentialsError):
             return ConfigError(f"{path}: expected credentials, got none; set AWS_ACCESS_KEY_ID, or `storage.anonymous`")
         if isinstance(error, known.EndpointConnectionError | known.ConnectTimeoutError | known.ProxyConnectionError):
-            return _Unreachable(f"expected a server, got: {error}", path=path)
+            return _Unreachable(f"expected a server, got: {cleaned(str(error))}", path=path)
         if isinstance(error, known.BotoCoreError):
-            return _Broken(f"expected an answer of S3, got: {error}", path=path)
+            return _Broken(f"expected an answer of S3, got: {cleaned(str(error))}", path=path)
         if type(error).__module__.startswith("urllib3"):
             return _Broken(f"expected an answer of S3, got {type(error).__name__}", path=path)
         return None

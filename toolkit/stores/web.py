@@ -13,6 +13,7 @@ from typing import IO, Any, NoReturn
 
 from toolkit.errors import ConfigError, DataError
 from toolkit.stores import Stat
+from toolkit.stores.addresses import cleaned, whole
 
 BUFFER = 1 << 20
 """Bytes that are read at a time."""
@@ -247,12 +248,13 @@ def _asked(path: str, method: str, headers: dict[str, str] | None = None) -> Any
         last = attempt == ATTEMPTS - 1
         try:
             answer = requests.request(
-                method, path, headers=named, stream=True, timeout=(CONNECT, READ), allow_redirects=True
+                method, whole(path), headers=named, stream=True, timeout=(CONNECT, READ), allow_redirects=True
             )
         except (requests.exceptions.RequestException, ValueError) as error:
             stranger = host not in _met and attempt == STRANGERS - 1
             if last or stranger or _is_hopeless(error):
-                raise DataError(f"expected an answer, got: {_cause(error)}", path=path) from None
+                cause = cleaned(_cause(error), whole(path))
+                raise DataError(f"expected an answer, got: {cause}", path=path) from None
             _wait(attempt, None)
             continue
         _met.add(host)
