@@ -15,7 +15,7 @@ import msgspec
 import yaml
 
 from toolkit.errors import ConfigError, DataError, did_you_mean
-from toolkit.stores import store_of
+from toolkit.stores import scheme_of, store_of
 from toolkit.stores.addresses import cleaned, has_secret, hidden
 from toolkit.stores.options import StorageOptions
 from toolkit.streams import Size
@@ -111,6 +111,14 @@ MAX_BYTES = 16_000_000
 """Of a configuration. Lists of inputs that are longer are written as globs."""
 
 
+def _read(path: str) -> bytes:
+    """What a configuration has, and a byte more if it is too large. It may be a pipe: it is read once, and here."""
+    if scheme_of(path):
+        return store_of(path).read(path, 0, MAX_BYTES + 1)
+    with open(path, "rb") as stream:
+        return stream.read(MAX_BYTES + 1)
+
+
 def load(path: str) -> Source:
     """Reads a YAML (or JSON) file; ``${NAME}`` in its texts is replaced from the environment.
 
@@ -118,7 +126,7 @@ def load(path: str) -> Source:
         ConfigError: if there is no such file, or it is not YAML.
     """
     try:
-        data = store_of(path).read(path, 0, MAX_BYTES + 1)
+        data = _read(path)
         text = data[:MAX_BYTES].decode()
     except DataError as error:
         raise ConfigError(str(error)) from None

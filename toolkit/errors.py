@@ -12,6 +12,7 @@ Messages read ``path:line: expected …, got …`` and then say the next step.
 """
 
 import difflib
+import errno
 from collections.abc import Iterable
 
 
@@ -65,6 +66,22 @@ class StaleError(DataError):
 
 def _rebuild(kind: type[DataError], message: str, path: str, line: int | None, id: str | None) -> DataError:
     return kind(message, path=path, line=line, id=id)
+
+
+_ADVICE = {
+    "free some space, then run the same command again": (errno.ENOSPC, errno.EDQUOT),
+    "the file system, or `ulimit -f`, allows no larger file": (errno.EFBIG,),
+    "choose another place: this one is mounted for reading": (errno.EROFS,),
+    "raise `ulimit -n`, or use fewer processes": (errno.EMFILE, errno.ENFILE),
+    "rename the input: what is made of it has longer names": (errno.ENAMETOOLONG,),
+    "change its permissions, or choose another place": (errno.EACCES, errno.EPERM),
+}
+
+
+def advice(error: OSError) -> str:
+    """What the system said, and what to do about it: ``No space left on device; free some space, …``."""
+    said = error.strerror or str(error)
+    return said + next((f"; {what}" for what, numbers in _ADVICE.items() if error.errno in numbers), "")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -1,5 +1,6 @@
 """What an ``ingest:`` section says: which inputs there are, and what each of them becomes."""
 
+import os
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
@@ -127,6 +128,9 @@ class Work(ConfigStruct):
 
 _COMMON_KEYS = tuple(f.encode_name for f in msgspec.structs.fields(Common))
 
+LONGEST_NAME = 230
+"""Bytes of an input's name, of the 255 that file systems take: ``.00000.jsonl.gz.json`` comes behind it."""
+
 _OF_CRAWLS = ("files", "base_url")
 
 _NOT_SETTINGS = ("from", "crawl", *_OF_CRAWLS, "connections", "max_disk", "on_error")
@@ -194,6 +198,11 @@ def plan(entries: Iterable[Entry], dataset: Dataset, max_document_bytes: int, *,
             stem = strip_suffix(relative, COMPRESSIONS)
             stem = strip_suffix(stem, reader.SUFFIXES)
             shard = join(common.source or "", stem)
+            if long := [part for part in join(shard, relative).split("/") if len(os.fsencode(part)) > LONGEST_NAME]:
+                raise ConfigError(
+                    f"{path}: expected names of at most {LONGEST_NAME} bytes, got {long[0][:40]}…: what is made of it "
+                    "has longer names; rename the file"
+                )
             if shard in works and works[shard].path != path:
                 raise ConfigError(
                     f"expected one input for each shard, got {works[shard].path} and {path} for {shard}; "

@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Protocol, Self, cast
 
 import xxhash
 
-from toolkit.errors import DataError
+from toolkit.errors import DataError, advice
 from toolkit.inflating import Stored, inflated, zstd
 from toolkit.stores import Stat, Writing, store_of
 
@@ -110,7 +110,7 @@ def open_stored(path: str) -> IO[bytes]:
     try:
         return store_of(path).open(path)
     except OSError as error:
-        raise DataError(f"expected a readable file, got {error.strerror or error}", path=path) from None
+        raise DataError(f"expected a readable file, got {advice(error)}", path=path) from None
 
 
 class Decompressed(io.RawIOBase):

@@ -1,5 +1,6 @@
 """Files on local disk, and on what is mounted there."""
 
+import contextlib
 import errno
 import functools
 import itertools
@@ -12,10 +13,13 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import IO
 
-from toolkit.errors import ConfigError, ToolkitError
+from toolkit.errors import ConfigError, DataError, ToolkitError, advice
 from toolkit.stores import Stat
 
 FOLDER_TRIES = 100
+
+LONGEST_NAME = 255
+"""Bytes of a file's name."""
 
 _attempts = itertools.count()
 _attempts_lock = threading.Lock()
@@ -71,10 +75,10 @@ class Local:
         return sorted(name for name in names if os.path.isdir(os.path.join(root, name)))
 
     def open(self, path: str) -> IO[bytes]:
-        return open(path, "rb")
+        return _opened(path)
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
-        with open(path, "rb") as stream:
+        with _opened(path) as stream:
             stream.seek(offset)
             return stream.read() if length is None else stream.read(length)
 
@@ -160,9 +164,30 @@ class Local:
         self.remove(leftover)
 
 
+_KINDS = {
+    stat.S_IFIFO: "a pipe (FIFO)",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def _opened(path: str) -> IO[bytes]:
+    """A file, to be read. Nothing else: a pipe may wait for ever, and gives its bytes once, to one process.
+
+    Raises:
+        DataError: if it is a pipe, a socket or a device.
+    """
+    kind = _KINDS.get(stat.S_IFMT(os.stat(path).st_mode))
+    if kind or path.startswith(("/dev/", "/proc/self/fd/")):
+        got = f"{kind or 'what another process has open'}; files are read more than once, and by several processes"
+        raise DataError(f"expected a file, got {got}: write it to one first", path=path)
+    return open(path, "rb")
+
+
 class _Pieces:
     def __init__(self, path: str) -> None:
-        self._file = open(path, "rb")  # noqa: SIM115  # closed in close
+        self._file = _opened(path)
 
     def read(self, offset: int, length: int) -> bytes:
         self._file.seek(offset)
@@ -181,7 +206,10 @@ class _Writing:
         self._path = path
         self._folder = os.path.dirname(path)
         self._temporary = temporary_name(path)
-        self._file = self._begin()
+        try:
+            self._file = self._begin()
+        except OSError as error:
+            raise _unwritten(path, error) from None
 
     def _begin(self) -> IO[bytes]:
         """Another process may delete the folder, which is empty, just before this file is in it."""
@@ -199,26 +227,35 @@ class _Writing:
         self._discard()
 
     def write(self, data: bytes) -> None:
-        self._file.write(data)
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise _unwritten(self._path, error) from None
 
     def commit(self) -> Stat:
-        found = self._synced()  # of this file: another attempt may replace it, or delete it, at once
-        os.replace(self._temporary, self._path)
-        _sync_folder(self._folder)
+        try:
+            found = self._synced()  # of this file: another attempt may replace it, or delete it, at once
+            os.replace(self._temporary, self._path)
+            _sync_folder(self._folder)
+        except OSError as error:
+            raise _unwritten(self._path, error) from None
         return Stat(found.st_size, f"mtime_ns {found.st_mtime_ns}")
 
     def link(self) -> bool:
         """Makes the file appear unless there is one; whether it did."""
-        self._synced()
         try:
+            self._synced()
             os.link(self._temporary, self._path)
+            _sync_folder(self._folder)
         except FileExistsError:
             return False
-        _sync_folder(self._folder)
+        except OSError as error:
+            raise _unwritten(self._path, error) from None
         return True
 
     def abort(self) -> None:
-        self._file.close()
+        with contextlib.suppress(OSError):  # what could not be written is tried again here
+            self._file.close()
         self._discard()
 
     def _discard(self) -> None:
@@ -231,6 +268,11 @@ class _Writing:
         found = os.fstat(self._file.fileno())
         self._file.close()
         return found
+
+
+def _unwritten(path: str, error: OSError) -> DataError:
+    """Names the file that is written: the system names none, or the temporary one."""
+    return DataError(f"expected to write this file, got: {advice(error)}", path=path)
 
 
 def _is_link_to(path: str, folders: set[tuple[int, int]]) -> bool:
@@ -256,11 +298,16 @@ def _sync_folder(folder: str) -> None:
 
 
 def temporary_name(path: str) -> str:
-    """A hidden name beside the path, unique to this attempt: ``.<name>.<machine>.<process>.<n>.tmp``."""
+    """A hidden name beside the path, unique to this attempt: ``.<name>.<machine>.<process>.<n>.tmp``.
+
+    Of a long name only as much as there is room for.
+    """
     folder, name = os.path.split(path)
     with _attempts_lock:
         n = next(_attempts)
-    return os.path.join(folder, f".{name}.{_owner(os.getpid())}.{n}.tmp")
+    rest = f".{_owner(os.getpid())}.{n}.tmp"
+    name = os.fsdecode(os.fsencode(name)[: LONGEST_NAME - 1 - len(os.fsencode(rest))])
+    return os.path.join(folder, f".{name}{rest}")
 
 
 @functools.lru_cache(1)
