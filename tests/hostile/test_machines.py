@@ -79,7 +79,7 @@ def test_every_step_of_writing_names_the_file(
     def write() -> None:
         made = store.writing(str(path))
         if call == "write":
-            made._file = type("Full", (), {"write": fail, "close": fail})()  # type: ignore[assignment]
+            made._file = type("Full", (), {"write": fail, "close": fail})()
         try:
             made.write(b"x")
             made.commit()
