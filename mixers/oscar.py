@@ -249,7 +249,7 @@ class Oscar(Writer):
     def check(self, line: bytes) -> str | None:
         try:
             found = _CHECKED[self.schema].decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (ValueError, RecursionError) as error:
             # a release has no record of its schema: its lines are checked with the default options
             if self.schema == "22.01" and _is_2301(line):
                 return Oscar(schema="23.01").check(line)
@@ -277,6 +277,6 @@ def _is_2301(line: bytes) -> bool:
     """Whether the keys of a line are those of 23.01, whatever else is wrong with it."""
     try:
         keys = _KEYS.decode(line).metadata
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (ValueError, RecursionError):
         return False
     return "quality_warnings" in keys and "annotation" not in keys

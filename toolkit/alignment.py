@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import msgspec
 
-from toolkit.documents import DOCUMENT_DECODER, AttributesRow, Rows
+from toolkit.documents import BAD_ROW, DOCUMENT_DECODER, AttributesRow, Rows
 from toolkit.errors import AlignmentError, DataError
 from toolkit.rowindex import row_hash
 from toolkit.streams import Lines
@@ -150,7 +150,7 @@ class AttributeRows:
         for block in self._lines.blocks():
             try:
                 yield from list(map(decode, block))
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except BAD_ROW:
                 self._lines.give_back(block)
                 self._rows.number = self._lines.number
                 yield from (row for row, _ in self._rows)  # which names the bad one

@@ -14,12 +14,13 @@ from typing import NoReturn
 from toolkit import distribution
 from toolkit.command_line import DOLMAS, LOOKS, NOT_HERE, parser
 from toolkit.interrupts import STATUS, Terminated, ignore_sigterm, is_terminated, note_sigint, raise_on_sigterm
+from toolkit.stores.addresses import hidden
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "toolkit") -> int:
     """Run a command line, which began with `prog`; return the exit status."""
     top = parser(prog)
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    given = [hidden(argument) for argument in (sys.argv[1:] if arguments is None else arguments)]
     if given[:1] in (["-c"], ["--config"]):  # before the command, as Dolma has it
         given = [*given[2:3], *given[:2], *given[3:]]
     if given and (given[0] in NOT_HERE or (given[0] in DOLMAS and any(each.startswith("--") for each in given))):
@@ -41,14 +42,14 @@ def main(arguments: Sequence[str] | None = None, prog: str = "toolkit") -> int:
     if parsed.command is None:
         top.print_help(sys.stderr)
         return 2
-    from toolkit.errors import ToolkitError
+    from toolkit.errors import ToolkitError, advice
 
     try:
         return _run(parsed)
     except ToolkitError as error:
         if parsed.debug:
             raise
-        print(f"error: {error}", file=sys.stderr)
+        _tell(f"error: {error}")
         return error.exit_code
     except KeyboardInterrupt as error:
         return _interrupted(error)
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "toolkit") -> int:
     except OSError as error:  # a full disk, a folder that may not be written: outside any one shard
         if parsed.debug:
             raise
-        print(f"error: {error}", file=sys.stderr)
+        _tell(f"error: {f'{error.filename}: ' if error.filename else ''}{advice(error)}")
         return 1
 
 
@@ -66,12 +67,17 @@ def _run(parsed: argparse.Namespace) -> int:
     import dataclasses
 
     from toolkit.commands import Options, open_context
-    from toolkit.errors import ConfigError
+    from toolkit.errors import ConfigError, advice
     from toolkit.stores.retrying import forget_hosts
     from toolkit.stores.roots import forget_roots
 
     forget_hosts()
     forget_roots()
+
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise ConfigError(f"the working directory is gone ({error.strerror}); change to one that exists") from None
     command = importlib.import_module(f"toolkit.commands.{parsed.command}")
     given = vars(parsed)
     overrides = [a for a in parsed.arguments if "=" in a and not a.startswith("{") and not os.path.exists(a)]
@@ -86,18 +92,35 @@ def _run(parsed: argparse.Namespace) -> int:
     )
     with open_context(options) as context:
         outcome = command.run(context)
-    if parsed.json:
-        import msgspec
+    status = int(outcome.exit_code)
+    try:
+        if parsed.json:
+            import msgspec
 
-        print(msgspec.json.encode(outcome.data).decode())
-    elif outcome.text:
-        print(outcome.text)
-    if outcome.failures:
+            print(msgspec.json.encode(outcome.data).decode())
+        elif outcome.text:
+            print(outcome.text)
         sys.stdout.flush()
-        print(f"\n{len(outcome.failures)} failed:", file=sys.stderr)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # or else it is tried again at the end
+        _tell(f"error: expected to write to standard output, got: {advice(error)} (the work itself is done)")
+        status = max(status, 1)
+    if outcome.failures:
+        _tell(f"\n{len(outcome.failures)} failed:")
         for message in outcome.failures:
-            print(f"  {message}", file=sys.stderr)
-    return int(outcome.exit_code)
+            _tell(f"  {message}")
+    return status
+
+
+_closed: set[int] = set()
+"""Standard streams that the caller has closed."""
+
+
+def _tell(message: str) -> None:
+    """Says something on standard error; on standard output, where the caller has closed the other."""
+    print(message, file=sys.stdout if 2 in _closed and 1 not in _closed else sys.stderr, flush=True)
 
 
 def _interrupted(error: KeyboardInterrupt) -> int:
@@ -115,8 +138,9 @@ def _called() -> str:
 
 def entry() -> NoReturn:
     """The console script."""
-    from toolkit.processes import import_no_scripts, one_thread_each
+    from toolkit.processes import hold_standard_streams, import_no_scripts, one_thread_each
 
+    _closed.update(hold_standard_streams())
     import_no_scripts()
     one_thread_each()
     try:

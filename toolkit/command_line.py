@@ -4,6 +4,9 @@ The reference pages and `toolkit.cli` read it.
 """
 
 import argparse
+from typing import NoReturn
+
+from toolkit.stores.addresses import cleaned
 
 COMMANDS = {
     "run": "ingest, tag and mix, as far as the configuration has these sections",
@@ -62,13 +65,20 @@ def examples(name: str) -> list[str]:
     return EXAMPLES.get(name, [f"toolkit {name} -c configs/quickstart.yaml processes=2"])
 
 
+class _Parser(argparse.ArgumentParser):
+    """Quotes no secrets of addresses in its errors; nor do the parsers of the commands, which are of the same class."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(cleaned(message))
+
+
 def parser(prog: str = "toolkit") -> argparse.ArgumentParser:
     """Return the parser of the whole command line; the reference pages are made from it.
 
     Args:
         prog: how it was called, for help and errors.
     """
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog=prog,
         description="Prepare text corpora for language models: documents, attributes beside them, rules for both.",
         epilog="Exit status: 0 done; 1 failed shards or findings; 2 bad usage or configuration; "

@@ -4,6 +4,7 @@ YAML as version 1.2 reads it where 1.1 surprises: only ``true`` and ``false`` ar
 stays a word), and a key given twice is an error.
 """
 
+import math
 import os
 import re
 from collections.abc import Collection, Mapping
@@ -14,9 +15,11 @@ import msgspec
 import yaml
 
 from toolkit.errors import ConfigError, DataError, Unreadable, did_you_mean
-from toolkit.stores import store_of
+from toolkit.stores import scheme_of, store_of
+from toolkit.stores.addresses import cleaned, has_secret, hidden
 from toolkit.stores.options import Duration, StorageOptions
 from toolkit.streams import Size
+from toolkit.yaml_loader import Loader
 
 T = TypeVar("T")
 Path = tuple[str | int, ...]
@@ -42,11 +45,13 @@ class Source:
         value: dicts, lists and scalars.
         name: the file, for messages.
         lines: 1-based line of each part, by its path of keys and indexes.
+        inside: keys that lead to the value, where it stands alone on the command line.
     """
 
     value: Any
     name: str = ""
     lines: dict[Path, int] = field(default_factory=dict)
+    inside: Path = ()
 
     def place(self, path: Path) -> str:
         """``file:line`` of a part, or of the nearest part around it."""
@@ -74,7 +79,7 @@ class Source:
         for key in path:
             value = value[key]
         lines = {p[len(path) :]: line for p, line in self.lines.items() if p[: len(path)] == path}
-        return _Part(value, self.name, lines, self, path)
+        return _Part(value, self.name, lines, parent=self, prefix=path)
 
 
 @dataclass
@@ -102,36 +107,16 @@ def show(path: Path) -> str:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-class _Loader(yaml.SafeLoader):
-    pass
+MAX_BYTES = 16_000_000
+"""Of a configuration. Lists of inputs that are longer are written as globs."""
 
 
-_CHANGED = {f"tag:yaml.org,2002:{name}" for name in ("bool", "int", "float", "timestamp")}
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, regexp) for tag, regexp in resolvers if tag not in _CHANGED]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), "tTfF")
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(
-        r"^[-+]?(?:\d[\d_]*\.[\d_]*(?:[eE][-+]?\d+)?|\.\d[\d_]*(?:[eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+|\.inf|\.nan)$"
-    ),
-    "-+0123456789.",
-)
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:int", re.compile(r"^(?:[-+]?\d[\d_]*|0o[0-7]+|0x[0-9a-fA-F]+)$"), list("-+0123456789")
-)
-
-
-def _construct_int(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
-    text = str(loader.construct_scalar(node)).replace("_", "")
-    return int(text, 0) if text.startswith(("0o", "0x")) else int(text)
-
-
-_Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
+def _read(path: str) -> bytes:
+    """What a configuration has, and a byte more if it is too large. It may be a pipe: it is read once, and here."""
+    if scheme_of(path):
+        return store_of(path).read(path, 0, MAX_BYTES + 1)
+    with open(path, "rb") as stream:
+        return stream.read(MAX_BYTES + 1)
 
 
 def load(path: str) -> Source:
@@ -141,24 +126,30 @@ def load(path: str) -> Source:
         ConfigError: if there is no such file, or it is not YAML.
     """
     try:
-        text = store_of(path).read(path).decode()
+        data = _read(path)
+        text = data[:MAX_BYTES].decode()
     except (DataError, Unreadable) as error:
         raise ConfigError(str(error)) from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise ConfigError(f"{path}: expected a readable YAML file, got: {reason}") from None
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}:{line}: expected a readable YAML file, got: {error}") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: expected a readable YAML file, got: {error.strerror}") from None
+    if len(data) > MAX_BYTES:
+        raise ConfigError(f"{path}: expected a configuration of at most {MAX_BYTES:,} bytes, got a larger file")
     return parse(text, path)
 
 
-def parse(text: str, name: str = "") -> Source:
-    """As `load`, from a text."""
+def parse(text: str, name: str = "", inside: Path = ()) -> Source:
+    """As `load`, from a text, to which these keys lead."""
     try:
-        loader = _Loader(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{name}: expected YAML, got: {error}") from None
+        loader = Loader(text)
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise ConfigError(f"{name}:{line}: expected YAML, got the character U+{int(error.character):04X}") from None
     try:
         node = loader.get_single_node()
-        source = Source(None, name)
+        source = Source(None, name, inside=inside)
         source.value = _build(loader, node, (), source, ()) if node is not None else None
         return source
     except (yaml.YAMLError, ValueError) as error:
@@ -170,17 +161,50 @@ def parse(text: str, name: str = "") -> Source:
         loader.dispose()
 
 
+_COLLECTIONS = ("tag:yaml.org,2002:seq", "tag:yaml.org,2002:map")
+
+
 def _build(loader: Any, node: yaml.Node, path: Path, source: Source, around: tuple[yaml.Node, ...]) -> Any:
     source.lines[path] = node.start_mark.line + 1
     if node in around:
         raise source.error(path, "expected a value that does not contain itself")
     around = (*around, node)
+    if isinstance(node, yaml.CollectionNode) and node.tag not in _COLLECTIONS:
+        raise source.error(path, f"expected no tag, got {node.tag.removeprefix('tag:yaml.org,2002:')}")
     if isinstance(node, yaml.MappingNode):
         return _build_mapping(loader, node, path, source, around)
     if isinstance(node, yaml.SequenceNode):
         return [_build(loader, child, (*path, i), source, around) for i, child in enumerate(node.value)]
-    value = loader.construct_object(node)
-    return _substitute(loader, value, path, source) if isinstance(value, str) else value
+    try:
+        value = loader.construct_object(node)
+    except ValueError as error:
+        raise source.error(path, f"expected a value, got {error}") from None
+    except (KeyError, AttributeError):  # PyYAML's, of values that are not what their tags say
+        tag = node.tag.rpartition(":")[2]
+        raise source.error(path, f"expected a value of the tag !!{tag}, got {node.value[:50]!r}") from None
+    if not isinstance(value, str | int | float | None):
+        raise source.error(path, f"expected a text, a number, true or false; got {node.tag.rpartition(':')[2]}")
+    if isinstance(value, float) and math.isnan(value):
+        raise source.error(path, f"expected a number, got {value}, which compares with none")
+    if isinstance(value, str):
+        value = _substitute(loader, value, path, source)
+    return without_secret(value, path, source) if isinstance(value, str) else value
+
+
+_TEXTS = ("by", "replacement")
+"""Keys of texts that go into documents."""
+
+
+def without_secret(text: str, path: Path, source: Source) -> str:
+    """A text as it is; an address without what nobody else should see, which its store knows."""
+    keys = (*source.inside, *path)
+    if keys[:1] == ("about",):
+        if has_secret(text):
+            raise source.error(path, "expected an address that may be published, got one with a user or a signature")
+        return text
+    if keys and keys[-1] in _TEXTS:
+        return text
+    return hidden(text, carry=not (keys[:1] == ("ingest",) and "from" in keys))
 
 
 def _build_mapping(
@@ -188,6 +212,9 @@ def _build_mapping(
 ) -> dict[str, Any]:
     seen: set[str] = set()
     for key_node, _ in node.value:
+        if not isinstance(key_node, yaml.ScalarNode):
+            place = f"{source.name}:{key_node.start_mark.line + 1}"
+            raise ConfigError(f"{place}: expected a word for a key, got a list or a mapping")
         key = str(key_node.value)
         if key in seen:
             source.lines[(*path, key)] = key_node.start_mark.line + 1
@@ -229,8 +256,9 @@ def override(source: Source, assignment: str) -> None:
     """
     keys, equals, value = assignment.partition("=")
     if not equals or not keys:
-        raise ConfigError(f"expected key=value, got {assignment!r}")
-    parsed = parse(value, f"command line: {keys}").value
+        raise ConfigError(f"expected key=value, got {cleaned(assignment)!r}")
+    parsed = parse(value, f"command line: {keys}", tuple(keys.split("."))).value
+    assignment = cleaned(assignment)
     place = source.value = source.value if source.value is not None else {}
     path: list[str | int] = []
     parts = keys.split(".")

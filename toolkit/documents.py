@@ -1,5 +1,6 @@
 """Documents, as the stages read them, and the one definition of a line."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
@@ -275,6 +276,27 @@ class AttributesRow(msgspec.Struct):
     source: str | None = None
 
 
+BAD_ROW = (ValueError, OverflowError, RecursionError, MemoryError)
+"""What libraries raise of a row that they cannot read or write: not JSON, not UTF-8, too large, nested too deeply."""
+
+MAX_NESTING = 120
+"""Lists and objects in each other that a document may have; parsers of other languages end at 128."""
+
+_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
+
+
+def is_nested_too_deeply(line: bytes) -> bool:
+    """Whether a JSON text has more lists and objects in each other than a document may have."""
+    if line.count(b"[") + line.count(b"{") <= MAX_NESTING:
+        return False
+    depth = 0
+    for match in _BRACKETS.finditer(line):
+        depth += 1 if match[0] in b"[{" else -1 if match[0] in b"]}" else 0
+        if depth > MAX_NESTING:
+            return True
+    return False
+
+
 class Rows(Iterator[tuple[T, bytes]]):
     """Decodes lines one by one and knows, when one is bad, which file and line it is.
 
@@ -296,7 +318,7 @@ class Rows(Iterator[tuple[T, bytes]]):
         self.number += 1
         try:
             return self._decode(line), line
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except BAD_ROW as error:
             raise DataError(explain_bad_row(line, error), path=self.path, line=self.number, id=_id_of(line)) from None
 
 
@@ -304,10 +326,18 @@ def explain_bad_row(line: bytes | msgspec.Raw, error: Exception) -> str:
     """What is wrong with a row that could not be decoded, in the form ``expected …, got …``."""
     if not bytes(line).strip():
         return "expected a JSON object, got a blank line"
+    if isinstance(error, RecursionError):
+        return "expected a JSON object, got one with lists and objects nested too deeply"
+    if isinstance(error, MemoryError):
+        return f"expected a line that fits in memory, got one of {len(line):,} bytes that does not; use fewer processes"
     text = str(error)
     if text.startswith("Object missing required field"):
         name, _, place = text.removeprefix("Object missing required field ").partition(" - at ")
         return f"expected field {name.strip('`')}, got an object without it" + (f" - at {place}" if place else "")
+    if "out of range" in text and " - at " in text:
+        return (
+            f"expected numbers of at most 64 bits, got one out of range{text[text.rindex(' - at ') :].replace('`', '')}"
+        )
     if isinstance(error, msgspec.ValidationError):
         return text[0].lower() + text[1:].replace("`", "")
     return f"expected a JSON object in UTF-8, got a line that is not: {text}"
@@ -317,8 +347,14 @@ def fault_of(line: bytes, error: Exception) -> str:
     """A short name for what is wrong with a row that could not be decoded, to count under."""
     if not line.strip():
         return "blank line"
-    if isinstance(error, UnicodeDecodeError):
+    if isinstance(error, UnicodeError):
         return "invalid UTF-8"
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    if isinstance(error, MemoryError):
+        return "too large for the memory"
+    if isinstance(error, ValueError | OverflowError) and not isinstance(error, msgspec.MsgspecError):
+        return "value out of range"
     if not isinstance(error, msgspec.ValidationError):
         return "invalid JSON"
     return "missing field" if "missing required field" in str(error) or "without it" in str(error) else "wrong type"
@@ -331,7 +367,7 @@ class _OnlyId(msgspec.Struct):
 def _id_of(line: bytes) -> str | None:
     try:
         return msgspec.json.decode(line, type=_OnlyId).id
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except BAD_ROW:
         return None
 
 
@@ -352,7 +388,7 @@ def to_document(row: DocumentRow, rows: Rows[DocumentRow], line: bytes = b"") ->
     """
     try:
         check_metadata(row.metadata)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except BAD_ROW as error:
         message = explain_bad_row(bytes(row.metadata), error)
         raise DataError(message, path=rows.path, line=rows.number, id=row.id) from None
     return Document(row.text, id=row.id, source=row.source, metadata=row.metadata, row=line)

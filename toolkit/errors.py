@@ -17,6 +17,7 @@ Messages read ``path:line: expected …, got …`` and then say the next step.
 """
 
 import difflib
+import errno
 from collections.abc import Iterable
 from typing import Self
 
@@ -121,6 +122,22 @@ def _rebuild(kind: type[DataError], message: str, path: str, line: int | None, i
 
 def _rebuild_unreadable(kind: type[Unreadable], message: str, path: str, exit_code: int) -> Unreadable:
     return kind(message, path=path, exit_code=exit_code)
+
+
+_ADVICE = {
+    "free some space, then run the same command again": (errno.ENOSPC, errno.EDQUOT),
+    "the file system, or `ulimit -f`, allows no larger file": (errno.EFBIG,),
+    "choose another place: this one is mounted for reading": (errno.EROFS,),
+    "raise `ulimit -n`, or use fewer processes": (errno.EMFILE, errno.ENFILE),
+    "rename the input: what is made of it has longer names": (errno.ENAMETOOLONG,),
+    "change its permissions, or choose another place": (errno.EACCES, errno.EPERM),
+}
+
+
+def advice(error: OSError) -> str:
+    """What the system said, and what to do about it: ``No space left on device; free some space, …``."""
+    said = error.strerror or str(error)
+    return said + next((f"; {what}" for what, numbers in _ADVICE.items() if error.errno in numbers), "")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

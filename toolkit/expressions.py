@@ -20,6 +20,8 @@ from typing import Any, NoReturn
 import msgspec
 
 from toolkit.errors import did_you_mean
+from toolkit.expression_tree import ExpressionError as ExpressionError
+from toolkit.expression_tree import parse
 from toolkit.schema import ANY, BOOL, FLOAT, INT, NEVER, NULL, STR, Type, field_name, list_of, union
 
 Facts = frozenset[str]
@@ -28,6 +30,7 @@ Facts = frozenset[str]
 _NOTHING: Facts = frozenset()
 _NUMBERS = ("int", "float")
 _FUNCTIONS = ("len", "any", "all", "min", "max", "sum", "abs", "get")
+_OF_NUMBERS = {"*": "times", "%": "modulo"}
 _SPAN_FIELDS = {"start": 0, "end": 1, "score": 2}
 
 
@@ -35,10 +38,6 @@ def is_name(text: str) -> bool:
     """Whether a text can be the name of an attribute in expressions: an identifier that means nothing else there."""
     reserved = (*_FUNCTIONS, "document", "line")
     return text.isidentifier() and not keyword.iskeyword(text) and text not in reserved
-
-
-class ExpressionError(Exception):
-    """An expression that cannot be used; the caller knows the file and the line."""
 
 
 @dataclass(frozen=True)
@@ -87,18 +86,10 @@ def check(text: str, names: Mapping[str, Name], known: Facts = _NOTHING) -> Expr
     Raises:
         ExpressionError: saying what was expected and what was found.
     """
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except SyntaxError as error:
-        raise ExpressionError(f"expected an expression, got {text!r}: {error.msg}") from None
-    except (RecursionError, MemoryError):
-        raise ExpressionError("expected an expression, got one that is nested too deeply") from None
+    tree = parse(text)
     checker = _Checker(names, text)
-    try:
-        type_, code = checker.check(tree, known, {})
-        true, false = checker.facts(tree, known)
-    except RecursionError:
-        raise ExpressionError("expected an expression, got one that is nested too deeply") from None
+    type_, code = checker.check(tree, known, {})
+    true, false = checker.facts(tree, known)
     return Expression(text, type_, code, tuple(sorted(checker.used)), true, false)
 
 
@@ -173,7 +164,7 @@ def paths_in(text: str, names: Mapping[str, Name]) -> list[str]:
             if node.id in names:
                 found[node.id] = None
 
-    Visitor().visit(ast.parse(text.strip(), mode="eval"))
+    Visitor().visit(parse(text))
     return list(found)
 
 
@@ -204,10 +195,26 @@ def _truth(value: Any) -> bool:
     return value
 
 
+def _times(left: Any, right: Any) -> Any:
+    """A product of numbers whose types could not be checked; of texts and lists it would be as long as one likes."""
+    if not isinstance(left, int | float) or not isinstance(right, int | float):
+        raise TypeError(f"expected numbers around *, got {type(left).__name__} and {type(right).__name__}")
+    return left * right
+
+
+def _modulo(left: Any, right: Any) -> Any:
+    """A remainder of numbers whose types could not be checked; of a text it would be one that it formats."""
+    if not isinstance(left, int | float) or not isinstance(right, int | float):
+        raise TypeError(f"expected numbers around %, got {type(left).__name__} and {type(right).__name__}")
+    return left % right
+
+
 _BUILTINS = {f.__name__: f for f in (len, any, all, min, max, sum, abs)} | {
     "get": _get,
     "field": _field,
     "truth": _truth,
+    "times": _times,
+    "modulo": _modulo,
 }
 
 
@@ -348,6 +355,8 @@ class _Checker:
         self._expect(node.left, left, _NUMBERS)
         self._expect(node.right, right, _NUMBERS)
         type_ = ANY if ANY in (left, right) else INT if left == right == INT and sign != "/" else FLOAT
+        if type_ == ANY and sign in _OF_NUMBERS:
+            return type_, f"{_OF_NUMBERS[sign]}({left_code}, {right_code})"
         return type_, f"({left_code} {sign} {right_code})"
 
     def _compare(self, node: ast.Compare, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:

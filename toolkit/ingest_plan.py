@@ -1,5 +1,6 @@
 """What an ``ingest:`` section says: which inputs there are, and what each of them becomes."""
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, Literal
@@ -14,6 +15,7 @@ from toolkit.paths import Dataset, expand_sized, fault_of_name, is_set_name, joi
 from toolkit.plugin_code import recorded_code
 from toolkit.reader import READERS, Reader
 from toolkit.stores import is_web, scheme_of
+from toolkit.stores.addresses import learn, whole
 from toolkit.streams import Size
 
 SUFFIX = ".jsonl.gz"
@@ -124,6 +126,7 @@ class Work(ConfigStruct):
         relative: below the glob's fixed part, or below the folder of all crawls.
         shard: without suffix.
         size: stored bytes, as listed; None where nothing lists them: on the web, and in a crawl's list.
+        address: what the path is to its store, if that may not be shown.
     """
 
     dataset: Dataset
@@ -134,6 +137,7 @@ class Work(ConfigStruct):
     max_document_bytes: int
     overwrite: bool = False
     size: int | None = None
+    address: str = ""
 
     @property
     def is_cut(self) -> bool:
@@ -143,6 +147,11 @@ class Work(ConfigStruct):
     def shard_name(self, number: int = 0) -> str:
         """The path of a shard that the input becomes; its only one, or the one with this number."""
         return f"{self.shard}.{number:05d}{SUFFIX}" if self.is_cut else self.shard + SUFFIX
+
+    def __post_init__(self) -> None:
+        """Makes the address known where the work is done."""
+        if self.address:
+            learn(self.path, self.address)
 
     @property
     def key(self) -> str:
@@ -169,6 +178,9 @@ def makers(works: Iterable[Work]) -> Callable[[str], Work | None]:
 
 
 _COMMON_KEYS = tuple(f.encode_name for f in msgspec.structs.fields(Common))
+
+LONGEST_NAME = 230
+"""Bytes of an input's name, of the 255 that file systems take: ``.00000.jsonl.gz.json`` comes behind it."""
 
 _OF_CRAWLS = ("files", "base_url")
 
@@ -258,6 +270,11 @@ def plan(
             shard = join(common.source or "", stem) if stem else ""
             if fault := fault_of_name(shard):
                 raise ConfigError(f"{path}: {fault}, for its shard; rename the input, or give another glob")
+            if long := [part for part in join(shard, relative).split("/") if len(os.fsencode(part)) > LONGEST_NAME]:
+                raise ConfigError(
+                    f"{path}: expected names of at most {LONGEST_NAME} bytes, got {long[0][:40]}…: what is made of it "
+                    "has longer names; rename the file"
+                )
             if shard in works and works[shard].path != path:
                 raise ConfigError(
                     f"expected one input for each shard, got {works[shard].path} and {path} for {shard}; "
@@ -272,6 +289,7 @@ def plan(
                 max_document_bytes=max_document_bytes,
                 overwrite=overwrite,
                 size=size,
+                address=whole(path) if is_web(path) else "",
             )
     return [works[shard] for shard in sorted(works)]
 

@@ -17,15 +17,25 @@ import xxhash
 
 from toolkit import arrivals, downloads, records, rowindex
 from toolkit.config import ConfigStruct
-from toolkit.documents import NO_ATTRIBUTES, DocumentRow, split_lines
+from toolkit.documents import (
+    BAD_ROW,
+    NO_ATTRIBUTES,
+    DocumentRow,
+    explain_bad_row,
+    fault_of,
+    split_lines,
+)
 from toolkit.errors import DataError
 from toolkit.ingest_plan import Work, settings_of, settings_of_set
 from toolkit.ingest_records import Attempt, InputRecord, note_entry, record_path, still_done
 from toolkit.paths import Dataset, exists, join, remove, stat
 from toolkit.reader import Draft, Input, Rejects
-from toolkit.streams import RowOutput
+from toolkit.streams import HEAD, RowOutput
 
 Report = Callable[[int, int], None]
+
+Written = tuple[Draft, DocumentRow, bytes]
+"""A draft, the row that is made of it, and that row as JSON."""
 
 
 class Done(ConfigStruct):
@@ -186,7 +196,7 @@ class _Writer:
         self.reader = work.entry.reader()
 
     def run(self) -> None:
-        drafts = self._kept(self.reader.read(self.source))
+        drafts = self._rows(self.reader.read(self.source))
         size = self.common.shard_size
         first, number = next(drafts, None), 0
         while first is not None or number == 0:
@@ -195,7 +205,7 @@ class _Writer:
             self._write_shard(name, shard, size)
             first, number = next(drafts, None), number + 1
 
-    def _write_shard(self, name: str, drafts: Iterator[Draft], size: int | None) -> None:
+    def _write_shard(self, name: str, drafts: Iterator[Written], size: int | None) -> None:
         dataset, set_name = self.work.dataset, self.reader.attribute_set()
         self.claims.take(name, set_name)
         if set_name:
@@ -205,8 +215,7 @@ class _Writer:
             output = stack.enter_context(RowOutput(dataset.shard_path(name)))
             attributes = stack.enter_context(RowOutput(dataset.attribute_path(set_name, name))) if set_name else None
             offset = 0
-            for draft in drafts:
-                row, line = self._row(draft)
+            for draft, row, line in drafts:
                 output.write_row(line)
                 index.add(rowindex.entry_of(row), offset)
                 offset += len(line) + 1
@@ -232,18 +241,29 @@ class _Writer:
             )
             records.save(records.record_path(dataset, set_name, name), record)
 
-    def _kept(self, drafts: Iterator[Draft]) -> Iterator[Draft]:
-        counts = self.source.counts
+    def _rows(self, drafts: Iterator[Draft]) -> Iterator[Written]:
+        """The documents as rows; what cannot be written is a bad item, too."""
+        counts, source = self.source.counts, self.source
         for draft in drafts:
-            if self.common.trim:
-                trimmed = trim(draft.text, self.common.trim.min_chars)
-                if trimmed is None:
-                    counts["trim"] += 1
-                    continue
-                if trimmed != draft.text:
-                    draft.text, draft.raw = trimmed, _with_text(draft.raw, trimmed)
-            counts["documents"] += 1
-            yield draft
+            try:
+                if self.common.trim:
+                    trimmed = trim(draft.text, self.common.trim.min_chars)
+                    if trimmed is None:
+                        counts["trim"] += 1
+                        continue
+                    if trimmed != draft.text:
+                        draft.text, draft.raw = trimmed, _with_text(draft.raw, trimmed)
+                row, line = self._row(draft)
+            except BAD_ROW as error:
+                raw = draft.raw or draft.text.encode(errors="replace")
+                message = explain_bad_row(raw, error) if raw else str(error)
+                source.bad(fault_of(raw or b"{", error), message, raw, draft.number, draft.id)
+                continue
+            if len(line) > source.max_bytes:
+                source.too_large("document", line[:HEAD], draft.number, len(line), id=row.id)
+            else:
+                counts["documents"] += 1
+                yield draft, row, line
 
     def _row(self, draft: Draft) -> tuple[DocumentRow, bytes]:
         source = draft.source if draft.source is not None else self.common.source
@@ -266,14 +286,6 @@ class _Writer:
             if draft.metadata is not None:
                 fields["metadata"] = draft.metadata
             line = _ENCODER.encode(fields | draft.extra)
-        if len(line) > self.work.max_document_bytes:
-            raise DataError(
-                f"expected a document of at most {self.work.max_document_bytes:,} bytes, got {len(line):,}; "
-                "raise `max_document_bytes`",
-                path=self.source.path,
-                line=draft.number,
-                id=id,
-            )
         own = msgspec.Raw(b"{}") if b'"attributes"' in line else NO_ATTRIBUTES  # or so; more is not asked
         return DocumentRow(id=id, text=draft.text, source=source, attributes=own), line
 

@@ -1,6 +1,5 @@
 """Where things are: listing, globbing, and the places of a dataset."""
 
-import functools
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from toolkit.errors import ConfigError, DataError, NoDocuments, NothingThere, Unreadable
+from toolkit.globs import glob_regex
 from toolkit.stores import Stat, is_web, scheme_of, store_of
 from toolkit.stores.roots import note_roots
 from toolkit.waiting import for_each
@@ -181,50 +181,6 @@ def fixed_part(pattern: str) -> str:
             break
         fixed.append(part)
     return "/".join(fixed) or ("/" if pattern.startswith("/") else "")
-
-
-@functools.lru_cache(maxsize=256)
-def glob_regex(pattern: str) -> re.Pattern[str]:
-    """A glob as a regular expression over whole paths.
-
-    ``*`` and ``?`` stay within a folder, ``**`` spans any number of folders (also none), ``[ab]`` ``[!a]`` are classes,
-    ``{a,b}`` are alternatives.
-    """
-    out, i, depth = [], 0, 0
-    while i < len(pattern):
-        c = pattern[i]
-        if pattern.startswith("**/", i) and (i == 0 or pattern[i - 1] == "/"):
-            out.append("(?:[^/]+/)*")
-            i += 3
-            continue
-        if pattern[i:] == "**" and (i == 0 or pattern[i - 1] == "/"):
-            out.append(".*")
-            i += 2
-            continue
-        if c == "*":
-            out.append("[^/]*")
-        elif c == "?":
-            out.append("[^/]")
-        elif c == "[" and (end := pattern.find("]", i + 2)) > 0:
-            not_, inside = ("^", pattern[i + 2 : end]) if pattern[i + 1] == "!" else ("", pattern[i + 1 : end])
-            ranges = re.findall(r"(.)(?:(-)(.))?", inside, re.DOTALL)
-            out.append(f"(?!/)[{not_}{''.join(re.escape(a) + to + re.escape(b) for a, to, b in ranges)}]")
-            i = end
-        elif c == "{" and "}" in pattern[i:]:
-            out.append("(?:")
-            depth += 1
-        elif c == "}" and depth:
-            out.append(")")
-            depth -= 1
-        elif c == "," and depth:
-            out.append("|")
-        else:
-            out.append(re.escape(c))
-        i += 1
-    try:
-        return re.compile("".join(out) + r"\Z", re.DOTALL)
-    except re.error as error:
-        raise ConfigError(f"{pattern}: expected a glob, got: {error}") from None
 
 
 def glob_folders(pattern: str) -> list[str]:

@@ -17,6 +17,25 @@ ONE_THREAD = {
 """What keeps libraries from starting threads of their own: processes are what is parallel."""
 
 
+def hold_standard_streams() -> set[int]:
+    """Opens what the caller has closed of the standard streams, so that no file of ours gets their number; which.
+
+    What is written to standard output then is an error still, what is written to standard error goes nowhere.
+    """
+    closed = set()
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
+            closed.add(number)
+    if 1 in closed:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if 2 in closed:
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    return closed
+
+
 def one_thread_each() -> None:
     """For this process and those that it begins, where the user has not said otherwise; before numpy is imported."""
     for name, value in ONE_THREAD.items():

@@ -8,17 +8,28 @@ import codecs
 from collections import Counter
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import IO, Any, ClassVar, Self
+from typing import IO, Any, ClassVar, Self, TypeVar
 
 import msgspec
 
 from toolkit import schema
 from toolkit.config import FROZEN
-from toolkit.documents import DOCUMENT_DECODER, DocumentRow, check_metadata
+from toolkit.documents import (
+    BAD_ROW,
+    DOCUMENT_DECODER,
+    MAX_NESTING,
+    DocumentRow,
+    check_metadata,
+    explain_bad_row,
+    fault_of,
+    is_nested_too_deeply,
+)
 from toolkit.errors import DataError
 from toolkit.paths import remove
 from toolkit.plugins import Kind
-from toolkit.streams import Decompressed, Lines, RowOutput
+from toolkit.streams import HEAD, Decompressed, Lines, LongLine, RowOutput
+
+T = TypeVar("T")
 
 
 class Draft(msgspec.Struct, kw_only=True):
@@ -83,10 +94,53 @@ class Input:
         return Decompressed(self.path, self._opened() if self._opened else None)
 
     def lines(self) -> Lines:
-        r"""The input's lines, without ``\n`` and without a byte order mark; use it in a ``with`` block."""
-        return _InputLines(self.path, self.max_bytes, stored=self._opened() if self._opened else None)
+        r"""The input's lines, without ``\n`` and without a byte order mark; use it in a ``with`` block.
 
-    def bad(self, reason: str, message: str, raw: bytes, number: int, id: str | None = None) -> None:
+        With `skip` a line that is too long is given as `LongLine`, which `items` keeps aside; else it is an error.
+        """
+        stored = self._opened() if self._opened else None
+        return _InputLines(self.path, self.max_bytes, stored=stored, long_lines=self.skip)
+
+    def items(self, lines: Lines, make: Callable[[bytes, int], T | None]) -> Iterator[T]:
+        """What is made of each line. The one place where errors of libraries become bad items, or errors with a line.
+
+        Args:
+            lines: of the input.
+            make: of a line and its number; None if it has said itself what is bad. It may raise `BAD_ROW`.
+        """
+        for line in lines:
+            if isinstance(line, LongLine):
+                self.too_large("line", line, lines.number, line.size, line.offset)
+                continue
+            try:
+                made = make(line, lines.number)
+            except BAD_ROW as error:
+                self.bad(fault_of(line, error), explain_bad_row(line, error), line, lines.number)
+                continue
+            if is_nested_too_deeply(line):
+                message = f"expected at most {MAX_NESTING} lists and objects in each other, got more"
+                self.bad("nested too deeply", message, line, lines.number)
+            elif made is not None:
+                yield made
+
+    def too_large(
+        self, what: str, raw: bytes, number: int, size: int, offset: int | None = None, id: str | None = None
+    ) -> None:
+        """A line or document that is larger than `max_bytes`: as `bad`, of which only the beginning is at hand."""
+        message = f"expected a {what} of at most {self.max_bytes:,} bytes, got {size:,}; raise `max_document_bytes`"
+        self.bad("too large", message, raw, number, id, size=size, offset=offset)
+
+    def bad(
+        self,
+        reason: str,
+        message: str,
+        raw: bytes,
+        number: int,
+        id: str | None = None,
+        *,
+        size: int | None = None,
+        offset: int | None = None,
+    ) -> None:
         """An item that is not what it should be: raises, or keeps it aside and counts it as ``rejected.<reason>``.
 
         Args:
@@ -95,10 +149,12 @@ class Input:
             raw: the item, as much as is at hand.
             number: line or ordinal in the input, from 1.
             id: of the document, if known.
+            size: bytes of the item, if only its beginning is at hand.
+            offset: of the item in the uncompressed input, if known.
         """
         if self._rejects is None:
             raise DataError(message, path=self.path, line=number, id=id)
-        self._rejects.add(reason, message, raw, number)
+        self._rejects.add(reason, message, raw, number, size=size, offset=offset)
         self.counts[f"rejected.{reason}"] += 1
 
     def lose(self, reason: str, message: str, raw: bytes, number: int) -> None:
@@ -116,7 +172,7 @@ class _InputLines(Lines):
 
     def __next__(self) -> bytes:
         line = super().__next__()
-        if self.number > 1:
+        if self.number > 1 or isinstance(line, LongLine):
             return line
         if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise DataError(
@@ -150,7 +206,11 @@ READERS: Kind[Reader] = Kind("input format", "toolkit.readers", "toolkit.readers
 
 
 class Rejects:
-    """A reject file: a line for each bad item, with its bytes in base64; there is none if there is no bad item."""
+    """A reject file: a line for each bad item, with its bytes in base64; there is none if there is no bad item.
+
+    Of an item of more than `HEAD` bytes there are as many from its beginning, its size and (if known) its offset in the
+    uncompressed input: so that no item is held in memory, and none is kept twice that is as large as its input.
+    """
 
     def __init__(self, path: str, input: str) -> None:
         self._path = path
@@ -166,12 +226,24 @@ class Rejects:
         """Whether there was a bad item."""
         return self._output is not None
 
-    def add(self, reason: str, message: str, raw: bytes, number: int) -> None:
+    def add(
+        self,
+        reason: str,
+        message: str,
+        raw: bytes,
+        number: int,
+        *,
+        size: int | None = None,
+        offset: int | None = None,
+    ) -> None:
         if self._output is None:
             self._output = RowOutput(self._path)
             self._output.__enter__()
-        row = {"input": self._input, "number": number, "reason": reason, "message": message}
-        self._output.write_row(msgspec.json.encode(row | {"base64": base64.b64encode(raw).decode()}))
+        row: dict[str, Any] = {"input": self._input, "number": number, "reason": reason, "message": message}
+        size = len(raw) if size is None else size
+        if size > HEAD:
+            row |= {"bytes": size} | ({} if offset is None else {"offset": offset})
+        self._output.write_row(msgspec.json.encode(row | {"base64": base64.b64encode(raw[:HEAD]).decode()}))
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if self._output:

@@ -13,7 +13,7 @@ import msgspec
 
 from toolkit import schema
 from toolkit.alignment import MAX_ROW, missing_file
-from toolkit.documents import AttributesRow, Rows
+from toolkit.documents import BAD_ROW, AttributesRow, Rows
 from toolkit.errors import DataError, StaleError
 from toolkit.paths import Dataset, exists, join, list_files, remove, stat
 from toolkit.record_files import load as load
@@ -352,7 +352,7 @@ def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
                     known.decode(row.attributes)
                     whole += 1
                     continue
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except BAD_ROW:
                 pass
             values = _plain(row, rows)
             before = dict(types)
@@ -380,7 +380,7 @@ def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
 def _plain(row: AttributesRow, rows: Rows[AttributesRow]) -> dict[str, Any]:
     try:
         values = msgspec.json.decode(row.attributes)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except BAD_ROW as error:
         raise DataError(f"expected JSON values, got: {error}", path=rows.path, line=rows.number, id=row.id) from None
     if values == []:  # Dolma's deduper writes [] for a document that it skipped
         return {}

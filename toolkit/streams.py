@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Protocol, Self, cast
 
 import xxhash
 
-from toolkit.errors import DataError
+from toolkit.errors import DataError, advice
 from toolkit.inflating import Stored, compression_of, inflated, zstd
 from toolkit.stores import Stat, Writing, store_of
 
@@ -31,6 +31,9 @@ BLOCK = 1 << 20
 
 READ = 1 << 20
 """Bytes asked for at a time."""
+
+HEAD = 8 << 20
+"""Bytes that are kept of the beginning of what is too large to be kept."""
 
 
 class Digest(Protocol):
@@ -108,7 +111,7 @@ def open_stored(path: str) -> IO[bytes]:
     try:
         return store_of(path).open(path)
     except OSError as error:  # FileNotFoundError, NotADirectoryError
-        raise DataError(f"expected a readable file, got {error.strerror or error}", path=path) from None
+        raise DataError(f"expected a readable file, got {advice(error)}", path=path) from None
 
 
 class Decompressed(io.RawIOBase):
@@ -155,8 +158,16 @@ class Decompressed(io.RawIOBase):
         if isinstance(error, EOFError):
             what = "it is truncated, or something else follows it"
             return f"expected whole compressed data, got the end of the file {where}: {what}"
+        if isinstance(error, MemoryError):
+            return f"expected compressed data that needs less memory, got data that needs more, before or {where}"
         name = type(error).__name__
-        if name in ("Damaged", "BadGzipFile", "IsalError") or type(error).__module__.startswith(("zlib", "isal")):
+        if isinstance(error, OSError) and name not in ("BadGzipFile", "IsalError"):
+            return f"expected a readable file, got {error.strerror or error} {where}"
+        if (
+            isinstance(error, ValueError | OverflowError)
+            or name in ("Damaged", "BadGzipFile", "IsalError")
+            or type(error).__module__.startswith(("zlib", "isal"))
+        ):
             return f"expected sound compressed data, got {error}, before or {where}"
         return None
 
@@ -171,6 +182,18 @@ def _threads(n: int) -> "ThreadPoolExecutor":
     return ThreadPoolExecutor(n)
 
 
+class LongLine(bytes):
+    """The first `HEAD` bytes of a line that is too long.
+
+    Attributes:
+        size: bytes of the whole line.
+        offset: of the line in the uncompressed file.
+    """
+
+    size = 0
+    offset = 0
+
+
 class Lines(Iterator[bytes]):
     r"""The lines of a file, without ``\n``; memory is bounded by the longest line.
 
@@ -182,6 +205,7 @@ class Lines(Iterator[bytes]):
         digest: whether to compute `content`.
         ahead: whether a thread reads the next block meanwhile.
         stored: the file's bytes as stored, if they are not to be read from there.
+        long_lines: whether a longer line is no error, but given as `LongLine`.
 
     Attributes:
         number: lines given so far.
@@ -198,9 +222,11 @@ class Lines(Iterator[bytes]):
         digest: bool = False,
         ahead: bool = False,
         stored: IO[bytes] | None = None,
+        long_lines: bool = False,
     ) -> None:
         self.path = path
         self._stored = stored
+        self._long_lines = long_lines
         self.number = 0
         self.size = 0
         self.content: str | None = None
@@ -243,32 +269,50 @@ class Lines(Iterator[bytes]):
 
     def _split(self) -> Iterator[list[bytes]]:
         rest: list[bytes] = []
-        held = 0
+        held = 0  # bytes of the line that has not ended, of which `rest` has those that are needed
         while block := self._read():
             if self._hash:
                 self._hash.update(block)
             self.size += len(block)
             lines = block.split(b"\n")
             if len(lines) == 1:
-                rest.append(block)
                 held += len(block)
-                self._check(held)
+                rest = self._kept(rest, block, held)
                 continue
-            lines[0] = b"".join((*rest, lines[0]))
-            last = lines.pop()
-            rest, held = [last], len(last)
-            if max(map(len, lines)) > self._max:
-                self._check(max(map(len, lines)), next(i for i, line in enumerate(lines) if len(line) > self._max))
+            sizes = [held + len(lines[0]), *map(len, lines[1:])]
+            lines[0] = b"".join(self._kept(rest, lines[0], sizes[0]))
+            rest, held = [lines.pop()], sizes.pop()
+            if max(sizes) > self._max:
+                start = self.size - sum(sizes) - len(sizes) - held
+                for i, size in enumerate(sizes):
+                    lines[i] = self._bounded(lines[i], size, i, start)
+                    start += size + 1
             yield lines
         if held:
-            self._check(held)
             self.ended = False
-            yield [b"".join(rest)]
+            yield [self._bounded(b"".join(rest), held, 0, self.size - held)]
         if self._hash:
             self.content = self._hash.hexdigest()
 
+    def _kept(self, rest: list[bytes], block: bytes, size: int) -> list[bytes]:
+        """What is kept of a line of so many bytes when a block comes to it."""
+        if size <= self._max:
+            rest.append(block)
+            return rest
+        self._check(size)
+        return [b"".join((*rest, block))[:HEAD]] if sum(map(len, rest)) < HEAD or len(rest) > 1 else rest
+
+    def _bounded(self, line: bytes, size: int, index: int, offset: int) -> bytes:
+        """A line, or what is given of it if it is too long."""
+        if size <= self._max:
+            return line
+        self._check(size, index)
+        long = LongLine(line[:HEAD])
+        long.size, long.offset = size, offset
+        return long
+
     def _check(self, size: int, offset: int = 0) -> None:
-        if size > self._max:
+        if size > self._max and not self._long_lines:
             raise DataError(
                 f"expected a line of at most {self._max:,} bytes, got a longer one; raise `max_document_bytes`",
                 path=self.path,

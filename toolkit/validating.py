@@ -14,7 +14,7 @@ import msgspec
 from toolkit import records, rowindex, schema
 from toolkit.alignment import MAX_ROW, AttributeRows, missing_file
 from toolkit.config import ConfigStruct
-from toolkit.documents import DOCUMENT_DECODER, Document, DocumentRow, Rows, to_document
+from toolkit.documents import BAD_ROW, DOCUMENT_DECODER, Document, DocumentRow, Rows, to_document
 from toolkit.errors import AlignmentError, DataError, StaleError, ToolkitError
 from toolkit.ingest_records import InputRecord, carried_shards
 from toolkit.mixing import publish
@@ -361,7 +361,7 @@ def is_rejected(path: str) -> bool:
             line = next(lines, b"")
         for decoder in (_REJECTED, DOCUMENT_DECODER):
             decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, DataError):
+    except (*BAD_ROW, DataError):
         return False
     return True
 

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from toolkit.documents import BAD_ROW
 from toolkit.errors import DataError
 from toolkit.reader import Input
-from toolkit.streams import READ, Decompressed
+from toolkit.streams import HEAD, READ, Decompressed
 
 
 class Record(msgspec.Struct):
@@ -53,7 +54,7 @@ def sound_records(source: Input, *, large: bool = False) -> Iterator[Record]:
         DataError: if a record is bad, or the file is an ARC file.
     """
     with source.stream() as stream:
-        tape = _Tape(stream)
+        tape = _Tape(stream, 2 * source.max_bytes + ROOM)
         number = 0
         while True:
             held: Record | None = None
@@ -82,7 +83,8 @@ def sound_records(source: Input, *, large: bool = False) -> Iterator[Record]:
                     bad, start = error, held.offset
             if not source.skip:
                 raise DataError(f"record {max(number, 1)}: {bad}", path=source.path) from None
-            source.bad("record", str(bad), tape.skip_to_next_record(start), max(number, 1))
+            head, offset, size = tape.skip_to_next_record(start)
+            source.bad("record", str(bad), head, max(number, 1), size=size, offset=offset)
             if tape.ended:
                 return
 
@@ -106,7 +108,7 @@ def _records(tape: "_Tape", source: Input, *, large: bool) -> Iterator[Record]:
                 headers.get("content-length", ""),
                 found.stream_pos,
             )
-            if not type_ or "\n" in type_ or not length.isdigit():
+            if not type_ or "\n" in type_ or not _LENGTH.fullmatch(length):
                 raise _Bad("expected a WARC record with WARC-Type and Content-Length, got one without", offset)
             size, got = int(length), 0
             start = tape.end_of_head(offset)
@@ -125,15 +127,27 @@ def _records(tape: "_Tape", source: Input, *, large: bool) -> Iterator[Record]:
                 raise _Bad(f"expected a block of at most {limit}", offset)
             if got != size:
                 raise _Bad(f"expected a block of {size} bytes, got {got} before the end of the file", offset)
+        tape.check_held()
+    except BAD_ROW as error:  # of a library, or of a panic in it
+        raise _Bad(f"expected a WARC record behind the last one, got something else ({error!r})") from None
     except OSError as error:
+        tape.check_held()
         if tape.begins_with(b"filedesc:"):
             message = "expected a WARC file, got one in the older format ARC; convert it, `warcio recompress` does"
             raise DataError(message, path=source.path) from None
         raise _Bad(f"expected a WARC record behind the last one, got something else ({error})") from None
 
 
+ROOM = 16 << 20
+"""Bytes of headers and of what is read ahead, beside two records that are held."""
+
+_LENGTH = re.compile(r"[0-9]{1,18}")
+
 _RECORD = re.compile(rb"WARC/[01]\.\d{1,2}\r?\n")
 """How a record begins; not at the beginning of a line, where the one before was cut off."""
+
+_LONGEST = 12
+"""Bytes of that, but for the last."""
 
 
 class _Tape:
@@ -142,8 +156,10 @@ class _Tape:
     Not an io class: fastwarc 2.0 panics on a stream whose ``seek`` raises; it asks only where it is.
     """
 
-    def __init__(self, stream: Decompressed) -> None:
+    def __init__(self, stream: Decompressed, room: int) -> None:
         self._stream = stream
+        self._room = room
+        self._is_full = False
         self._kept = bytearray()
         self._kept_from = 0
         self._replay = b""
@@ -167,10 +183,18 @@ class _Tape:
             block, self._replay = self._replay[:size], self._replay[size:]
             self._position += len(block)
             return block
+        if len(self._kept) > self._room:
+            self._is_full = True  # which ends what is being read; `check_held` says why
+            return b""
         block = self._stream.read(size)
         self._position += len(block)
         self._kept += block
         return block
+
+    def check_held(self) -> None:
+        """Raises _Bad if reading has ended because there was no record in all that may be held."""
+        if self._is_full:
+            raise _Bad(f"expected a WARC record behind the last one, got none in {len(self._kept):,} bytes")
 
     def forget(self, offset: int) -> None:
         """What lies before this offset is not needed any more."""
@@ -200,21 +224,29 @@ class _Tape:
         """Whether the file does."""
         return not self._kept_from and self._kept.startswith(start)
 
-    def skip_to_next_record(self, bad: int) -> bytes:
-        """Goes on at the first record behind the one at the offset; what is skipped.
+    def skip_to_next_record(self, bad: int) -> tuple[bytes, int, int]:
+        """Goes on at the first record behind the one at the offset, and holds no more of it than is looked at.
 
-        Of a record that was too large to be held that is only what is left.
+        Returns:
+            The beginning of what is skipped, its offset, and its size. Of a record that was too large to be held that
+            is only what is left.
         """
         start = max(bad - self._kept_from, 0)
+        begun, head = self._kept_from + start, bytes(self._kept[start : start + HEAD])
         searched = start + 1
+        self._is_full = False
         while not (match := _RECORD.search(self._kept, searched)):
-            searched = max(len(self._kept) - 12, start + 1)
+            passed = max(len(self._kept) - _LONGEST, min(searched, len(self._kept)))
+            del self._kept[:passed]
+            self._kept_from += passed
+            searched = 0
             block = self._stream.read(1 << 16)
             if not block:
                 self.ended = True
-                return bytes(self._kept[start:])
+                return head, begun, self._kept_from + len(self._kept) - begun
             self._kept += block
-        found = match.start()
-        self.restarted_at = self._position = self._kept_from + found
-        self._replay = bytes(self._kept[found:])
-        return bytes(self._kept[start:found])
+            head += block[: max(0, HEAD - len(head))]
+        found = self._kept_from + match.start()
+        self.restarted_at = self._position = found
+        self._replay = bytes(self._kept[match.start() :])
+        return head[: found - begun], begun, found - begun

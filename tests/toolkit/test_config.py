@@ -94,7 +94,7 @@ def test_an_empty_or_missing_file_is_an_error(tmp_path: Any) -> None:
     with pytest.raises(ConfigError, match=r"none\.yaml: expected a readable YAML file, got: No such file"):
         load(str(tmp_path / "none.yaml"))
     (tmp_path / "latin.yaml").write_bytes(b"a: \xe9\n")
-    with pytest.raises(ConfigError, match=r"latin\.yaml: expected a readable YAML file, got: 'utf-8'"):
+    with pytest.raises(ConfigError, match=r"latin\.yaml:1: expected a readable YAML file, got: 'utf-8'"):
         load(str(tmp_path / "latin.yaml"))
 
 

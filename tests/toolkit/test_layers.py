@@ -15,14 +15,14 @@ import toolkit
 ROOT = Path(__file__).parent.parent.parent
 LAYERS = [
     "errors distribution processes interrupts waiting",
-    "paths streams inflating stores numbers config plugins models blocks",
+    "paths globs streams inflating stores numbers yaml_loader config plugins models blocks",
     "record_files",
     "plugin_code compiling unicode_table normal_forms stop_lists tokenizer claims failure_records isolated places",
     "http_message media_types charsets",
     "intrinsics line_table words spacy_tokenizer words_kernel ngrams icu_words code_points sentences",
     "html_text phrases measures measures_kernel eurolingua counting counting_kernel",
     "documents",
-    "schema batch",
+    "schema batch expression_tree",
     "predictions fasttext_file fasttext_arrays arrivals crawls downloads",
     "fasttext_kernel fasttext_model writer recognising tagger reader alignment rowindex records warc_records",
     "ingest_plan ingest_records ingesting shares rejected",

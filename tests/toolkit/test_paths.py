@@ -10,7 +10,8 @@ import pytest
 
 from tests.conftest import Run
 from toolkit.errors import ConfigError, DataError, ToolkitError
-from toolkit.paths import Dataset, expand, fixed_part, glob_regex, list_files, open_dataset, remove_stale_temporaries
+from toolkit.globs import glob_regex
+from toolkit.paths import Dataset, expand, fixed_part, list_files, open_dataset, remove_stale_temporaries
 from toolkit.stores import store_of
 from toolkit.stores.local import temporary_name
 

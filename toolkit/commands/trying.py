@@ -13,7 +13,7 @@ from toolkit import config, tag_plan, tagging
 from toolkit.batch import Batch, Column
 from toolkit.commands import describe
 from toolkit.config import Source
-from toolkit.documents import DOCUMENT_DECODER, Document, Rows, split_lines, to_document
+from toolkit.documents import BAD_ROW, DOCUMENT_DECODER, Document, Rows, split_lines, to_document
 from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.paths import SHARD_SUFFIXES, Dataset, strip_suffix
 from toolkit.plugins import default_name
@@ -204,7 +204,7 @@ def _read(path: str) -> bytes:
 def _is_document(line: bytes) -> bool:
     try:
         DOCUMENT_DECODER.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except BAD_ROW:
         return False
     return True
 

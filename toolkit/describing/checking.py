@@ -17,6 +17,7 @@ from toolkit.describing.checking_distribution import Distribution
 from toolkit.describing.checking_files import Checked, Work
 from toolkit.describing.checking_values import Column
 from toolkit.describing.structure import check_structure, fields_of, nodes, transforms
+from toolkit.documents import BAD_ROW
 from toolkit.errors import DataError
 from toolkit.paths import join
 from toolkit.stores import store_of
@@ -54,7 +55,7 @@ def read(path: str) -> tuple[dict[str, Any], list[str]]:
         document = msgspec.json.decode(data, type=dict[str, Any])
     except OSError as error:
         raise DataError(f"expected a Croissant file, got: {error.strerror or error}", path=path) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except BAD_ROW as error:
         raise DataError(f"expected a Croissant file (a JSON object), got: {error}", path=path) from None
     findings: list[str] = []
 

@@ -11,6 +11,7 @@ import msgspec
 from toolkit import crawls
 from toolkit.config import ConfigStruct
 from toolkit.describing.fields import HUGE, INTEGERS, KEYS, LONG, bare, merged
+from toolkit.documents import BAD_ROW
 from toolkit.errors import DataError
 from toolkit.paths import stat
 from toolkit.schema import ANY, BOOL, FLOAT, INT, NEVER, NULL, SPAN, STR, Type, nullable
@@ -179,7 +180,7 @@ class _Look:
     def _row(self, line: bytes, number: int) -> dict[str, msgspec.Raw]:
         try:
             return self._decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except BAD_ROW as error:
             raise DataError(f"expected a JSON object, got: {error}", path=self._work.path, line=number) from None
 
     def _add(self, row: dict[str, msgspec.Raw]) -> None:
@@ -222,7 +223,7 @@ class _Look:
             return STR
         try:
             value = msgspec.json.decode(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except BAD_ROW:
             return ANY
         if key in ("metadata", "warc_headers"):
             self._note(key, value)
@@ -264,7 +265,7 @@ def _text_of(raw: msgspec.Raw) -> str:
     """A text; empty if it is none."""
     try:
         return msgspec.json.decode(raw, type=str)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except BAD_ROW:
         return ""
 
 
@@ -274,7 +275,7 @@ def _is_numeric(raw: msgspec.Raw) -> bool:
         return False
     try:
         return bool(NUMERIC.fullmatch(msgspec.json.decode(raw, type=str)))
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except BAD_ROW:
         return False
 
 

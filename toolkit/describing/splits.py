@@ -15,6 +15,7 @@ import xxhash
 from toolkit.config import ConfigStruct
 from toolkit.describing.common import MEDIA_TYPES, apart, group_of, suffix_of
 from toolkit.describing.facts import Facts, Field, File, PathField, RecordType, Split
+from toolkit.documents import BAD_ROW
 from toolkit.errors import ConfigError, DataError
 from toolkit.paths import SHARD_SUFFIXES, join, list_files, remove, remove_empty_folders
 from toolkit.schema import STR
@@ -96,7 +97,7 @@ def _id_of(line: bytes, work: Work, number: int) -> str | None:
             if value is None:
                 return None
         return msgspec.json.decode(value, type=str | None)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except BAD_ROW as error:
         message = f"expected an id at {'.'.join(work.id)}, got: {error}"
         raise DataError(message, path=work.path, line=number) from None
 

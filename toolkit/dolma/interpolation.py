@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from toolkit.config import Path, Source
+from toolkit.config import Path, Source, without_secret
 
 _REFERENCE = re.compile(r"\$\{([^${}]*)\}")
 
@@ -28,8 +28,10 @@ def _resolved(value: Any, path: Path, source: Source, around: tuple[str, ...]) -
     if not isinstance(value, str):
         return value
     if whole := _REFERENCE.fullmatch(value):
-        return _looked_up(whole[1], path, source, around)
-    return _REFERENCE.sub(lambda match: str(_looked_up(match[1], path, source, around)), value)
+        found = _looked_up(whole[1], path, source, around)
+    else:
+        found = _REFERENCE.sub(lambda match: str(_looked_up(match[1], path, source, around)), value)
+    return without_secret(found, path, source) if isinstance(found, str) else found
 
 
 def _looked_up(text: str, path: Path, source: Source, around: tuple[str, ...]) -> Any:

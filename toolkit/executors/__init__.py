@@ -104,6 +104,9 @@ def attempt(function: Callable[[P, Report], R], task: Task[P], report: Report) -
         return Result(task.name, failure=Failure(f"{task.name}: {error}", details=traceback.format_exc()))
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
+    except MemoryError:
+        message = f"{task.name}: expected enough memory, got none; use fewer processes, or lower `max_document_bytes`"
+        return Result(task.name, failure=Failure(message, details=traceback.format_exc()))
     except BaseException as error:  # native code panics with exceptions that are no Exception
         message = f"{task.name}: {type(error).__name__}: {error}"
         return Result(task.name, failure=Failure(message, details=traceback.format_exc()))

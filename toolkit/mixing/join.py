@@ -15,6 +15,7 @@ from toolkit.blocks import Block, in_blocks, next_block
 from toolkit.config import ConfigStruct
 from toolkit.counting import measure, measure_json
 from toolkit.documents import (
+    BAD_ROW,
     DOCUMENT_DECODER,
     LATE_DECODER,
     Document,
@@ -291,7 +292,7 @@ class Joiner:
             ]
             for row in rows:
                 check_metadata(row.metadata)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except BAD_ROW:
             return None
         ids, sources = [row.id for row in rows], [row.source for row in rows]
         for each, others_rows in zip(self._work.sets, found, strict=True):

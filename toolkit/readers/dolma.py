@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import msgspec
 
-from toolkit.documents import explain_bad_row, fault_of
 from toolkit.reader import Draft, Input, Reader, check_document
 
 
@@ -19,16 +18,13 @@ class Dolma(Reader):
 
     def read(self, source: Input) -> Iterator[Draft]:
         with source.lines() as lines:
-            for line in lines:
-                row = line
-                try:
-                    if source.source is not None:
-                        row = _with_source(line, source.source)
-                    found = check_document(row)
-                except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                    source.bad(fault_of(line, error), explain_bad_row(line, error), line, lines.number)
-                    continue
-                yield Draft(text=found.text, number=lines.number, id=found.id, source=found.source, raw=row)
+            yield from source.items(lines, lambda line, number: _draft(line, number, source.source))
+
+
+def _draft(line: bytes, number: int, source: str | None) -> Draft:
+    row = line if source is None else _with_source(line, source)
+    found = check_document(row)
+    return Draft(text=found.text, number=number, id=found.id, source=found.source, raw=row)
 
 
 class _Source(msgspec.Struct):

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 import msgspec
 
 from toolkit.config import ConfigStruct
-from toolkit.documents import explain_bad_row, fault_of
 from toolkit.reader import Draft, Input, Reader
 
 Names = str | list[str]
@@ -37,14 +36,7 @@ class Jsonl(Reader):
     def read(self, source: Input) -> Iterator[Draft]:
         decoder = msgspec.json.Decoder(dict[str, Any])
         with source.lines() as lines:
-            for line in lines:
-                try:
-                    row = decoder.decode(line)
-                    draft = self._draft(row, lines.number)
-                except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                    source.bad(fault_of(line, error), explain_bad_row(line, error), line, lines.number)
-                    continue
-                yield draft
+            yield from source.items(lines, lambda line, number: self._draft(decoder.decode(line), number))
 
     def _draft(self, row: dict[str, Any], number: int) -> Draft:
         found: dict[str, Any] = {}

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from toolkit import schema
-from toolkit.documents import Prediction, explain_bad_row, fault_of
+from toolkit.documents import Prediction
 from toolkit.reader import Draft, Input, Reader
 
 
@@ -71,45 +71,33 @@ class Oscar(Reader):
         decoder = msgspec.json.Decoder(_Line)
         checker = msgspec.json.Decoder(dict[str, str])
         predictions = msgspec.json.Decoder(list[Prediction | None])
+
+        def draft(line: bytes, number: int) -> Draft | None:
+            row = decoder.decode(line)
+            encoded = msgspec.json.encode(self._value(row.metadata))
+            msgspec.json.decode(encoded, type=OscarValue)
+            headers = msgspec.json.decode(row.warc_headers, type=_Identifier)
+            checker.decode(row.warc_headers)
+            sentences = Raw(b"[" + b",".join(map(bytes, row.metadata.sentence_identifications)) + b"]")
+            predictions.decode(sentences)
+            found, expected = len(row.metadata.sentence_identifications), content_lines(row.content)
+            if found != expected and not (found == 1 and not row.content):
+                message = f"expected one sentence identification for each of {expected} lines, got {found}"
+                source.bad("sentence identifications", message, line, number, headers.id)
+                return None
+            # a line feed more, where the last line is empty, keeps it a line of the document
+            ends_empty = row.content.endswith("\n") or (found and not row.content)
+            return Draft(
+                text=row.content + "\n" if ends_empty else row.content,
+                number=number,
+                id=headers.id,
+                added=headers.date,
+                metadata={"warc_headers": row.warc_headers},
+                attributes={"line_language": sentences, "oscar": Raw(encoded)},
+            )
+
         with source.lines() as lines:
-            for line in lines:
-                number = lines.number
-                try:
-                    row = decoder.decode(line)
-                    value = self._value(row.metadata)
-                    encoded = msgspec.json.encode(value)
-                    msgspec.json.decode(encoded, type=OscarValue)
-                    headers = msgspec.json.decode(row.warc_headers, type=_Identifier)
-                    checker.decode(row.warc_headers)
-                    sentences = Raw(b"[" + b",".join(map(bytes, row.metadata.sentence_identifications)) + b"]")
-                    predictions.decode(sentences)
-                except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                    source.bad(fault_of(line, error), explain_bad_row(line, error), line, number)
-                    continue
-                found, expected = len(row.metadata.sentence_identifications), content_lines(row.content)
-                if found != expected and not (found == 1 and not row.content):
-                    source.bad(
-                        "sentence identifications",
-                        f"expected one sentence identification for each of {expected} lines, got {found}",
-                        line,
-                        number,
-                        headers.id,
-                    )
-                    continue
-                yield Draft(
-                    # a line feed more, where the last line is empty, keeps it a line of the document
-                    text=row.content + "\n"
-                    if row.content.endswith("\n") or (found and not row.content)
-                    else row.content,
-                    number=number,
-                    id=headers.id,
-                    added=headers.date,
-                    metadata={"warc_headers": row.warc_headers},
-                    attributes={
-                        "line_language": sentences,
-                        "oscar": Raw(encoded),
-                    },
-                )
+            yield from source.items(lines, draft)
 
     def _value(self, found: _Metadata) -> dict[str, Raw]:
         return {

@@ -1,13 +1,14 @@
 """Plain text: documents between blank lines, or one document a file."""
 
+import itertools
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
 import msgspec
 
-from toolkit.errors import DataError
 from toolkit.reader import Draft, Input, Reader
 from toolkit.readers.wet import decode
+from toolkit.streams import HEAD, LongLine
 
 
 class Text(Reader):
@@ -25,29 +26,32 @@ class Text(Reader):
     ] = "replace"
 
     def read(self, source: Input) -> Iterator[Draft]:
-        for number, block in enumerate(self._blocks(source), 1):
+        for number, block in self._blocks(source):
             text = decode(block, self.invalid_utf8, source)
             if text is not None:
                 yield Draft(text=text, number=number)
 
-    def _blocks(self, source: Input) -> Iterator[bytes]:
+    def _blocks(self, source: Input) -> Iterator[tuple[int, bytes]]:
+        """The documents, numbered; one that is too large is bad, and is not held."""
+        number = 1
         held: list[bytes] = []
-        size = 0
+        size = offset = 0
         with source.lines() as lines:
-            for line in lines:
-                if self.documents == "blank_line" and not line.strip():
-                    if held:
-                        yield b"\n".join(held).removesuffix(b"\r")
-                    held, size = [], 0
+            for line in itertools.chain(lines, [None]):
+                length = line.size if isinstance(line, LongLine) else len(line or b"")
+                if line is not None and (self.documents == "file" or line.strip() or length > len(line)):
+                    size += length + 1
+                    if size <= source.max_bytes + 1:
+                        held.append(line)
+                    elif not source.skip:
+                        source.too_large("document", b"", lines.number, size)
+                    else:
+                        held = [b"\n".join([*held, line])[:HEAD]]
                     continue
-                held.append(line)
-                size += len(line) + 1
-                if size > source.max_bytes:
-                    raise DataError(
-                        f"expected a document of at most {source.max_bytes:,} bytes, got a longer one; "
-                        "raise `max_document_bytes`",
-                        path=source.path,
-                        line=lines.number,
-                    )
-        if held:
-            yield b"\n".join(held).removesuffix(b"\r")
+                if size > source.max_bytes + 1:
+                    source.too_large("document", held[0], number, size - 1, offset)
+                elif held:
+                    yield number, b"\n".join(held).removesuffix(b"\r")
+                number += bool(size)
+                offset += size + length + 1
+                held, size = [], 0

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 import msgspec
 import xxhash
 
-from toolkit.documents import explain_bad_row
+from toolkit.documents import BAD_ROW, explain_bad_row
 from toolkit.errors import DataError
 from toolkit.rules.rule import Entries, Rule
 from toolkit.streams import Lines
@@ -129,7 +129,7 @@ def _keys_of(entry: bytes, entries: Entries, path: str = "", number: int = 0) ->
     if entry.startswith(b"{"):
         try:
             listed = msgspec.json.decode(entry, type=_Listed)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except BAD_ROW as error:
             raise DataError(explain_bad_row(entry, error), path=path, line=number) from None
         return (f"i{listed.id}" if listed.source is None else f"d{listed.source}\t{listed.id}",)
     try:

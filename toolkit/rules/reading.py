@@ -12,6 +12,7 @@ import msgspec
 from toolkit import config, editing, schema
 from toolkit.config import Source
 from toolkit.errors import ConfigError, did_you_mean
+from toolkit.expression_tree import ExpressionError, parse
 from toolkit.expressions import is_name
 from toolkit.paths import expand
 from toolkit.rules.rule import Entries, Rule, Syntax, parameter_type
@@ -33,6 +34,9 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 
 BLOCKLIST = "blocklist"
 
+MAX_INCLUDES = 500
+"""Files that a list of rules includes, those of included files counted: two in each of 40 files would be 2^40."""
+
 _NUMBERS = ("min_score", "max_score")
 _NOT_EMPTY = ("when", "name", "group", "include")
 _FREE = ("sample", "to", "files", "rules", "parameters", "languages", "set")
@@ -49,6 +53,7 @@ class _Around:
     Attributes:
         base: folder that paths are relative to.
         included: the files that led here.
+        files: all that have been included so far.
         group: its name.
         when: conditions, as written.
         scope: parameters.
@@ -56,6 +61,7 @@ class _Around:
 
     base: str
     included: tuple[str, ...] = ()
+    files: list[str] = field(default_factory=list)
     group: str = ""
     when: tuple[str, ...] = ()
     scope: Scope = field(default_factory=dict)
@@ -318,8 +324,8 @@ def _within(rule: Rule, around: _Around) -> Rule:
 
 def _names_in(text: str) -> set[str]:
     try:
-        return {node.id for node in ast.walk(ast.parse(text.strip(), mode="eval")) if isinstance(node, ast.Name)}
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {node.id for node in ast.walk(parse(text)) if isinstance(node, ast.Name)}
+    except ExpressionError:
         return set()  # it is refused with a better message where it is compiled
 
 
@@ -343,6 +349,9 @@ def _include(place: Source, around: _Around) -> list[Rule]:
         raise place.error((), f"expected a file of rules, got nothing at {os.path.join(around.base, path)}")
     if os.path.abspath(found) in around.included:
         raise place.error((), f"expected includes that end, got {path} including itself")
+    if len(around.files) >= MAX_INCLUDES:
+        raise place.error((), f"expected at most {MAX_INCLUDES} includes in all, got more")
+    around.files.append(found)
     source = config.load(found)
     if isinstance(source.value, dict) and "mix" in source.value:
         source = source.at("mix")
@@ -351,6 +360,7 @@ def _include(place: Source, around: _Around) -> list[Rule]:
     inner = _Around(
         os.path.dirname(found),
         (*around.included, os.path.abspath(found)),
+        around.files,
         around.group,
         _whens(place, around),
         scope,

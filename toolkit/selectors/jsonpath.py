@@ -29,6 +29,8 @@ def parse(text: str) -> tree.Path:
     """
     try:
         return _path(_compiled(text))
+    except RecursionError:
+        raise ConfigError("expected a JSONPath, got one that is nested too deeply") from None
     except _Unsupported as what:
         raise ConfigError(
             f"expected a JSONPath of keys, elements, filters, comparisons and `in`, got {text!r}: {what} is not "
@@ -61,6 +63,8 @@ def _compiled(text: str) -> "JSONPath":
         raise ConfigError(f"expected a JSONPath, got {text!r}: {error.args[0]}") from None
     except RecursionError:
         raise ConfigError("expected a JSONPath, got one that is nested too deeply") from None
+    except (ValueError, OverflowError) as error:  # the library's, of numbers that are too large
+        raise ConfigError(f"expected a JSONPath, got {text[:200]!r}: {error}") from None
     if not isinstance(compiled, JSONPath):
         raise _Unsupported("a union of paths")
     return compiled

@@ -8,6 +8,7 @@ import msgspec
 
 from toolkit import schema
 from toolkit.documents import (
+    BAD_ROW,
     LATE_DECODER,
     Document,
     LateDocument,
@@ -69,7 +70,7 @@ def format_of(path: str) -> Format | None:
     try:
         if first is not None:
             msgspec.json.decode(first, type=_Text)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except BAD_ROW:
         known = ", ".join(WRITERS.names())
         raise ConfigError(
             f"{path}:1: expected a document (an object with `text`), or a line of a format ({known}), got neither"
@@ -83,7 +84,7 @@ def documents(lines: Lines, path: str) -> Iterator[Document]:
     for row, line in rows:
         try:
             check_metadata(row.metadata)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except BAD_ROW as error:
             message = explain_bad_row(row.metadata, error)
             raise DataError(message, path=path, line=rows.number, id=row.id) from None
         yield LateDocument(row.text, id=row.id, source=row.source, metadata=row.metadata, row=line)
@@ -189,7 +190,7 @@ class Source:
     def _check(self, metadata: msgspec.Raw, number: int, id: str) -> None:
         try:
             check_metadata(metadata)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except BAD_ROW as error:
             raise DataError(explain_bad_row(metadata, error), path=self.path, line=number, id=id) from None
 
     def _values(self) -> tuple[Any, Any]:
@@ -211,5 +212,5 @@ def _inner(value: msgspec.Raw, keys: Sequence[str]) -> str:
         for key in keys:
             value = (msgspec.json.decode(value, type=dict[str, msgspec.Raw] | None) or {}).get(key, _NULL)
         return msgspec.json.decode(value, type=str | None) or ""
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except BAD_ROW:
         return ""

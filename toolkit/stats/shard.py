@@ -19,7 +19,7 @@ import xxhash
 from toolkit import records, schema
 from toolkit.config import ConfigStruct
 from toolkit.counting import measure, measure_json
-from toolkit.documents import Document, LateDocument, Rejected
+from toolkit.documents import BAD_ROW, Document, LateDocument, Rejected
 from toolkit.errors import DataError
 from toolkit.expressions import Name
 from toolkit.mixing.join import JoinedShard, inputs_of, joint_rows
@@ -253,7 +253,7 @@ def _sizes(documents: Sequence[Document], work: Work, before: int) -> Any:
     for place in bad:
         try:
             sizes[place] = measure([late[place].text], unicode=unicode, joined=joined)[0]
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except BAD_ROW as error:
             message = f"expected a text in UTF-8, got another value - at $.{reading.text}: {error}"
             number = before + place + 1
             raise DataError(message, path=work.path, line=number, id=late[place].id or None) from None

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from toolkit.expression_tree import ExpressionError, parse
 from toolkit.rules import Rule
 
 
@@ -36,8 +37,8 @@ def thresholds(rules: Iterable[Rule], attribute: str) -> list[Threshold]:
     for rule in rules:
         for text in ("" if rule.syntax else rule.expression, rule.when):
             try:
-                tree = ast.parse(text.strip(), mode="eval") if text.strip() else None
-            except SyntaxError:
+                tree = parse(text) if text.strip() else None
+            except ExpressionError:
                 tree = None
             for node, paths in _comparisons(tree, {}) if tree else ():
                 found.update(dict.fromkeys(_of(node, paths, rule, attribute)))

@@ -1,5 +1,6 @@
 """Files on local disk, and on what is mounted there."""
 
+import contextlib
 import errno
 import functools
 import io
@@ -14,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import PurePosixPath
 from typing import IO, Any
 
-from toolkit.errors import ConfigError, Forbidden, Unreadable
+from toolkit.errors import ConfigError, DataError, Forbidden, Unreadable, advice
 from toolkit.stores import Stat
 from toolkit.stores.roots import check_roots
 
@@ -22,6 +23,9 @@ BUFFER = 1 << 17
 """Bytes that are read at a time."""
 
 FOLDER_TRIES = 100
+
+LONGEST_NAME = 255
+"""Bytes of a file's name."""
 
 _attempts = itertools.count()
 _attempts_lock = threading.Lock()
@@ -71,11 +75,10 @@ class Local:
         return sorted(name for name in names if _is_folder(os.path.join(root, name)))
 
     def open(self, path: str) -> IO[bytes]:
-        with _told(path):
-            return io.BufferedReader(_File(path), BUFFER)
+        return _opened(path)
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
-        with _told(path), open(path, "rb") as stream:
+        with _told(path), _opened(path) as stream:
             stream.seek(offset)
             return stream.read() if length is None else stream.read(length)
 
@@ -173,11 +176,33 @@ class _File(io.FileIO):
             return super().readall() or b""
 
 
+_KINDS = {
+    stat.S_IFIFO: "a pipe (FIFO)",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def _opened(path: str) -> IO[bytes]:
+    """A file, to be read. Nothing else: a pipe may wait for ever, and gives its bytes once, to one process.
+
+    Raises:
+        DataError: if it is a pipe, a socket or a device.
+    """
+    with _told(path):
+        kind = _KINDS.get(stat.S_IFMT(os.stat(path).st_mode))
+    if kind or path.startswith(("/dev/", "/proc/self/fd/")):
+        got = f"{kind or 'what another process has open'}; files are read more than once, and by several processes"
+        raise DataError(f"expected a file, got {got}: write it to one first", path=path)
+    with _told(path):
+        return io.BufferedReader(_File(path), BUFFER)
+
+
 class _Pieces:
     def __init__(self, path: str) -> None:
         self._path = path
-        with _told(path):
-            self._file = open(path, "rb")  # noqa: SIM115  # closed in close
+        self._file = _opened(path)
 
     def read(self, offset: int, length: int) -> bytes:
         with _told(self._path):
@@ -197,7 +222,10 @@ class _Writing:
         self._path = path
         self._folder = os.path.dirname(path)
         self._temporary = temporary_name(path)
-        self._file = self._begin()
+        try:
+            self._file = self._begin()
+        except OSError as error:
+            raise _unwritten(path, error) from None
 
     def _begin(self) -> IO[bytes]:
         """Another process may delete the folder, which is empty, just before this file is in it."""
@@ -215,26 +243,35 @@ class _Writing:
         self._discard()
 
     def write(self, data: bytes) -> None:
-        self._file.write(data)
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise _unwritten(self._path, error) from None
 
     def commit(self) -> Stat:
-        found = self._synced()  # of this file: another attempt may replace it, or delete it, at once
-        os.replace(self._temporary, self._path)
-        _sync_folder(self._folder)
+        try:
+            found = self._synced()  # of this file: another attempt may replace it, or delete it, at once
+            os.replace(self._temporary, self._path)
+            _sync_folder(self._folder)
+        except OSError as error:
+            raise _unwritten(self._path, error) from None
         return Stat(found.st_size, f"mtime_ns {found.st_mtime_ns}")
 
     def link(self) -> bool:
         """Makes the file appear unless there is one; whether it did."""
-        self._synced()
         try:
+            self._synced()
             os.link(self._temporary, self._path)
+            _sync_folder(self._folder)
         except FileExistsError:
             return False
-        _sync_folder(self._folder)
+        except OSError as error:
+            raise _unwritten(self._path, error) from None
         return True
 
     def abort(self) -> None:
-        self._file.close()
+        with contextlib.suppress(OSError):  # what could not be written is tried again here
+            self._file.close()
         self._discard()
 
     def _discard(self) -> None:
@@ -293,6 +330,11 @@ def _refuse(error: OSError) -> None:
         raise error
 
 
+def _unwritten(path: str, error: OSError) -> DataError:
+    """Names the file that is written: the system names none, or the temporary one."""
+    return DataError(f"expected to write this file, got: {advice(error)}", path=path)
+
+
 def _is_link_to(path: str, folders: set[tuple[int, int]]) -> bool:
     return os.path.islink(path) and _identity(path) in folders
 
@@ -316,11 +358,16 @@ def _sync_folder(folder: str) -> None:
 
 
 def temporary_name(path: str) -> str:
-    """A hidden name beside the path, unique to this attempt: ``.<name>.<machine>.<process>.<n>.tmp``."""
+    """A hidden name beside the path, unique to this attempt: ``.<name>.<machine>.<process>.<n>.tmp``.
+
+    Of a long name only as much as there is room for.
+    """
     folder, name = os.path.split(path)
     with _attempts_lock:
         n = next(_attempts)
-    return os.path.join(folder, f".{name}.{_owner(os.getpid())}.{n}.tmp")
+    rest = f".{_owner(os.getpid())}.{n}.tmp"
+    name = os.fsdecode(os.fsencode(name)[: LONGEST_NAME - 1 - len(os.fsencode(rest))])
+    return os.path.join(folder, f".{name}{rest}")
 
 
 @functools.lru_cache(1)

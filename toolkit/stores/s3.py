@@ -20,6 +20,7 @@ from typing import IO, Any, TypeVar, cast
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, Forbidden, Unreadable
 from toolkit.stores import Stat, retrying
+from toolkit.stores.addresses import cleaned, whole
 from toolkit.stores.options import StorageOptions, options
 from toolkit.stores.retrying import Trouble
 from toolkit.stores.s3_errors import NoUpload, Unsaid, explain
@@ -82,9 +83,12 @@ class S3:
         try:
             if self._session is None:
                 self._session = boto3.session.Session(profile_name=options.profile, region_name=options.region)
-            return self._session.client("s3", endpoint_url=options.endpoint_url, config=config)
+            endpoint = options.endpoint_url and whole(options.endpoint_url)
+            return self._session.client("s3", endpoint_url=endpoint, config=config)
         except (botocore.exceptions.BotoCoreError, ValueError) as error:
-            raise ConfigError(f"storage: expected options that S3 can be reached with, got: {error}") from None
+            raise ConfigError(
+                f"storage: expected options that S3 can be reached with, got: {cleaned(str(error))}"
+            ) from None
 
     # --- looking ------------------------------------------------------------------------------------------------------
 

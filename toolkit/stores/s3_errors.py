@@ -3,6 +3,7 @@
 from typing import Any
 
 from toolkit.errors import Forbidden, Unreadable
+from toolkit.stores.addresses import cleaned
 from toolkit.stores.retrying import Trouble, seconds_asked
 
 BUSY = {
@@ -64,7 +65,9 @@ def explain(error: BaseException, path: str, bucket: str) -> Trouble | Exception
         what = "credentials, got none; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or `storage.anonymous`"
         return Unreadable(f"expected {what}", path=path, exit_code=2)
     if isinstance(error, known.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error):
-        return Unreadable(f"expected a certificate that is trusted here, got: {error}", path=path, exit_code=2)
+        return Unreadable(
+            f"expected a certificate that is trusted here, got: {cleaned(str(error))}", path=path, exit_code=2
+        )
     passing = known.HTTPClientError | known.ConnectionError | known.IncompleteReadError
     damaged = known.ChecksumError | known.FlexibleChecksumError | ResponseParserError
     if isinstance(error, passing | damaged | ConnectionError | TimeoutError) or (
@@ -72,7 +75,9 @@ def explain(error: BaseException, path: str, bucket: str) -> Trouble | Exception
     ):
         return _trouble(error)
     if isinstance(error, known.BotoCoreError):  # credentials that cannot be fetched, names that no request can have
-        return Unreadable(f"expected a request that S3 can be asked, got: {error}", path=path, exit_code=2)
+        return Unreadable(
+            f"expected a request that S3 can be asked, got: {cleaned(str(error))}", path=path, exit_code=2
+        )
     return None
 
 
@@ -89,7 +94,7 @@ def _reason(error: BaseException) -> str:
     inner = getattr(error, "kwargs", {}).get("error")
     while isinstance(inner, BaseException):
         error, inner = inner, getattr(inner, "reason", None) or next(iter(inner.args), None)
-    return str(error).rpartition(">: ")[2].strip().rstrip(".")
+    return cleaned(str(error).rpartition(">: ")[2].strip().rstrip("."))
 
 
 def _answer(error: Any, path: str, bucket: str) -> Trouble | Exception:

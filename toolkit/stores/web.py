@@ -11,6 +11,7 @@ from typing import IO, Any, NoReturn
 from toolkit import distribution
 from toolkit.errors import ConfigError, DataError, Unreadable
 from toolkit.stores import Stat, retrying
+from toolkit.stores.addresses import cleaned, whole
 from toolkit.stores.retrying import Trouble
 
 BUFFER = 1 << 20
@@ -248,7 +249,9 @@ def _asked(path: str, method: str, headers: dict[str, str] | None = None) -> Any
 
     def ask() -> Any:
         timeout = retrying.patience(host)
-        answer = requests.request(method, path, headers=named, stream=True, timeout=timeout, allow_redirects=True)
+        answer = requests.request(
+            method, whole(path), headers=named, stream=True, timeout=timeout, allow_redirects=True
+        )
         if _is_busy(answer.status_code):
             answer.close()
             raise _Busy(answer)
@@ -276,8 +279,8 @@ def _judged(error: Exception, path: str) -> Trouble | Unreadable | None:
     if not isinstance(error, requests.exceptions.RequestException | ValueError):
         return None
     if _is_hopeless(error):
-        return Unreadable(f"expected an answer, got: {_cause(error)}", path=path)
-    return Trouble(f"none: {_cause(error)}")
+        return Unreadable(f"expected an answer, got: {cleaned(_cause(error), whole(path))}", path=path)
+    return Trouble(f"none: {cleaned(_cause(error), whole(path))}")
 
 
 def _is_busy(status: int) -> bool:

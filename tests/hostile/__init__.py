@@ -1,0 +1,1 @@
+"""Input that attacks: configurations, inputs and machines as nobody wishes them."""

@@ -1,0 +1,133 @@
+"""Globs as regular expressions whose time grows with the length of a path, whatever the glob.
+
+`*` and `?` stay within a folder, `**` spans any number of folders (also none), `[ab]` `[!a]` are classes, `{a,b}` are
+alternatives. A path with many `*` matches nothing in time that grows with a power of its length, if the first way to
+match what stands between two of them is not final. It can be: what follows begins with a `*`, which takes the rest.
+"""
+
+import functools
+import itertools
+import re
+
+from toolkit.errors import ConfigError
+
+MAX_CHARS = 10_000
+"""Of a glob; no path is as long."""
+
+MAX_ALTERNATIVES = 1000
+"""Globs without braces that one with braces may stand for."""
+
+_CLASS = re.compile(r"\[.[^\]]*\]", re.DOTALL)
+
+
+@functools.lru_cache(maxsize=256)
+def glob_regex(pattern: str) -> re.Pattern[str]:
+    """A glob as a regular expression over whole paths.
+
+    Raises:
+        ConfigError: if it is none, or has too many alternatives.
+    """
+    if len(pattern) > MAX_CHARS:
+        raise ConfigError(
+            f"{pattern[:200]}…: expected a glob of at most {MAX_CHARS:,} characters, got {len(pattern):,}"
+        )
+    try:
+        return re.compile("|".join(rf"(?:{_path(each)})\Z" for each in _alternatives(pattern)), re.DOTALL)
+    except (re.error, RecursionError) as error:
+        raise ConfigError(f"{pattern[:200]}: expected a glob, got: {error}") from None
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """The globs without braces that a glob stands for."""
+    waiting, found = [pattern], []
+    while waiting:
+        text = waiting.pop(0)
+        inner = _innermost(text)
+        if inner is None:
+            found.append(text)
+            continue
+        start, end, commas = inner
+        edges = [start, *commas, end]
+        parts = [text[a + 1 : b] for a, b in itertools.pairwise(edges)]
+        waiting += [text[:start] + part + text[end + 1 :] for part in parts]
+        if len(waiting) + len(found) > MAX_ALTERNATIVES:
+            raise ConfigError(f"{pattern[:200]}: expected at most {MAX_ALTERNATIVES} alternatives, got more")
+    return list(dict.fromkeys(found))
+
+
+def _innermost(text: str) -> tuple[int, int, list[int]] | None:
+    """The first pair of braces without others in it, and its commas; None if there is none."""
+    opened: int | None = None
+    commas: list[int] = []
+    i = 0
+    while i < len(text):
+        c = text[i]
+        if c == "[" and (found := _CLASS.match(text, i)):
+            i = found.end()
+            continue
+        if c == "{":
+            opened, commas = i, []
+        elif c == "," and opened is not None:
+            commas.append(i)
+        elif c == "}" and opened is not None:
+            return opened, i, commas
+        i += 1
+    return None
+
+
+def _path(pattern: str) -> str:
+    """The regular expression of a glob without braces."""
+    *folders, name = _divided(pattern)
+    runs: list[str] = [""]  # what stands between two `**/`
+    for folder in folders:
+        if folder == "**":
+            runs.append("")
+        else:
+            runs[-1] += _part(folder) + "/"
+    first, *others = runs
+    last = _part(name[:-2]) + ".*" if name.endswith("**") else _part(name)
+    if not others:
+        return first + last
+    *between, behind = others
+    passed = "".join(rf"(?>(?:[^/]+/)*?{run})" for run in between if run)
+    return rf"{first}{passed}(?:[^/]+/)*{behind}{last}"
+
+
+def _divided(pattern: str) -> list[str]:
+    """The parts of a path, cut at slashes that are not in a class."""
+    found, start = [], 0
+    for match in re.finditer(rf"{_CLASS.pattern}|/", pattern, re.DOTALL):
+        if match[0] == "/":
+            found.append(pattern[start : match.start()])
+            start = match.end()
+    return [*found, pattern[start:]]
+
+
+def _part(text: str) -> str:
+    """The regular expression of a part of a path, without slashes."""
+    first, *others = _stretches(text)
+    if not others:
+        return first
+    *between, last = others
+    return first + "".join(rf"(?>[^/]*?{each})" for each in between if each) + "[^/]*" + last
+
+
+def _stretches(text: str) -> list[str]:
+    """The regular expressions of what stands between stars."""
+    found, i = [""], 0
+    while i < len(text):
+        c = text[i]
+        if c == "*":
+            found.append("")
+        elif c == "?":
+            found[-1] += "[^/]"
+        elif c == "[" and (match := _CLASS.match(text, i)):
+            inside = match[0][1:-1]
+            not_, inside = ("^", inside[1:]) if inside.startswith("!") else ("", inside)
+            ranges = re.findall(r"(.)(?:(-)(.))?", inside, re.DOTALL)
+            found[-1] += f"(?!/)[{not_}{''.join(re.escape(a) + to + re.escape(b) for a, to, b in ranges)}]"
+            i = match.end() - 1
+        else:
+            found[-1] += re.escape(c)
+        i += 1
+    return found

@@ -1,0 +1,122 @@
+"""Addresses with secrets: what is shown and stored of them, and what they are.
+
+User info (``user:password@``) and queries (``?X-Amz-Signature=…``) let whoever reads them do what the user may do. They
+leave an address where it comes in, in a configuration or on the command line, by `hidden`. From then on everything here
+has the address that is shown; only the store that sends a request asks for the whole one, by `whole`. So what is
+written, printed or raised cannot have the secret, wherever that is.
+
+    https://me:secret@host/x.gz?token=abc  ->  https://…@host/x.gz?…9f86d081
+
+The digits tell queries apart that lead to different files. They are 32 bits of a hash: of a secret that can be guessed
+there are a great many with the same ones.
+"""
+
+import hashlib
+import os
+import re
+
+import msgspec
+
+from toolkit.errors import ConfigError
+
+_VARIABLE = "TOOLKIT_ADDRESSES"
+"""Carries whole addresses to processes that work for this one, wherever they run; by those that are shown."""
+
+_USER = "…@"
+_QUERY = "?…"
+
+_ADDRESS = re.compile(r"""(?i)(?<![a-z0-9])([a-z][a-z0-9+.-]*)://([^\s/?#"'<>\\]*)([^\s?#"'<>]*)([^\s"'<>]*)""")
+"""Scheme, who and where, path, and what follows it."""
+
+_PAIR = re.compile(r"\?[\w.~%-]+=")
+"""How a query begins that is not on the web: a question mark alone belongs to a glob, or to a name."""
+
+_SIGNED = re.compile(
+    r"(?i)[?&](?:[\w.-]*(?:signature|token|secret|password|credential|api-?key|access-?key)[\w.-]*|sig|key)="
+)
+"""Parameters that give somebody a right."""
+
+_whole: dict[str, str] = {}
+"""Whole addresses by what is shown of them; those of this process."""
+
+
+def hidden(text: str, *, carry: bool = True) -> str:
+    """An address as it may be shown and stored, of which `whole` knows what it was; any other text as it is.
+
+    Args:
+        text: an address, or something else.
+        carry: whether processes that work for this one must know it. What is sent to them otherwise need not be: an
+            environment has no room for thousands.
+    """
+    match = _ADDRESS.fullmatch(text)
+    if match is None or (shown := _shown(match)) == text:
+        return text
+    _whole[shown] = text
+    if carry:
+        os.environ[_VARIABLE] = msgspec.json.encode(_carried() | {shown: text}).decode()
+    return shown
+
+
+def cleaned(message: str, address: str = "") -> str:
+    """A message of others in which no address has a secret.
+
+    Args:
+        message: that may quote addresses.
+        address: a whole one, of which it may quote parts.
+    """
+    if match := _ADDRESS.fullmatch(address):
+        for secret in (match[2].rpartition("@")[0], match[4].removeprefix("?")):
+            message = message.replace(secret, "…") if secret else message
+    return _ADDRESS.sub(_shown, message)
+
+
+def has_secret(text: str) -> bool:
+    """Whether a text is an address that nobody else should see: with user info, or signed."""
+    match = _ADDRESS.fullmatch(text)
+    return bool(match and ("@" in match[2] or _SIGNED.search(match[4])))
+
+
+def whole(address: str) -> str:
+    """The address that a request is sent to.
+
+    Raises:
+        ConfigError: if it was copied from where it had lost its secret.
+    """
+    if _USER not in address and _QUERY not in address:
+        return address
+    known = {**_carried(), **_whole}
+    if address in known:
+        return known[address]
+    # a path below one that is known: of a crawl below its `base_url:`
+    below = [each for each in known if _QUERY not in each and address.startswith(each.rstrip("/") + "/")]
+    if below:
+        base = max(below, key=len)
+        return known[base].rstrip("/") + address[len(base.rstrip("/")) :]
+    raise ConfigError(f"{address}: expected a whole address, got one that had its user or query removed; give it anew")
+
+
+def learn(shown: str, address: str) -> None:
+    """Notes the whole address of one that is shown."""
+    if shown != address:
+        _whole[shown] = address
+
+
+def _shown(match: re.Match[str]) -> str:
+    scheme, place, path, rest = match.groups()
+    _, at, host = place.rpartition("@")
+    if rest.startswith(_QUERY):
+        return match[0]
+    if re.search(r":(?!\d*$)", host.rpartition("]")[2]):  # no port: a password with a sign in it that ends the place
+        return f"{scheme}://{_QUERY}{_digits(match[0])}"
+    if scheme.lower() not in ("http", "https") and not _PAIR.match(rest):
+        path, rest = path + rest, ""
+    query = rest.partition("#")[0].removeprefix("?") if rest.startswith("?") else ""
+    return f"{scheme}://{_USER if at else ''}{host}{path}" + (f"{_QUERY}{_digits(query)}" if query else "")
+
+
+def _digits(query: str) -> str:
+    return hashlib.sha256(query.encode(errors="surrogatepass")).hexdigest()[:8]
+
+
+def _carried() -> dict[str, str]:
+    return msgspec.json.decode(os.environ.get(_VARIABLE, "{}"), type=dict[str, str])
