@@ -129,6 +129,13 @@ _ADVICE = {
     "the file system, or `ulimit -f`, allows no larger file": (errno.EFBIG,),
     "choose another place: this one is mounted for reading": (errno.EROFS,),
     "raise `ulimit -n`, or use fewer processes": (errno.EMFILE, errno.ENFILE),
+    "look after the disk or its server, then run again": (
+        errno.EIO,
+        errno.ESTALE,
+        errno.ETIMEDOUT,
+        errno.ENOTCONN,
+        errno.EHOSTDOWN,
+    ),
     "rename the input: what is made of it has longer names": (errno.ENAMETOOLONG,),
     "change its permissions, or choose another place": (errno.EACCES, errno.EPERM),
 }

@@ -13,7 +13,8 @@ from toolkit import config, editing, rules
 from toolkit.config import ConfigStruct, Description, Source
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.expressions import is_name
-from toolkit.paths import Dataset, fault_of_name, glob_regex, join, open_dataset
+from toolkit.globs import glob_regex
+from toolkit.paths import Dataset, fault_of_name, join, open_dataset
 from toolkit.plugin_code import recorded_code
 from toolkit.rules import Rule
 from toolkit.stores import scheme_of

@@ -1,6 +1,5 @@
 """Files on local disk, and on what is mounted there."""
 
-import contextlib
 import errno
 import functools
 import io
@@ -270,7 +269,7 @@ class _Writing:
         return True
 
     def abort(self) -> None:
-        with contextlib.suppress(OSError):  # what could not be written is tried again here
+        with suppress(OSError):  # what could not be written is tried again here
             self._file.close()
         self._discard()
 
@@ -296,18 +295,7 @@ def _told(path: str, expected: str = "a readable file") -> Iterator[None]:
         raise
     except OSError as error:
         kind = Forbidden if error.errno in (errno.EACCES, errno.EPERM) else Unreadable
-        raise kind(f"expected {expected}, got: {error.strerror or error}{_advice(error)}", path=path) from None
-
-
-def _advice(error: OSError) -> str:
-    """Return what to do about an error of the system."""
-    if error.errno in (errno.EACCES, errno.EPERM):
-        return "; let this user read it"
-    if error.errno in (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.EHOSTDOWN):
-        return "; look after the disk or its server, then run again"
-    if error.errno in (errno.EMFILE, errno.ENFILE):
-        return "; raise the limit of open files (`ulimit -n`), or use fewer processes"
-    return ""
+        raise kind(f"expected {expected}, got: {advice(error)}", path=path) from None
 
 
 def _stat(path: str) -> os.stat_result | None:
@@ -330,9 +318,9 @@ def _refuse(error: OSError) -> None:
         raise error
 
 
-def _unwritten(path: str, error: OSError) -> DataError:
-    """Names the file that is written: the system names none, or the temporary one."""
-    return DataError(f"expected to write this file, got: {advice(error)}", path=path)
+def _unwritten(path: str, error: OSError) -> Unreadable:
+    """Return an error that names the file that is written: the system names none, or the temporary one."""
+    return Unreadable(f"expected to write this file, got: {advice(error)}", path=path)
 
 
 def _is_link_to(path: str, folders: set[tuple[int, int]]) -> bool:
