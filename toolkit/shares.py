@@ -48,13 +48,13 @@ class Dealer:
             found[name] = share
         for load, things, share in least:
             self._bytes[share], self._things[share] = load, things
-        fewest = [(self._unsized[i], self._bytes[i], i) for i in shares]
+        fewest = [(self._unsized[i], self._bytes[i], self._things[i], i) for i in shares]
         heapq.heapify(fewest)
         for name in sorted(name for name, size in sizes.items() if size is None):
-            unsized, load, share = fewest[0]
-            heapq.heapreplace(fewest, (unsized + 1, load, share))
+            unsized, load, things, share = fewest[0]
+            heapq.heapreplace(fewest, (unsized + 1, load, things, share))
             found[name] = share
-        for unsized, _, share in fewest:
+        for unsized, _, _, share in fewest:
             self._unsized[share] = unsized
         return found
 

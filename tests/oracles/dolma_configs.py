@@ -10,7 +10,6 @@ prints a table in Markdown, as docs/dolma.md has it; the exit status is 1 if `co
 
 import argparse
 import copy
-import gzip
 import json
 import os
 import random
@@ -25,7 +24,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from toolkit.selectors import all_keys
+from toolkit.selectors import Syntax, all_keys, matcher
+from toolkit.streams import Lines, compressor_for
 
 MANY = 30
 """Globs of a configuration above which each gets one file only."""
@@ -126,8 +126,8 @@ def _document(id: str, text: str, chance: random.Random) -> dict[str, Any]:
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with gzip.open(path, "wt", encoding="utf-8") as file:
-        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    path.write_bytes(compressor_for(str(path))(lines.encode()))
 
 
 def _set_of(key: str, sets: list[str]) -> str:
@@ -135,22 +135,36 @@ def _set_of(key: str, sets: list[str]) -> str:
     return next((name for name in sets if key.startswith(name.replace("-", "_"))), sets[-1])
 
 
-def _patterns(stream: dict[str, Any]) -> list[tuple[str, Any]]:
+def _syntax(rule: dict[str, Any]) -> Syntax:
+    return "jq" if rule.get("syntax") == "jq" else "jsonpath"
+
+
+def _patterns(stream: dict[str, Any]) -> list[tuple[str, Syntax]]:
     rule = stream.get("filter") or {}
-    syntax = rule.get("syntax") or "jsonpath"
+    syntax = _syntax(rule)
     return [(each, syntax) for kind in ("include", "exclude") for each in rule.get(kind) or []]
 
 
 def _attributes(stream: dict[str, Any], text: str, chance: random.Random) -> dict[str, Any]:
-    """Return attributes of a document: spans over it with scores near the thresholds of filters, spans to replace."""
+    """Return attributes of a document: spans over it with scores near the thresholds of filters, spans to replace.
+
+    Most of what filters ask for matches none that excludes, or else few documents would be left to be compared.
+    """
     found: dict[str, Any] = {}
-    for pattern, syntax in _patterns(stream):
-        for key in sorted(all_keys(pattern, syntax)):
-            limits = [float(each) for each in re.findall(r"(?:[<>]=?|==)\s*(-?\d+(?:\.\d+)?)", pattern)] or [1.0]
-            score = chance.choice(limits) + chance.choice([-0.01, 0, 0, 0.01, -1, 1]) * chance.choice([1, 1, 40])
-            found[key] = [[0, len(text), _score(key, score)]] if chance.random() < 0.8 else []
+    patterns = _patterns(stream)
+    hostile = chance.random() < 0.5
+    for key, limits in sorted(_limits(patterns).items()):
+        scores = [limit + by for limit in limits for by in (-40, -1, -0.01, 0, 0.01, 1, 40)]
+        near: list[list[list[float]]] = [[[0, len(text), _score(key, score)]] for score in scores]
+        harmless = [each for each in near if not _excludes(stream, key, each)] or [[]]
+        some = chance.random()
+        found[key] = (
+            []
+            if some < 0.1 and patterns[0][1] == "jsonpath"
+            else chance.choice(near if hostile and some < 0.2 else harmless)
+        )
     for rule in stream.get("span_replacement") or []:
-        for key in sorted(all_keys(rule["span"], rule.get("syntax") or "jsonpath")):
+        for key in sorted(all_keys(rule["span"], _syntax(rule))):
             low, spans = rule.get("min_score") or 0.5, []
             for _ in range(chance.randint(0, 2)):
                 start = chance.randrange(len(text))
@@ -158,6 +172,29 @@ def _attributes(stream: dict[str, Any], text: str, chance: random.Random) -> dic
                 spans.append([start, min(len(text), start + chance.randint(1, 9)), _score(key, score)])
             found[key] = spans
     return {key: spans for key, spans in found.items() if spans}
+
+
+def _limits(patterns: list[tuple[str, Syntax]]) -> dict[str, list[float]]:
+    """Return the numbers that patterns compare keys with."""
+    limits: dict[str, list[float]] = {}
+    for pattern, syntax in patterns:
+        numbers = [float(each) for each in re.findall(r"(?:[<>]=?|==)\s*(-?\d+(?:\.\d+)?)", pattern)] or [1.0]
+        for key in all_keys(pattern, syntax):
+            limits.setdefault(key, []).extend(numbers)
+    return limits
+
+
+def _excludes(stream: dict[str, Any], key: str, spans: Any) -> bool:
+    """Tell whether a filter excludes documents for a value, be 1 and 1.0 one number or two."""
+    rule = stream.get("filter") or {}
+    syntax = _syntax(rule)
+    document = {"id": "", "text": "", "attributes": {key: spans}}
+    return any(
+        matcher(pattern, syntax, strict=strict, exclude=True)(document)
+        for pattern in rule.get("exclude") or []
+        if key in all_keys(pattern, syntax)
+        for strict in (False, True)
+    )
 
 
 def _score(key: str, score: float) -> float:
@@ -182,14 +219,15 @@ def run(program: list[str], config: dict[str, Any], root: Path) -> Ran:
     path = root / "config.json"
     path.write_text(json.dumps(config))
     line = [each.replace("CONFIG", str(path)) for each in program]
-    environment = {**os.environ, "HOME": str(root / "home"), "RUST_LOG": "error"}
+    environment = {**os.environ, "HOME": str(root / "home"), "ALPHA": "0.5", "RUST_LOG": "error"}
     ran = subprocess.run(line, cwd=root, env=environment, capture_output=True, text=True, check=False)
     rows: dict[str, list[bytes]] = {}
     for folder in sorted({stream["output"]["path"] for stream in config["streams"]}):
-        for file in sorted(Path(folder.replace("${oc.env:HOME}", str(root / "home"))).rglob("*.json*.gz")):
+        for file in sorted(Path(folder.replace("${oc.env:HOME}", str(root / "home"))).rglob("*.json*.*")):
             if ".toolkit" not in file.parts:
-                name = re.sub(r"(-\d{4})?\.jsonl?\.gz$", "", str(file.relative_to(root)))
-                rows.setdefault(name, []).extend(gzip.decompress(file.read_bytes()).splitlines())
+                name = re.sub(r"(-\d{4})?\.jsonl?\.(gz|zstd?)$", "", str(file.relative_to(root)))
+                with Lines(str(file), 1 << 30) as lines:
+                    rows.setdefault(name, []).extend(lines)
     return Ran(ran.returncode, ran.stdout, ran.stderr, {k: v for k, v in rows.items() if v})
 
 
@@ -209,6 +247,8 @@ def compared(config: dict[str, Any], checkout: Path, dolma: str, folder: Path) -
 
 
 def _verdict(theirs: Ran, ours: Ran, compat: str, documents: int) -> str:
+    if ours.code != 0 and theirs.code != 0:
+        return "both stop"
     if ours.code != 0:
         lines = (ours.err.strip() or ours.out.strip()).splitlines()
         return f"exit {ours.code}: {lines[-1].strip() if lines else ''}"

@@ -17,6 +17,7 @@ UNKNOWN = [
     ({"exclude": [".attributes.toxi > 1"], "syntax": "jq"}, "if documents may lack it, write `toxi?`"),
     ({"include": ['.["attributes"].toxi[0]'], "syntax": "jq"}, "write `toxi?`"),
     ({"include": [".attributes | (.toxi)"], "syntax": "jq"}, "write `toxi?`"),
+    ({"include": ['.attributes."toxi"[0][-1] > 1'], "syntax": "jq"}, "write `toxi?`"),
 ]
 
 
@@ -46,7 +47,7 @@ def test_an_attribute_that_no_row_has_is_refused(dolma: Dolma, how: dict[str, An
         ({"include": [AT]}, ["d1"]),
         ({"exclude": [AT]}, ["d0", "d2"]),
         ({"include": [".attributes.test[0]?[2]? > 0.1", ".attributes.few"], "syntax": "jq"}, ["d0", "d1", "d2"]),
-        ({"exclude": ['.text == ".attributes.zzz"'], "syntax": "jq"}, ["d0", "d1", "d2"]),
+        ({"exclude": ['.text == ".attributes.zzz" # .attributes.zz'], "syntax": "jq"}, ["d0", "d1", "d2"]),
         ({"exclude": [".attributes.toxi? > 1", "(.attributes.toxi // 0) > 1"], "syntax": "jq"}, ["d0", "d1", "d2"]),
     ],
 )

@@ -3,7 +3,7 @@
 import random
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolkit.ingest_plan import Entry, Work, makers
@@ -26,6 +26,7 @@ def held(sizes: dict[str, int | None], dealt: dict[str, int], count: int) -> tup
 
 
 @given(SIZES, COUNTS, st.randoms())
+@example({"a": 0, "b": None, "c": None}, 3, random.Random(0))
 def test_a_deal_is_balanced_and_does_not_depend_on_the_order(
     sizes: dict[str, int | None], count: int, chance: random.Random
 ) -> None:

@@ -144,7 +144,10 @@ def _output(stream: StreamOptions, found: MixerOptions, place: Source) -> dict[s
 
 def _compression(stream: StreamOptions, place: Source) -> str:
     given = stream.compression or CompressionOptions()
-    if given.input not in (None, "infer") and not all(each.endswith(f".{given.input}") for each in stream.documents):
+    suffix = f".{given.input}"
+    if given.input not in (None, "infer") and not all(
+        each.endswith(suffix) or (each.endswith(".zstd") and suffix == ".zst") for each in stream.documents
+    ):
         raise place.error(
             ("compression", "input"), f"expected documents compressed as their suffix says, got {given.input!r}"
         )

@@ -55,24 +55,36 @@ def _asked_in(test: tree.Test, *, in_attributes: bool, at_document: bool) -> Ite
             yield from _asked(path, in_attributes=in_attributes, at_document=at_document)
 
 
-_TEXT = re.compile(r'(\[\s*)?"((?:\\.|[^"\\])*)"(\s*\])?|#[^\n]*')
-_JQ_ATTRIBUTES = r'\.(?:attributes|\[\s*"attributes"\s*\])\??'
-_JQ_KEY = r'\.?(?:(?<=\.)(\w+)|\[\s*"([^"\\]+)"\s*\])'
+_TEXT = re.compile(r'(\[\s*|\.)?"((?:\\.|[^"\\])*)"(\s*\])?|#[^\n]*')
+_JQ_ATTRIBUTES = r'\.(?:attributes|"attributes"|\[\s*"attributes"\s*\])\??'
+_JQ_KEY = r'\.?(?:(?<=\.)(\w+)|(?<=\.)"([^"\\]+)"|\[\s*"([^"\\]+)"\s*\])'
 _JQ_NAMED = re.compile(
-    rf"(?<![\w\])]){_JQ_ATTRIBUTES}\s*(?:\|\s*\(?\s*)?{_JQ_KEY}(?!\w)(?:[\w.]|\[\d*\])*\s*(\?|//)?", re.ASCII
+    rf"(?<![\w\])]){_JQ_ATTRIBUTES}\s*(?:\|\s*\(?\s*)?{_JQ_KEY}(?!\w)(?:[\w.]|\[-?\d*\])*\s*(\?|//)?", re.ASCII
 )
 
 
 def of_jq(text: str) -> set[str]:
     """Return the keys of attributes that a jq filter asks for without a `?` or a default."""
-    return {first or second for first, second, guard in _JQ_NAMED.findall(_without_texts(text)) if not guard}
+    return {key for key, guard in _named(text) if not guard}
 
 
 def guarded_in_jq(text: str) -> set[str]:
     """Return the keys of attributes that a jq filter asks for with a `?`."""
-    return {first or second for first, second, guard in _JQ_NAMED.findall(_without_texts(text)) if guard == "?"}
+    return {key for key, guard in _named(text) if guard == "?"}
+
+
+def _named(text: str) -> list[tuple[str, str]]:
+    """Return keys with the guard behind them: a `?`, a `//`, or none."""
+    return [("".join(keys), guard) for *keys, guard in _JQ_NAMED.findall(_without_texts(text))]
 
 
 def _without_texts(text: str) -> str:
     """Return a jq filter without comments, and with empty texts where these are no keys."""
-    return _TEXT.sub(lambda found: found[0] if found[1] and found[3] else '""' if found[2] is not None else "", text)
+
+    def kept(found: re.Match[str]) -> str:
+        if found[2] is None:
+            return ""
+        is_key = found[1] == "." or (found[1] and found[3])
+        return found[0] if is_key else f'{found[1] or ""}""{found[3] or ""}'
+
+    return _TEXT.sub(kept, text)
