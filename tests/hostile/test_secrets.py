@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.conftest import Ran
@@ -285,7 +285,8 @@ def test_what_is_shown_of_an_address(address: str, shown: str) -> None:
 )
 def test_an_address_comes_back_whole(scheme: str, rest: str) -> None:
     address = f"{scheme}://{rest}"
-    assert whole(hidden(address, carry=False)) == address or "…" in rest or "#" in rest
+    assume(not any(sign in rest for sign in "…#") and not rest.endswith("?"))
+    assert whole(hidden(address, carry=False)) == address
 
 
 def test_what_lies_below_a_base_is_read_with_its_user() -> None:
