@@ -6,7 +6,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 
+from tests import pages
+from tests.conftest import Run
 from toolkit import cli, command_line, config, reference
 from toolkit.dolma import is_dolma, read_mixer
 from toolkit.ingest_plan import Common
@@ -55,14 +58,53 @@ def test_a_page_that_was_edited_is_stale(tmp_path: Path) -> None:
     assert reference.stale(tmp_path) == ["commands.md", "taggers.md"]
 
 
-def test_the_quickstart_shows_what_happens(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+BYTES = re.compile(r"^(\S+ +\d+) +[\d,]+ +[\d,]+ +(\d+)$", re.MULTILINE)
+PROBABILITY = re.compile(r"(\d\.\d{4})\d+")
+
+
+def _anywhere(text: str) -> str:
+    """The text without what depends on the processor: bytes as stored, and the last digits of probabilities."""
+    return PROBABILITY.sub(r"\1", BYTES.sub(r"\1 \2", text))
+
+
+def test_the_quickstart_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    """All its commands, in order, and all that it shows of what they print."""
     shutil.copytree(ROOT / "configs", tmp_path / "configs")
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["run", "-c", "configs/quickstart.yaml", "processes=1", "--quiet"]) == 0
-    report = capsys.readouterr().out.partition("\nlabel ")[0]
-    assert report in _text("quickstart.md")
+    page = pages.blocks("docs/quickstart.md")
+    printed = ""
+    for number, block in enumerate(page):
+        if block.language == "yaml":
+            source = yaml.safe_load((tmp_path / "configs" / "quickstart.yaml").read_text(encoding="utf-8"))
+            changed = yaml.safe_load(block.text)
+            other = source | {"tag": changed["tag"], "mix": source["mix"] | changed["mix"]}
+            (tmp_path / "other.yaml").write_text(yaml.safe_dump(other, sort_keys=False), encoding="utf-8")
+            printed = pages.carried_out("toolkit run -c other.yaml", tmp_path, run)
+        for shown in pages.commands(block):
+            if not shown.command.startswith("pip install"):
+                fails = page[number + 1].text.startswith("error:")
+                into = "cd data/quickstart/oscar/fr && " if shown.command.startswith("zcat") else ""
+                printed = pages.carried_out(into + shown.command, tmp_path, run, 2 if fails else 0)
+                pages.assert_shown(shown.lines, printed)
+        if block.language == "text":
+            if "was there already" in block.text:
+                pages.carried_out("toolkit mix -c configs/quickstart.yaml", tmp_path, run)
+                printed = pages.carried_out("toolkit mix -c configs/quickstart.yaml", tmp_path, run)
+            pages.assert_shown(_anywhere(block.text).splitlines(), _anywhere(printed))
+
+
+def test_the_readme_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    shutil.copytree(ROOT / "configs", tmp_path / "configs")
+    monkeypatch.chdir(tmp_path)
+    first, report, check, configuration, *_ = pages.blocks("README.md")
+    assert "toolkit run -c configs/quickstart.yaml" in first.text
+    (tmp_path / "readme.yaml").write_text(configuration.text, encoding="utf-8")
+    for name in ("readme.yaml", "configs/quickstart.yaml"):  # the file has four more annotations
+        printed = pages.carried_out(f"toolkit run -c {name} processes=1", tmp_path, run)
+    pages.assert_shown(report.text.splitlines(), printed)
+    for shown in pages.commands(check):
+        into = "cd data/quickstart/oscar/fr && " if shown.command.startswith("zcat") else ""
+        pages.assert_shown(shown.lines, pages.carried_out(into + shown.command, tmp_path, run))
 
 
 @pytest.mark.parametrize("name", command_line.COMMANDS)

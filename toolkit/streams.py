@@ -1,6 +1,6 @@
 """Bytes in and out: compression, atomic outputs, lines.
 
-Reading:   file or URL ──smart_open──> stored bytes ──isal / zstd──> bytes ──split──> lines
+Reading:   file or URL ──stores──> stored bytes ──isal / zstd──> bytes ──split──> lines
 Writing:   rows ──gather──> blocks ──isal / zlib-ng──> gzip members ──> hidden temporary ──fsync, rename──> file
 
 What we write is a sequence of gzip members of about `BLOCK` uncompressed bytes, cut at line ends. Any gzip reader takes

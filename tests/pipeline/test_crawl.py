@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -314,7 +315,7 @@ def test_reading_and_processing_overlap(project: Project, monkeypatch: pytest.Mo
     from toolkit.readers import wet
 
     (path,) = write_crawl(project.root / "www", 1, records=200)
-    size, seconds = path.stat().st_size, 1.0
+    size, seconds = path.stat().st_size, 0.0
     decode = wet.decode
 
     def slow(block: bytes, invalid: str, source: Any) -> str | None:
@@ -322,10 +323,14 @@ def test_reading_and_processing_overlap(project: Project, monkeypatch: pytest.Mo
         return decode(block, invalid, source)
 
     monkeypatch.setattr(wet, "decode", slow)
-    with web(project.root / "www", Behaviour(rate=int(size / seconds))) as url:
-        began = time.monotonic()
-        assert project.ingest(entry(url)).code == 0
-    assert time.monotonic() - began < 1.95 * seconds
+    for seconds in (1.0, 2.0, 4.0, 8.0):  # where both take so long by themselves, less than twice that is proof enough
+        shutil.rmtree(project.data, ignore_errors=True)
+        with web(project.root / "www", Behaviour(rate=int(size / seconds))) as url:
+            began = time.monotonic()
+            assert project.ingest(entry(url)).code == 0
+        if time.monotonic() - began < 1.95 * seconds:
+            return
+    pytest.fail("one after the other, or the machine has no time at all")
 
 
 def run_and_kill(project: Project, until: Any) -> None:

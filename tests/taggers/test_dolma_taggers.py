@@ -241,7 +241,7 @@ def test_two_languages_that_become_one_key_and_html_that_is_none() -> None:
 )
 def test_no_text_takes_long(unit: str, first: str) -> None:
     text = first + unit * (100_000 // len(unit))
-    begin = time.perf_counter()
+    begin = time.process_time()
     for per in ("document", "line"):
         msgspec.convert({"per": per}, DolmaPii).tag(Document(text))
         msgspec.convert({"per": per}, DolmaRepetitions).tag(Document(text))
@@ -249,7 +249,7 @@ def test_no_text_takes_long(unit: str, first: str) -> None:
         msgspec.convert({"unit": count}, LengthSpans).tag(Document(text))
     html = "<a href=http://creativecommons.org/licenses/by/4.0/ " + text
     DolmaLicenses().tag(Document(text, metadata={"html": html}))
-    assert time.perf_counter() - begin < 20, "the patterns would take hours"
+    assert time.process_time() - begin < 20, "the patterns would take hours"
 
 
 # --- real documents ---------------------------------------------------------------------------------------------------

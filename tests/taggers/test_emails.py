@@ -80,6 +80,6 @@ def test_all_that_a_simple_pattern_finds_with_nothing_missing(text: str) -> None
 )
 def test_time_is_linear(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
-    began = time.perf_counter()
+    began = time.process_time()
     Emails().tag(Document(text))
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10

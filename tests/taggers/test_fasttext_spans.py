@@ -68,6 +68,6 @@ def test_labels_are_those_of_each_sentence() -> None:
 
 @pytest.mark.parametrize("piece", [".", '."', ". ", "。", " ", "." + '"' * 1000, "!x", "…\n"])
 def test_time_grows_with_the_length(piece: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     assert sum(1 for _ in _sentences(piece * (10**6 // len(piece)))) >= 0
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20

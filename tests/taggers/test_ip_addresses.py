@@ -76,6 +76,6 @@ def test_only_addresses_are_found(text: str) -> None:
 )
 def test_time_is_linear(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
-    began = time.perf_counter()
+    began = time.process_time()
     IpAddresses().tag(Document(text))
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10

@@ -70,6 +70,6 @@ def test_places() -> None:
 @pytest.mark.parametrize("piece", ["CC", "CC BY-", "CC BY-NC", "creativecommons.org/licenses/by", "by-", "/", "CC0 "])
 def test_time_is_linear(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
-    began = time.perf_counter()
+    began = time.process_time()
     LicenseNotice().tag(Document(text))
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10

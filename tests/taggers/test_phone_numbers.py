@@ -59,6 +59,6 @@ def test_numbers_of_a_region() -> None:
 )
 def test_time_is_linear(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
-    began = time.perf_counter()
+    began = time.process_time()
     PhoneNumbers().tag(Document(text))
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10

@@ -56,9 +56,9 @@ def test_prose_has_none() -> None:
 )
 def test_time_is_linear(piece: str) -> None:
     text = piece * (40_000 // len(piece))
-    began = time.perf_counter()
+    began = time.process_time()
     Secrets().tag(Document(text))
-    assert time.perf_counter() - began < 20
+    assert time.process_time() - began < 20
 
 
 @pytest.mark.usefixtures("_extra")

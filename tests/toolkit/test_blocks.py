@@ -22,7 +22,7 @@ from toolkit.errors import AlignmentError, ConfigError, DataError, ToolkitError
 
 ROOT = Path(__file__).parent.parent.parent
 
-QUICK = 5.0
+QUICK = 60.0
 """Seconds in which what should not wait for anything is done, on a machine that has other things to do."""
 
 
@@ -180,7 +180,7 @@ ACTS: dict[str, Callable[[], Any]] = {
     "killed": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "exits": lambda: os._exit(3),
     "half sent": half_sent,
-    "waits": lambda: time.sleep(8),
+    "waits": lambda: time.sleep(600),
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.errors import DataError, ToolkitError
-from toolkit.isolated import WALL_FACTOR, Isolated, Lost
+from toolkit.isolated import Isolated, Lost
 
 Function = Callable[[tuple[str, str]], str]
 
@@ -49,14 +49,12 @@ def test_a_call_gives_the_functions_result() -> None:
 
 
 def test_what_takes_too_long_or_kills_the_process_costs_one_call() -> None:
-    start = time.perf_counter()
     with Isolated(make, 0.3) as call:
         for action, reason in (("loop", "timeout"), ("die", "crash"), ("raise", "crash")):
             with pytest.raises(Lost) as lost:
                 call((action, "why"))
             assert lost.value.reason == reason
             assert call(("echo", "x")) == "xx"
-    assert time.perf_counter() - start < WALL_FACTOR * 0.3  # by processor time, not by the clock
 
 
 def test_only_processor_time_counts() -> None:

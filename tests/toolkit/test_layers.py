@@ -146,3 +146,44 @@ def test_importing_the_toolkit_imports_nothing_heavy(statement: str) -> None:
     code = f"import sys; {statement}; print([name for name in {HEAVY!r} if name in sys.modules])"
     ran = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "[]\n"
+
+
+NAMED_FOR_A_REASON = {
+    "toolkit/dolma": "translates another program's configurations into ours, tagger by tagger",
+    "toolkit/readers": "input formats carry attributes under the names that the taggers give them",
+    "toolkit/commands/counted.py": "where documents without a mix usually have their label",
+}
+WORDS = {"text", "language"}
+"""Names of plugins that are also words of the engine's own: a document's key, what a label is."""
+
+
+def _names_of_plugins() -> set[str]:
+    return {path.stem for path in PLUGINS.values()} - {"__init__"} - WORDS
+
+
+def _texts(path: Path) -> Iterator[str]:
+    """The texts in a module that are no docstrings, and no extras of the distribution."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("missing_extra"):
+            bare |= {id(argument) for argument in node.args}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare:
+            yield node.value
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_engine_knows_no_tagger_and_no_format_by_name(module: str) -> None:
+    path = MODULES[module]
+    if str(path.relative_to(ROOT)).startswith(tuple(NAMED_FOR_A_REASON)):
+        return
+    names = _names_of_plugins()
+    assert [text for text in _texts(path) if text.partition(".")[0] in names] == []
+
+
+def test_what_is_named_for_a_reason_still_is() -> None:
+    for place in NAMED_FOR_A_REASON:
+        paths = [path for path in MODULES.values() if str(path.relative_to(ROOT)).startswith(place)]
+        names = _names_of_plugins() | WORDS
+        assert any(text.partition(".")[0] in names for path in paths for text in _texts(path)), place

@@ -68,22 +68,18 @@ def _outcome(found: list[Joined]) -> Outcome:
 
 def _outputs(target: str) -> list[tuple[str, Writer]]:
     """Return the files of an output with what reads them; none if the path is a dataset, or a shard of one."""
-    if not is_folder(target):
-        if not exists(target):
-            return []
-        home = places.home_of(target)
-        manifest = publish.load_manifest(home.root) if home.kind == "output" else None
-        label = next((part.label for part in manifest.parts if part.path == home.name(target)), "") if manifest else ""
-        if manifest and label:
-            return [] if label == REJECTED else [(target, recorded(manifest.settings).writer())]
-        found = recognised(target)
-        return [(target, found.writer())] if found else []
-    if manifest := publish.load_manifest(target):
-        writer = recorded(manifest.settings).writer()
-        return [(join(target, part.path), writer) for part in manifest.parts if part.label != REJECTED]
-    if is_folder(join(target, "documents")):
+    whole = is_folder(target)
+    home = places.home_of(target)
+    if not (whole or exists(target)) or home.kind == "dataset":
         return []
-    paths = [join(target, path) for path in validating.data_files(target)]
+    if home.kind == "output" and (manifest := publish.load_manifest(home.root)):
+        name, writer = home.name(target), recorded(manifest.settings).writer()
+        parts = [part.path for part in manifest.parts if part.label != REJECTED]
+        chosen = [path for path in parts if path == name or path.startswith(f"{name}/" if name else "")]
+        return [(target + path.removeprefix(name) if name else join(target, path), writer) for path in chosen]
+    if whole and is_folder(join(target, "documents")):
+        return []
+    paths = [join(target, path) for path in validating.data_files(target)] if whole else [target]
     return [(path, found.writer()) for path in paths if (found := recognised(path))]
 
 

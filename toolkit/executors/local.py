@@ -18,6 +18,8 @@ from toolkit.processes import begin_masked, die_with_parent, one_thread_each, re
 
 REPORT_SECONDS = 0.2
 MEMORY_SECONDS = 0.5
+TIDYING_SECONDS = 5.0
+"""What a worker that holds too much has to delete its temporary files in, unless it comes to hold twice as much."""
 JOIN_SECONDS = 5
 STOP_TRIES = 3
 STOP_SECONDS = 1.0
@@ -135,13 +137,15 @@ def _end_the_large(workers: list["_Worker"], limit: int) -> None:
     for pid, held in resident_memory(busy).items():
         worker = busy[pid]
         if worker.excess:
-            worker.process.kill()
+            if held > 2 * limit or time.monotonic() - worker.asked > TIDYING_SECONDS:
+                worker.process.kill()
         elif held > limit:
             worker.excess = (
                 f"its worker process held {held / 1e6:,.0f} MB of memory, more than the {limit / 1e6:,.0f} MB of "
                 "executor.memory, and was ended; raise the limit, with fewer processes if need be, and run again"
             )
             worker.leaves = True  # should the task be done first
+            worker.asked = time.monotonic()
             worker.process.terminate()
 
 
@@ -157,6 +161,7 @@ class _Worker:
         self.left = recycle
         self.leaves = False
         self.excess = ""
+        self.asked = 0.0
 
     def give(self, function: Callable[..., Any], task: Task[Any], tries: int) -> None:
         self.task, self.tries = task, tries
