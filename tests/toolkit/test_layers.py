@@ -16,7 +16,8 @@ ROOT = Path(__file__).parent.parent.parent
 LAYERS = [
     "errors processes interrupts waiting",
     "paths streams inflating stores numbers config plugins models blocks",
-    "compiling unicode_table normal_forms stop_lists tokenizer claims failure_records isolated",
+    "machine_code code_folder compiling",
+    "unicode_table normal_forms stop_lists tokenizer claims failure_records isolated",
     "http_message media_types charsets",
     "intrinsics line_table words spacy_tokenizer words_kernel ngrams icu_words code_points sentences",
     "html_text phrases measures measures_kernel eurolingua counting counting_kernel",
