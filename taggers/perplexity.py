@@ -16,6 +16,7 @@ import msgspec
 
 from toolkit import (
     Attribute,
+    ConfigError,
     Document,
     Example,
     Files,
@@ -125,7 +126,10 @@ def _kenlm(path: str) -> Any:
     config = kenlm.Config()
     config.show_progress = False
     config.arpa_complain = kenlm.ARPALoadComplain.NONE
-    return kenlm.Model(path, config)
+    try:
+        return kenlm.Model(path, config)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ConfigError(f"{path}: expected a KenLM model, got: {error}") from None
 
 
 @functools.lru_cache(maxsize=128)
@@ -134,5 +138,8 @@ def _sentencepiece(path: str) -> Callable[[str], list[str]]:
         import sentencepiece
     except ImportError:
         raise missing_extra("kenlm", "perplexity of pieces", "sentencepiece") from None
-    cut: Callable[[str], list[str]] = sentencepiece.SentencePieceProcessor(model_file=path).encode_as_pieces
+    try:
+        cut: Callable[[str], list[str]] = sentencepiece.SentencePieceProcessor(model_file=path).encode_as_pieces
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ConfigError(f"{path}: expected a SentencePiece model, got: {error}") from None
     return cut

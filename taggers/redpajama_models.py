@@ -6,6 +6,8 @@ Source: Weber et al. 2024, arXiv:2411.12372; ``app/src/core/quality_signals`` of
 
 import functools
 import math
+import zipfile
+import zlib
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, cast
 
@@ -152,7 +154,7 @@ def _feature_counts(path: str) -> dict[str, Array]:
         with np.load(resolve(path), allow_pickle=False) as kept:
             found = {name: kept[name] for name in kept.files}
         sizes = {found[name].shape for name in ("source", *TARGETS) if name in found}
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, EOFError, ValueError, AttributeError, zipfile.BadZipFile, zlib.error, MemoryError) as error:
         raise ConfigError(f"{path}: expected an .npz file of feature counts, got: {error}") from None
     if (
         "source" not in found

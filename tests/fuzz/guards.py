@@ -39,7 +39,7 @@ class Guards:
         begin = libc.mmap(None, whole, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE, -1, 0)
         if begin == ctypes.c_void_p(-1).value:
             raise OSError(ctypes.get_errno(), "expected address space for guards")
-        self._slots = []
+        self._slots: list[Any] = []
         for i in range(SLOTS):
             at = begin + GUARD + i * (GUARD + SLOT)
             assert libc.mprotect(at, SLOT, mmap.PROT_READ | mmap.PROT_WRITE) == 0
@@ -67,4 +67,4 @@ class Guards:
                 if isinstance(old, np.ndarray) and old.flags.writeable:
                     old[...] = new
 
-        Compiled.__call__ = call  # type: ignore[method-assign]
+        Compiled.__call__ = call  # type: ignore[method-assign, assignment]

@@ -101,9 +101,9 @@ def _float(chance: random.Random, data: bytearray, base: Base) -> None:
 
 def _bytes(chance: random.Random, data: bytearray, base: Base) -> None:
     first = chance.choice([8, 8, 8, 0])
-    last = chance.choice([150, len(data), len(data)])
-    for _ in range(chance.choice([1, 2, 4, 16])):
-        data[chance.randrange(first, min(last, len(data)))] = chance.randrange(256)
+    last = min(chance.choice([150, len(data), len(data)]), len(data))
+    for _ in range(chance.choice([1, 2, 4, 16]) if last > first else 0):
+        data[chance.randrange(first, last)] = chance.randrange(256)
 
 
 def _truncated(chance: random.Random, data: bytearray, base: Base) -> None:
@@ -126,7 +126,7 @@ def _shifted(chance: random.Random, data: bytearray, base: Base) -> None:
 
 def _spliced(chance: random.Random, data: bytearray, base: Base) -> None:
     """A part is written over another."""
-    if len(data) > 8:
+    if len(data) > 8:  # else it has become so short before
         n = chance.choice([4, 8, 50, len(data) // 2])
         source, target = chance.randrange(len(data)), chance.randrange(8, len(data))
         data[target : target + n] = data[source : source + n]

@@ -16,7 +16,9 @@ import numpy as np
 import pytest
 
 from tests.conftest import ROOT
+from tests.toolkit.test_code_folder import open_folder
 from toolkit.compiling import Compiled, compiled
+from toolkit.machine_code import TESTED
 
 PATIENCE = 120
 LOOPS = """
@@ -54,7 +56,7 @@ for damage in HARM:
         found = np.zeros(1)
         Compiled("loops:total", "float64* int64 float64*")(np.arange(5.0), 5, found)
         assert found[0] == 10
-    (path,) = pathlib.Path(os.environ["TOOLKIT_CACHE"], "compiled").iterdir()
+    (path,) = pathlib.Path(os.environ["TOOLKIT_CACHE"], "compiled").glob("*.o")
     path.write_bytes(damage(path.read_bytes()))
 """
 LINES = "from toolkit.line_table import LineTable; print(LineTable.of(['a\\r\\nb']).ends)"
@@ -96,7 +98,7 @@ class Place:
         return process.returncode, out, err
 
     def kept(self) -> list[Path]:
-        return sorted((self.cache / "compiled").iterdir())
+        return sorted((self.cache / "compiled").glob("*.o"))
 
 
 @pytest.fixture
@@ -312,3 +314,60 @@ def test_a_package_and_a_folder_that_are_read_only(place: Place) -> None:
     assert list(temporary.glob("tagmix-*/*.o"))
     for path in [package, *package.rglob("*")]:
         path.chmod(0o755)
+
+
+# --- versions of numba ------------------------------------------------------------------------------------------------
+
+ANOTHER = """
+import importlib.metadata, sys
+version = importlib.metadata.version
+importlib.metadata.version = lambda package: sys.argv[1] if package == "numba" else version(package)
+from toolkit import machine_code
+def private(*_):
+    raise AssertionError("expected numba's public interface alone")
+machine_code.compiled = machine_code.loaded = private
+"""
+
+
+@pytest.mark.parametrize("version", ["0.61.2", "0.69.0rc1", "1.0.0"])
+def test_another_version_of_numba_serves_by_its_public_interface(place: Place, version: str) -> None:
+    main = ANOTHER.replace("sys.argv[1]", repr(version)) + MAIN
+    code, out, err = place.run(main)
+    assert (code, out) == (0, "10.0 True\n")
+    assert err.endswith(" s, by numba's own cache\n")
+    kept = sorted(path.suffix for path in (place.cache / "compiled").glob("numba-*/**/*.nb*"))
+    assert kept == [".nbc", ".nbi"]
+    stamps = {path: path.stat().st_mtime_ns for path in (place.cache / "compiled").glob("numba-*/**/*.nb*")}
+    assert place.run(main)[1] == "10.0 True\n"
+    assert stamps == {path: path.stat().st_mtime_ns for path in stamps}, "taken, not made again"
+    place.write(LOOPS.replace("* 1", "* 2"))
+    assert place.run(main)[:2] == (0, "20.0 True\n"), "the source has changed"
+    assert place.kept() == []
+
+
+def test_another_version_of_numba_keeps_nothing_where_others_may_write() -> None:
+    with open_folder() as open_to_others:
+        place = Place(open_to_others)
+        for folder in (place.cache, place.cache / "compiled", temporary := place.folder / "temporary"):
+            folder.mkdir()
+        for folder in (place.cache / "compiled", temporary):
+            folder.chmod(0o777)
+        main = ANOTHER.replace("sys.argv[1]", repr("1.0.0")) + MAIN
+        code, out, err = place.run(main, environment={"TMPDIR": str(temporary)})
+        assert (code, out) == (0, "10.0 True\n")
+        assert "compiled code is neither kept nor taken there" in err
+        assert list((place.cache / "compiled").iterdir()) == []
+
+
+@pytest.mark.slow
+def test_another_version_of_numba_predicts_the_same(place: Place) -> None:
+    _, wanted, _ = place.run(LANGUAGE)
+    code, out, err = place.run(ANOTHER.replace("sys.argv[1]", repr("1.0.0")) + LANGUAGE)
+    assert (code, out.replace("True", "False")) == (0, wanted.replace("True", "False")), err
+    assert "by numba's own cache" in err
+
+
+def test_the_tested_versions_are_those_that_can_be_installed() -> None:
+    """The oldest that the distribution asks for is the first one that was tested."""
+    (line,) = [line for line in (ROOT / "pyproject.toml").read_text().splitlines() if '"numba>' in line]
+    assert f'"numba>={TESTED[0][0]}.{TESTED[0][1]},<1"' in line

@@ -1,0 +1,106 @@
+"""Machine code by numba and llvmlite: all that is private in numba is here.
+
+numba's public interface has no way to get the machine code of a function, or to call it without importing numba, which
+costs a process half a second and 100 MB. So `compiled` and `loaded` use what numba may change at any time, with the
+versions that they were tested with (`TESTED`; see docs/performance.md). With any other
+version `by_numba` serves: `numba.cfunc` with numba's own cache, public, with the same values, slower to start.
+"""
+
+import ctypes
+import functools
+import importlib.metadata
+import os
+from collections.abc import Callable
+from typing import Any
+
+TESTED = ((0, 62), (0, 68))
+"""The first and the last version of numba that the private part was tested with."""
+
+_NAME = b"\0entry="
+_NUMBERS = {"int64": ctypes.c_int64, "uint64": ctypes.c_uint64, "float32": ctypes.c_float, "float64": ctypes.c_double}
+_held: list[Any] = []  # what machine code that is still called belongs to
+
+
+def numba_is_tested() -> bool:
+    """Return whether the installed numba is one of `TESTED`.
+
+    Raises:
+        ImportError: if none is installed.
+    """
+    major, minor, *_ = importlib.metadata.version("numba").split(".")
+    return minor.isdecimal() and TESTED[0] <= (int(major), int(minor)) <= TESTED[1]
+
+
+def compiled(function: Callable[..., None], types: list[str]) -> bytes:
+    """Return the machine code of a function, with its name; to be kept, and given to `loaded`.
+
+    Raises:
+        TypeError: if it needs more than itself.
+    """
+    import numba
+
+    signature = _signature(types)
+    options = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    made = numba.njit(signature, **options)(function).overloads[signature.args]
+    module = made.library._final_module  # noqa: SLF001  # nothing public has it
+    if needs := [each.name for each in module.functions if each.is_declaration and not each.name.startswith("llvm.")]:
+        raise TypeError(f"{function.__qualname__}: expected code that needs nothing else, got one with {needs}")
+    code: bytes = made.library._codegen._tm.emit_object(module)  # noqa: SLF001
+    name: str = made.fndesc.llvm_func_name
+    return code + _NAME + name.encode()
+
+
+def loaded(stored: bytes, types: list[str]) -> Callable[..., None]:
+    """Return the function in machine code that `compiled` gave."""
+    import llvmlite.binding as llvm
+
+    code, _, name = stored.rpartition(_NAME)
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    engine = llvm.create_mcjit_compiler(
+        llvm.parse_assembly(""), llvm.Target.from_default_triple().create_target_machine(jit=True)
+    )
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    _held.append(engine)
+    arguments = [ctypes.c_void_p, ctypes.c_void_p, *_arguments(types)]
+    called = ctypes.CFUNCTYPE(ctypes.c_int32, *arguments)(engine.get_function_address(name.decode()))
+    # numba's functions have room for a result and for an error first; neither is used
+    return functools.partial(called, ctypes.create_string_buffer(8), ctypes.create_string_buffer(8))
+
+
+def by_numba(function: Callable[..., None], types: list[str], folder: str | None) -> Callable[..., None]:
+    """Return the function, compiled by numba's public interface.
+
+    Args:
+        function: to be compiled.
+        types: of its arguments.
+        folder: for numba's own cache, which looks at the function's file alone: one folder for each state of all that
+            the function is made from. None: nothing is kept.
+    """
+    import numba
+
+    before = numba.config.CACHE_DIR
+    if folder:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        numba.config.CACHE_DIR = folder
+    try:
+        made = numba.cfunc(_signature(types), cache=folder is not None, error_model="numpy")(function)
+    finally:
+        numba.config.CACHE_DIR = before
+    _held.append(made)
+    return ctypes.CFUNCTYPE(None, *_arguments(types))(made.address)
+
+
+def _signature(types: list[str]) -> Any:
+    import numba
+
+    def type_of(name: str) -> Any:
+        number = getattr(numba.types, name.removesuffix("*"))
+        return numba.types.CPointer(number) if name.endswith("*") else number
+
+    return numba.types.void(*map(type_of, types))
+
+
+def _arguments(types: list[str]) -> list[Any]:
+    return [ctypes.c_void_p if type_.endswith("*") else _NUMBERS[type_] for type_ in types]
