@@ -163,8 +163,7 @@ class Rejects:
 
     def add(self, reason: str, message: str, raw: bytes, number: int) -> None:
         if self._output is None:
-            self._output = RowOutput(self._path)
-            self._output.__enter__()
+            self._output = RowOutput(self._path).__enter__()  # or none, if it cannot be begun
         row = {"input": self._input, "number": number, "reason": reason, "message": message}
         self._output.write_row(msgspec.json.encode(row | {"base64": base64.b64encode(raw).decode()}))
 

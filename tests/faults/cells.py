@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from tests.conftest import Ran
 from tests.faults import corpus
@@ -22,8 +21,17 @@ DAMAGED = (
     "parts", "checksums", "failures", "claims",
 )  # fmt: skip
 
-SETTINGS = {"toolkit.stores.s3.SMALL": 900, "toolkit.stores.s3.READ": 0.3, "toolkit.stores.s3.CONNECT": 0.3}
-"""Small enough that the corpus is uploaded in several parts, and no test waits long for an answer."""
+SETTINGS = {
+    "toolkit.stores.s3_writing.SMALL": 900,
+    "toolkit.stores.retrying.READ": 1.0,
+    "toolkit.stores.retrying.READ_STRANGER": 1.0,
+    "toolkit.stores.retrying.STRANGER": 0.3,
+    "toolkit.stores.retrying.FIRST": 0.02,
+}
+"""Small enough that the corpus is uploaded in several parts, and that no test waits long for an answer."""
+
+GIVE_UP, PATIENT = 0.3, 20.0
+"""Seconds for which a server is waited for, `storage.give_up`: where a fault lasts, and where it passes."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,14 @@ def covering(times: int) -> list[Cell]:
             for mark in marks:
                 taken[mark] = taken.get(mark, 0) + 1
     return sorted(found, key=cells().index)
+
+
+SAMPLE = (
+    "mix-throttle-ingest_records", "mix-throttle-lasts-ingest_records", "mix-cut-attributes", "mix-refuse-shard_records",
+    "status-throttle-lasts-shard_records", "mix-EIO-ingest_records", "tag-ENOSPC-attributes", "ingest-ENOSPC-documents",
+    "status-EACCES-shard_records", "mix-gone-ingest_records",
+)  # fmt: skip
+"""Cells of the default suite."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +127,8 @@ class Bench:
 
     def run(self, place: Place, column: Column, strike: Strike, change: str = "") -> Ran:
         """What a column's command does while a fault strikes."""
-        config = corpus.config(place.root)
+        storage = {"give_up": PATIENT if strike.times else GIVE_UP}
+        config = corpus.config(place.root, storage=storage)
         for name, value in column.more:
             config[name] = {**config.get(name, {}), **value}
         path = self._work / "c.yaml"
@@ -119,6 +136,7 @@ class Bench:
         arguments = column.command.format(root=place.root).split()
         arguments += ["-c", str(path)] if column.configured else []
         with place.striking(strike) as (env, disk):
+            env = {**env, "TOOLKIT_STORAGE": json.dumps(storage)}
             return self.warm.run(arguments, env, disk=disk, settings=SETTINGS, change=change)
 
     def undisturbed(self, place: Place, column: Column) -> tuple[Undisturbed, Requests]:
@@ -141,9 +159,7 @@ class Bench:
         undisturbed, requests = self.undisturbed(place, cell.column)
         if cell.row.where == "file":
             return self._damaged(cell, undisturbed, change)
-        struck = [
-            what for what in cell.row.requests if requests[what, cell.kind]
-        ]
+        struck = [what for what in cell.row.requests if requests[what, cell.kind]]
         if not struck:
             return Played(cell, {}, "it makes no such request")
         wrong = {what: self._struck(cell, what, undisturbed, change) for what in struck}
@@ -162,7 +178,8 @@ class Bench:
         """The rerun, and what is there after it; where nothing was written it would be the undisturbed run."""
         if after == undisturbed.before:
             return undisturbed.ran, undisturbed.after
-        if ran.code == undisturbed.ran.code and not different(undisturbed, ran, after):
+        is_as_ever = ran.code == undisturbed.ran.code and after.keys() == undisturbed.after.keys()
+        if is_as_ever and not different(undisturbed, ran, after):
             return ran, after
         place = self.place(cell.row)
         return self.run(place, cell.column, Strike(), change), place.state()
@@ -184,7 +201,11 @@ class Bench:
                 Path(place.root, victim).rmdir()
                 place.put(victim, undisturbed.before[victim])
             again = self.run(place, cell.column, Strike(), change)
-            after = {name: file for name, file in after.items() if name != victim or file.data != _damaged_bytes(undisturbed.before[victim].data, cell.row.fault)}
+            after = {
+                name: file
+                for name, file in after.items()
+                if name != victim or file.data != _damaged_bytes(undisturbed.before[victim].data, cell.row.fault)
+            }
             found = Disturbed(place.root, [victim], ran, after, again, place.state())
             wrong[victim] = judge(cell.row, undisturbed, found)
         return Played(cell, wrong)
@@ -212,5 +233,3 @@ def play_all(bench: Bench, wanted: Sequence[Cell]) -> Iterator[Played]:
     """Each in turn."""
     for cell in wanted:
         yield bench.play(cell)
-
-

@@ -36,12 +36,13 @@ _ABOUT = (
 )  # fmt: skip
 _OTHER_RULE = (("rules", [{"drop": "document.id == '0-2'", "name": "other"}, {"drop": "tongue.label == 'de'"}]),)
 
+_INGESTED = "documents attributes row_indexes ingest_records"
 _DATA = "documents attributes schemas shard_records row_indexes ingest_records"
 _OUT = "intermediates staged_parts manifest checksums parts"
 _ALL = f"inputs rejects {_DATA} {_OUT} claims failures others"
 
 COLUMNS = (
-    Column("ingest", "ingest", "laid out", "inputs documents attributes rejects row_indexes ingest_records claims failures others"),
+    Column("ingest", "ingest", "laid out", f"inputs rejects {_INGESTED} claims failures others"),
     Column("tag", "tag", "ingested", f"{_DATA} rejects claims failures others"),
     Column("mix", "mix", "tagged", f"{_DATA} {_OUT} rejects claims failures others"),
     Column("remix", "mix", "mixed", f"{_DATA} {_OUT} rejects claims failures others", (("mix", dict(_OTHER_RULE)),)),

@@ -93,8 +93,9 @@ class Disk:
             return
         if self.trace:
             with self._open(self.trace, "a") as trace:
-                trace.write(f"{request} {kind_of(relative)}\n" + (f"READ {kind_of(relative)}\n" if opening else ""))
-        if not self._meets(path, request) or (opening and request == "WRITE"):
+                read = f"READ {kind_of(relative)}\n" if request == "OPEN" else ""
+                trace.write(f"{request} {kind_of(relative)}\n" + read)
+        if not self._meets(path, request) or (opening and request == "WRITE" and self.fault != "EACCES"):
             return
         self._seen += 1
         if self.times and self._seen > self.times:
@@ -106,7 +107,9 @@ class Disk:
                 os.rename(self.root, self.root + ".away")
             return
         code = ERRORS[self.fault]
-        raise OSError(code, os.strerror(code), os.fsdecode(path))
+        if opening or request not in ("READ", "WRITE", "SYNC"):
+            raise OSError(code, os.strerror(code), os.fsdecode(path))
+        raise OSError(code, os.strerror(code))
 
 
 class _BadReading(io.FileIO):
@@ -133,10 +136,10 @@ class _BadWriting(io.FileIO):
         self._meet = meet
         self._left = WRITTEN
 
-    def write(self, data: Any) -> int | None:
+    def write(self, data: Any) -> int:
         if self._left == 0:
             self._meet()
             return super().write(data)
         written = super().write(memoryview(data)[: self._left])
-        self._left -= written or 0
+        self._left -= written
         return written

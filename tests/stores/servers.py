@@ -115,7 +115,9 @@ class Asked:
             return cls("CREATE", key)
         if "uploadId" in given:
             return cls({"PUT": "UPLOAD", "POST": "COMPLETE", "DELETE": "ABORT"}.get(method, method), key)
-        return cls("COPY" if method == "PUT" and headers.get("x-amz-copy-source") else method, key)
+        return cls(
+            "COPY" if method == "PUT" and any(name.lower() == "x-amz-copy-source" for name in headers) else method, key
+        )
 
 
 class Plan(Protocol):
@@ -181,7 +183,7 @@ def _handler(target: Callable[[], int], faults: Plan) -> type[http.server.BaseHT
 
         def _forward(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            fault = faults.next(Asked.of(self.command, self.path, self.headers, body))
+            fault = faults.next(Asked.of(self.command, self.path, dict(self.headers.items()), body))
             self.close_connection = bool(fault)
             if fault == "reset":
                 return

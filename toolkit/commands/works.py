@@ -17,6 +17,7 @@ from toolkit.mixing.join import Work
 from toolkit.mixing.sets import JoinedSet
 from toolkit.mixing.settings import MixSettings, Stream
 from toolkit.paths import absolute, check_writable, size_of
+from toolkit.stores.roots import note_roots
 from toolkit.waiting import for_each
 
 
@@ -45,6 +46,7 @@ def read(context: Context) -> MixSettings:
     """The settings of a configuration's mix, its paths checked."""
     settings = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
     settings.writer().check_installed()
+    note_roots(filter(None, (settings.output.path, settings.rejected)))
     for path in filter(None, (settings.output.path, settings.rejected)):
         check_writable(path, settings.place)
     for stream in settings.streams:
