@@ -4,6 +4,7 @@ import http.client
 import http.server
 import json
 import random
+import re
 import shutil
 import signal
 import socket
@@ -88,19 +89,28 @@ class Seaweed:
 class Faults:
     """What a proxy does to requests: a chance for each kind of fault, and how many there were.
 
-    Kinds: ``reset`` (no answer), ``cut`` (half of the body), ``500``, ``503``, ``403``.
+    Kinds: ``reset`` (no answer), ``cut`` (half of the body), ``lost`` (done, but no answer), ``500``, ``503``, ``403``.
+
+    Attributes:
+        only: faults are for requests, as ``GET /bucket/key?query``, that match this.
+        log: of all requests, likewise.
     """
 
     chances: dict[str, float] = field(default_factory=dict)
     seed: int = 0
     seen: Counter[str] = field(default_factory=Counter)
+    only: str = ""
+    log: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
         self._lock = threading.Lock()
 
-    def next(self) -> str:
+    def next(self, request: str) -> str:
         with self._lock:
+            self.log.append(request)
+            if not re.search(self.only, request):
+                return ""
             kinds, weights = list(self.chances), list(self.chances.values())
             left = max(0.0, 1 - sum(weights))
             found = self._random.choices([*kinds, ""], [*weights, left])[0]
@@ -113,7 +123,7 @@ def _handler(target: Callable[[], int], faults: Faults) -> type[http.server.Base
         protocol_version = "HTTP/1.1"
 
         def _forward(self) -> None:
-            fault = faults.next()
+            fault = faults.next(f"{self.command} {self.path}")
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             self.close_connection = bool(fault)
             if fault == "reset":
@@ -123,6 +133,7 @@ def _handler(target: Callable[[], int], faults: Faults) -> type[http.server.Base
                 text = f"<Error><Code>{code}</Code><Message>made up</Message></Error>".encode()
                 self.send_response(int(fault))
                 self.send_header("Content-Length", str(len(text)))
+                self.send_header("Connection", "close")
                 self.end_headers()
                 if self.command != "HEAD":
                     self.wfile.write(text)
@@ -140,6 +151,8 @@ def _handler(target: Callable[[], int], faults: Faults) -> type[http.server.Base
                 return
             finally:
                 connection.close()
+            if fault == "lost":
+                return
             self.send_response_only(answer.status, answer.reason)
             for name, value in answer.getheaders():
                 if name.lower() not in ("transfer-encoding", "connection", "content-length"):
