@@ -1,7 +1,7 @@
 """What all tests share: the command line in this process, the sample, and the larger data that may not be there."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,8 @@ import pytest
 
 from toolkit.cli import main
 from toolkit.processes import import_no_scripts
+from toolkit.stores import retrying, roots
+from toolkit.stores.options import StorageOptions, set_options
 
 import_no_scripts()  # the script `pytest` is one, too
 
@@ -47,6 +49,25 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
         return Ran(code, out, err)
 
     return call
+
+
+@pytest.fixture(autouse=True)
+def _no_run_before() -> Iterator[None]:
+    """Forgets what a run has noted for processes that work for it."""
+    yield
+    retrying.forget_hosts()
+    roots.forget_roots()
+    set_options(StorageOptions())
+
+
+@pytest.fixture
+def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long was waited, which takes no time but by the clock that counts."""
+    found: list[float] = []
+    monkeypatch.setattr(retrying, "pause", found.append)
+    monkeypatch.setattr(retrying, "clock", lambda: sum(found))
+    retrying.forget_hosts()
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -74,8 +74,8 @@ def covering(times: int) -> list[Cell]:
 
 
 SAMPLE = (
-    "mix-throttle-ingest_records", "mix-throttle-lasts-ingest_records", "mix-cut-attributes", "mix-refuse-shard_records",
-    "status-throttle-lasts-shard_records", "mix-EIO-ingest_records", "tag-ENOSPC-attributes", "ingest-ENOSPC-documents",
+    "mix-throttle-ingest_records", "mix-throttle-lasts-ingest_records", "mix-cut-attributes",
+    "mix-refuse-shard_records", "status-throttle-lasts-shard_records", "mix-EIO-ingest_records", "tag-ENOSPC-attributes", "ingest-ENOSPC-documents",
     "status-EACCES-shard_records", "mix-gone-ingest_records",
 )  # fmt: skip
 """Cells of the default suite."""

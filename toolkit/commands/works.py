@@ -42,12 +42,17 @@ class Prepared:
     notes: str = ""
 
 
-def read(context: Context) -> MixSettings:
-    """The settings of a configuration's mix, its paths checked."""
+def read(context: Context, *, writes: bool = True) -> MixSettings:
+    """Return the settings of a configuration's mix, its paths checked.
+
+    Args:
+        context: of the configuration.
+        writes: whether the output will be written; on S3, whether it can be is found out by an upload.
+    """
     settings = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
     settings.writer().check_installed()
     note_roots(filter(None, (settings.output.path, settings.rejected)))
-    for path in filter(None, (settings.output.path, settings.rejected)):
+    for path in filter(None, (settings.output.path, settings.rejected) if writes else ()):
         check_writable(path, settings.place)
     for stream in settings.streams:
         dataset = stream.dataset
