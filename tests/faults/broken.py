@@ -1,4 +1,4 @@
-"""Ways in which the toolkit could be wrong, for tests of the judge: each changes it in the process that runs a command."""
+"""Ways in which the toolkit could be wrong, for tests of the judge: each changes it in one process."""
 
 from typing import Any
 
@@ -25,6 +25,7 @@ def swallow_errors() -> None:
 def write_in_place() -> None:
     """Files are written under their own names."""
     local.temporary_name = lambda path: path
+    leave_temporaries()
 
 
 def leave_temporaries() -> None:

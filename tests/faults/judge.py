@@ -137,6 +137,7 @@ def _names(root: str, path: str) -> list[str]:
 
 def _half_written(undisturbed: Undisturbed, found: Disturbed) -> list[str]:
     wrong = []
+    wrong += [f"3: the temporary file {name} is left" for name in found.after if name.endswith(".tmp")]
     before, done, now = shown(undisturbed.before), shown(undisturbed.after), shown(found.after)
     for name, digest in now.items():
         if digest not in (before.get(name), done.get(name)):
@@ -146,7 +147,11 @@ def _half_written(undisturbed: Undisturbed, found: Disturbed) -> list[str]:
     for name, file in found.after.items():
         if name == manifest and journal in found.after:  # which says that it is just being replaced
             continue
-        wrong += [f"3: {name} says that {each} is complete" for each in _not_there(name, file.data, now, found.root)]
+        wrong += [
+            f"3: {name} says that {each} is complete"
+            for each in _not_there(name, file.data, now)
+            if undisturbed.before.get(name) != file  # else it said so before
+        ]
     if published and manifest not in now and journal not in found.after:
         wrong.append(f"3: {published[0]} is published, and no manifest says of what")
     failed = found.ran.code != undisturbed.ran.code
@@ -159,7 +164,7 @@ def _is_whole(now: Mapping[str, str], done: Mapping[str, str]) -> bool:
     return all(now.get(name) == digest for name, digest in done.items() if kind_of(name) in ("parts", "checksums"))
 
 
-def _not_there(name: str, data: bytes, now: Mapping[str, str], root: str) -> list[str]:
+def _not_there(name: str, data: bytes, now: Mapping[str, str]) -> list[str]:
     """Files that a record says are complete, and that are not as it says."""
     try:
         record = msgspec.json.decode(data) if name.endswith(".json") else None

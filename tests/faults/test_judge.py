@@ -15,11 +15,11 @@ EIO = next(row for row in ROWS if row.name == "EIO")
 @pytest.mark.parametrize(
     ("cell", "change", "question"),
     [
-        ("mix-EIO-ingest_records", "swallow_errors", "1"),
-        ("tag-ENOSPC-attributes", "leave_temporaries", "4"),
+        ("mix-gone-shard-EIO-ingest_records", "swallow_errors", "1"),
+        ("tag-ENOSPC-attributes", "leave_temporaries", "3"),
         ("tag-ENOSPC-attributes", "write_in_place", "3"),
         ("tag-EIO-attributes", "end_well", "1"),
-        ("mix-EIO-manifest", "publish_without_manifest", "3"),
+        ("mix-EIO-manifest", "publish_without_manifest", "4"),
         ("status-EIO-shard_records", "say_nothing", "2"),
     ],
 )
