@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import Run
 from tests.stores.conftest import use
 from tests.stores.faults import environment
-from tests.stores.servers import Faults, Seaweed, proxy
+from tests.stores.servers import Asked, Faults, Seaweed, proxy
 from toolkit import records
 from toolkit.errors import DataError, Forbidden, Unreadable
 from toolkit.paths import join, list_files
@@ -244,9 +244,9 @@ def test_a_request_whose_answer_is_lost_is_made_again_to_the_same_end(
     real = faults.next
     seen: set[str] = set()
 
-    def once(request: str) -> str:
+    def once(asked: Asked) -> str:
         """The answer to each request is lost once."""
-        fault = real(request)
+        request, fault = asked.line, real(asked)
         new = request not in seen and not request.startswith(("GET", "HEAD")) and "uploads" not in request
         seen.add(request)
         return "lost" if new else fault
