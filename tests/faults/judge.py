@@ -129,7 +129,9 @@ def _names(root: str, path: str) -> list[str]:
     folder, _, name = f"{root}/{path}".rstrip("/").rpartition("/")
     names = [f"{folder}/{name}"]
     if not os.path.splitext(name)[1] or kind_of(path) in ("intermediates", "staged_parts"):
-        names.append(folder)  # what is deleted as a whole is named as a whole
+        while "/.toolkit/" in folder:  # what is deleted as a whole is named as a whole
+            names.append(folder)
+            folder = folder.rpartition("/")[0]
     if written := re.fullmatch(r"\.(.+)\.[^.]+\.\d+-\d+\.\d+\.tmp", name):
         names.append(f"{folder}/{written[1]}")
     return names

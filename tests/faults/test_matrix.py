@@ -6,7 +6,7 @@ import pytest
 
 from tests.faults.cells import SAMPLE, Bench, Cell, cells, covering
 from tests.faults.columns import COLUMNS, Column
-from tests.faults.known import OPEN
+from tests.faults.known import why_open
 from tests.faults.places import Place
 
 
@@ -18,7 +18,7 @@ def _parameters() -> list[Any]:
     for cell in cells():
         marks = [] if cell.id in quick else [pytest.mark.slow if cell.id in slow else pytest.mark.long]
         marks += [pytest.mark.s3] if cell.row.where == "bucket" else []
-        if why := OPEN.get((cell.row.name, cell.kind)) or OPEN.get((cell.row.name, "")):
+        if why := why_open(cell.row.name, cell.column.name):
             marks += [pytest.mark.xfail(reason=why, strict=False)]
         found.append(pytest.param(cell, id=cell.id, marks=marks))
     return found
