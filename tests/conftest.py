@@ -2,7 +2,7 @@
 
 import json
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,8 @@ import pytest
 
 from toolkit.cli import main
 from toolkit.processes import import_no_scripts
+from toolkit.stores import retrying, roots
+from toolkit.stores.options import StorageOptions, set_options
 
 import_no_scripts()  # the script `pytest` is one, too
 
@@ -51,6 +53,25 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
         return Ran(code, out, err)
 
     return call
+
+
+@pytest.fixture(autouse=True)
+def _no_run_before() -> Iterator[None]:
+    """Forgets what a run has noted for processes that work for it."""
+    yield
+    retrying.forget_hosts()
+    roots.forget_roots()
+    set_options(StorageOptions())
+
+
+@pytest.fixture
+def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long was waited, which takes no time but by the clock that counts."""
+    found: list[float] = []
+    monkeypatch.setattr(retrying, "pause", found.append)
+    monkeypatch.setattr(retrying, "clock", lambda: sum(found))
+    retrying.forget_hosts()
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -127,6 +127,12 @@ def _rebuild_unreadable(kind: type[Unreadable], message: str, path: str, exit_co
 _ADVICE = {
     "free some space, then run the same command again": (errno.ENOSPC, errno.EDQUOT),
     "the file system, or `ulimit -f`, allows no larger file": (errno.EFBIG,),
+    "move away what is in its place, then run the same command again": (
+        errno.EISDIR,
+        errno.ENOTDIR,
+        errno.EEXIST,
+        errno.ENOTEMPTY,
+    ),
     "choose another place: this one is mounted for reading": (errno.EROFS,),
     "raise `ulimit -n`, or use fewer processes": (errno.EMFILE, errno.ENFILE),
     "look after the disk or its server, then run again": (

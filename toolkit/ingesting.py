@@ -7,6 +7,7 @@ input ──decompress──> reader ──drafts──> trim ──rows──> 
 """
 
 import itertools
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -28,7 +29,7 @@ from toolkit.documents import (
 from toolkit.errors import DataError
 from toolkit.ingest_plan import Work, settings_of, settings_of_set
 from toolkit.ingest_records import Attempt, InputRecord, note_entry, record_path, still_done
-from toolkit.paths import Dataset, exists, join, remove, stat
+from toolkit.paths import Dataset, exists, join, list_files, remove, stat
 from toolkit.reader import Draft, Input, Rejects
 from toolkit.streams import HEAD, RowOutput
 
@@ -73,15 +74,15 @@ def ingest_input(work: Work, report: Report) -> Done:
     if found is None:
         raise DataError("expected an input file, got nothing there", path=work.path)
     settings = settings_of(work.entry)
-    record = records.load(record_path(work), InputRecord)
+    record, damaged = records.load_told(record_path(work), InputRecord)
     if record is not None and still_done(work, record, found, settings):
         remove(record_path(work) + ".started")  # of an attempt that was killed just before its end
         arrivals.Arrival(work.path, found, _keep(work)).discard()
         note_entry(work, record)
         report(record.rows, 0)
         return _done(record, skipped=True)
-    claims = _Claims(work, record)
-    if record:
+    claims = _Claims(work, record, damaged=damaged)
+    if record or damaged:
         remove(record_path(work))
     common = work.entry.settings()
     rejected = join("rejects", work.shard + ".jsonl.gz")
@@ -131,10 +132,15 @@ class _Claims:
     and none leaves one behind. Two attempts at once take the same files, and write the same into them.
     """
 
-    def __init__(self, work: Work, record: InputRecord | None) -> None:
+    def __init__(self, work: Work, record: InputRecord | None, *, damaged: bool) -> None:
         self._work = work
         self._path = record_path(work) + ".started"
         self.shards: set[str] = set(record.shards if record else ())
+        old, damaged_too = records.load_told(self._path, Attempt)
+        if old:
+            self.shards |= set(old.shards)
+        if damaged or damaged_too:
+            self.shards |= _shards_named(work)
         self._write()
 
     def take(self, shard: str, set_name: str | None) -> None:
@@ -170,6 +176,13 @@ class _Claims:
         attempt = records.load(self._path, Attempt)
         self.shards |= set(attempt.shards if attempt else ())
         records.save(self._path, Attempt(input=self._work.path, shards=sorted(self.shards)))
+
+
+def _shards_named(work: Work) -> set[str]:
+    """Return the shards that there are, by their names, of an input whose record is damaged."""
+    number = r"\.\d{5,}" if work.entry.settings().shard_size else ""
+    name = re.compile(re.escape(work.shard) + number + r"\.jsonl\.gz")
+    return {shard for shard in list_files(work.dataset.documents) if name.fullmatch(shard)}
 
 
 _ENCODER = msgspec.json.Encoder()

@@ -237,8 +237,7 @@ class Rejects:
         offset: int | None = None,
     ) -> None:
         if self._output is None:
-            self._output = RowOutput(self._path)
-            self._output.__enter__()
+            self._output = RowOutput(self._path).__enter__()  # or none, if it cannot be begun
         row: dict[str, Any] = {"input": self._input, "number": number, "reason": reason, "message": message}
         size = len(raw) if size is None else size
         if size > HEAD:

@@ -23,11 +23,18 @@ def load(path: str, type_: type[T]) -> T | None:
     Raises:
         Unreadable: if it is not known whether there is one.
     """
+    return load_told(path, type_)[0]
+
+
+def load_told(path: str, type_: type[T]) -> tuple[T | None, bool]:
+    """As `load`, and whether there is a damaged one."""
     try:
-        return load_strictly(path, type_, "it counts as not there: what it is about is done again")
+        return load_strictly(path, type_, "it counts as not there: what it is about is done again"), False
     except DataError as error:
-        tell_damage(error)
-        return None
+        if path not in _told:
+            _told.add(path)
+            print(f"warning: {error}", file=sys.stderr)
+        return None, True
 
 
 def load_strictly(path: str, type_: type[T], remedy: str = "delete it to have its work done anew") -> T | None:
@@ -49,13 +56,6 @@ def load_strictly(path: str, type_: type[T], remedy: str = "delete it to have it
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         message = f"expected a record of this version of the toolkit, got: {error}; {remedy}"
         raise DataError(message, path=path) from None
-
-
-def tell_damage(error: DataError) -> None:
-    """Say on stderr that a record is damaged, once."""
-    if error.path not in _told:
-        _told.add(error.path)
-        print(f"warning: {error}", file=sys.stderr)
 
 
 def save(path: str, record: msgspec.Struct) -> None:

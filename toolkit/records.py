@@ -18,6 +18,7 @@ from toolkit.errors import DataError, StaleError
 from toolkit.paths import Dataset, exists, join, list_files, remove, stat
 from toolkit.record_files import load as load
 from toolkit.record_files import load_strictly as load_strictly
+from toolkit.record_files import load_told as load_told
 from toolkit.record_files import save as save
 from toolkit.rowindex import ShardState
 from toolkit.stores import Stat
@@ -248,11 +249,17 @@ def missing_shards(
     return sorted(missing)
 
 
-def is_intact(dataset: Dataset, set_name: str, shard: str, record: ShardRecord) -> bool:
-    """Whether an attribute file is the one that its record describes.
+def is_intact(dataset: Dataset, set_name: str, shard: str, record: ShardRecord, *, learn: bool = False) -> bool:
+    """Return whether an attribute file is the one that its record describes.
 
-    By size and stamp; if only the stamp differs (the file was copied, or touched), by its content, and the record
-    learns the new stamp.
+    By size and stamp; if only the stamp differs (the file was copied, or touched), by its content.
+
+    Args:
+        dataset: of the file.
+        set_name: of the set.
+        shard: of the dataset.
+        record: of the shard in the set.
+        learn: whether the record is to learn another stamp; those who only look write nothing.
     """
     path = dataset.attribute_path(set_name, shard)
     found = stat(path)
@@ -264,7 +271,7 @@ def is_intact(dataset: Dataset, set_name: str, shard: str, record: ShardRecord) 
         same = content_digest(path) == record.output.content
     except DataError:
         return False
-    if same:
+    if same and learn:
         output = msgspec.structs.replace(record.output, stamp=found.stamp)
         save(record_path(dataset, set_name, shard), msgspec.structs.replace(record, output=output))
     return same

@@ -69,8 +69,8 @@ def holds(settings: Mapping[str, dict[str, Any]]) -> dict[str, str]:
     }
 
 
-def outdated(work: Work, state: rowindex.ShardState | None) -> list[str]:
-    """The sets of the plan that must be (re)done for a shard."""
+def outdated(work: Work, state: rowindex.ShardState | None, *, learn: bool = False) -> list[str]:
+    """Return the sets of the plan that must be (re)done for a shard; `learn` as in `toolkit.records.is_intact`."""
     dataset, shard = work.dataset, work.shard
     todo: list[str] = []
     steps = build(work.plan)
@@ -83,7 +83,7 @@ def outdated(work: Work, state: rowindex.ShardState | None) -> list[str]:
             or record.input.content != state.content
             or record.settings != work.settings[set_name]
             or wanted & set(todo)
-            or not records.is_intact(dataset, set_name, shard, record)
+            or not records.is_intact(dataset, set_name, shard, record, learn=learn)
             or any(_has_changed(dataset, other, shard, record, state) for other in wanted)
         ):
             todo.append(set_name)
@@ -112,7 +112,7 @@ def tag_shard(work: Work, report: Report) -> Done:
     state = rowindex.current(dataset, shard)
     if state is None and any(exists(records.record_path(dataset, name, shard)) for name in work.plan.sets):
         state = rowindex.build(dataset, shard, work.max_document_bytes)
-    todo = outdated(work, state)
+    todo = outdated(work, state, learn=True)
     if not todo:
         assert state
         report(state.rows, 0)

@@ -76,6 +76,7 @@ def main() -> int:
             server.start()
             stack.callback(server.kill)
         on = stack.enter_context(bench(folder, server))
+        stack.enter_context(contextlib.suppress(KeyboardInterrupt))  # what was played until then is shown
         for cell in wanted:
             played.append(on.play(cell))
             for request, wrong in played[-1].wrong.items():

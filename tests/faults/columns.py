@@ -14,6 +14,7 @@ class Column:
         before: a name of `STATES`.
         touches: kinds of files that it asks for, or writes, in a bucket or in a folder.
         more: of the configuration, beside that of the corpus; ``mix`` is merged into the section.
+        lacks: a file that is not there before, though it is in that state.
         configured: whether it is given the configuration.
     """
 
@@ -22,6 +23,7 @@ class Column:
     before: str
     touches: str
     more: tuple[tuple[str, Any], ...] = ()
+    lacks: str = ""
     configured: bool = True
 
 
@@ -36,15 +38,19 @@ _ABOUT = (
 )  # fmt: skip
 _OTHER_RULE = (("rules", [{"drop": "document.id == '0-2'", "name": "other"}, {"drop": "tongue.label == 'de'"}]),)
 
+_INGESTED = "documents attributes row_indexes ingest_records"
 _DATA = "documents attributes schemas shard_records row_indexes ingest_records"
 _OUT = "intermediates staged_parts manifest checksums parts"
 _ALL = f"inputs rejects {_DATA} {_OUT} claims failures others"
 
+_SHARD = "data/documents/s/b/1.jsonl.gz"
+
 COLUMNS = (
-    Column("ingest", "ingest", "laid out", "inputs documents attributes rejects row_indexes ingest_records claims failures others"),
+    Column("ingest", "ingest", "laid out", f"inputs rejects {_INGESTED} claims failures others"),
     Column("tag", "tag", "ingested", f"{_DATA} rejects claims failures others"),
     Column("mix", "mix", "tagged", f"{_DATA} {_OUT} rejects claims failures others"),
     Column("remix", "mix", "mixed", f"{_DATA} {_OUT} rejects claims failures others", (("mix", dict(_OTHER_RULE)),)),
+    Column("mix-gone-shard", "mix", "tagged", f"{_DATA} rejects manifest parts others", lacks=_SHARD),
     Column("run", "run", "laid out", _ALL),
     Column("again", "run", "mixed", _ALL),
     Column("per-shard", "run --per-shard", "laid out", _ALL),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.faults.kinds import kind_of
+from toolkit.stores import local
 
 ERRORS = {"EACCES": errno.EACCES, "EIO": errno.EIO, "ENOSPC": errno.ENOSPC}
 
@@ -43,6 +44,8 @@ class Disk:
         """Lets the functions of this process that all access to files goes through meet it."""
         self._open, self._busy, self._seen = builtins.open, False, 0
         builtins.open = self._opening  # type: ignore[assignment]
+        _Met.disk = self
+        local._File.__bases__ = (_Met,)  # which opens by itself
         for name, request in (
             ("stat", "STAT"), ("scandir", "LIST"), ("listdir", "LIST"), ("unlink", "REMOVE"), ("rmdir", "REMOVE"),
             ("replace", "MOVE"), ("link", "MOVE"), ("fsync", "SYNC"),
@@ -93,8 +96,9 @@ class Disk:
             return
         if self.trace:
             with self._open(self.trace, "a") as trace:
-                trace.write(f"{request} {kind_of(relative)}\n" + (f"READ {kind_of(relative)}\n" if opening else ""))
-        if not self._meets(path, request) or (opening and request == "WRITE"):
+                read = f"READ {kind_of(relative)}\n" if request == "OPEN" else ""
+                trace.write(f"{request} {kind_of(relative)}\n" + read)
+        if not self._meets(path, request) or (opening and request == "WRITE" and self.fault != "EACCES"):
             return
         self._seen += 1
         if self.times and self._seen > self.times:
@@ -106,7 +110,32 @@ class Disk:
                 os.rename(self.root, self.root + ".away")
             return
         code = ERRORS[self.fault]
-        raise OSError(code, os.strerror(code), os.fsdecode(path))
+        if opening or request not in ("READ", "WRITE", "SYNC"):
+            raise OSError(code, os.strerror(code), os.fsdecode(path))
+        raise OSError(code, os.strerror(code))
+
+
+class _Met(io.FileIO):
+    """A file that meets a disk when it is opened and when it is read."""
+
+    disk: "Disk"
+
+    def __init__(self, path: Any, *rest: Any, **options: Any) -> None:
+        self._met = path
+        self.disk._meet(path, "OPEN", opening=True)
+        super().__init__(path, *rest, **options)
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._meet()
+        return super().readinto(buffer)
+
+    def readall(self) -> bytes:
+        self._meet()
+        return super().readall()
+
+    def _meet(self) -> None:
+        if self.disk._meets(self._met, "READ"):
+            self.disk._meet(self._met, "READ")
 
 
 class _BadReading(io.FileIO):
@@ -133,10 +162,10 @@ class _BadWriting(io.FileIO):
         self._meet = meet
         self._left = WRITTEN
 
-    def write(self, data: Any) -> int | None:
+    def write(self, data: Any) -> int:
         if self._left == 0:
             self._meet()
             return super().write(data)
         written = super().write(memoryview(data)[: self._left])
-        self._left -= written or 0
+        self._left -= written
         return written

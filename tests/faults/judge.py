@@ -21,7 +21,8 @@ from tests.faults.rows import Row
 
 ADVICE = re.compile(
     r"(?i)\bagain\b|\blater\b|the same command|\bwait|\bcheck |\brestore\b|\bdelete\b|\bmove\b|\bset `|\bchoose\b|"
-    r"\brun `|\bmake room|\bfree |\braise `|\bsee\b|\bmake\b|\bexclude\b|toolkit clean"
+    r"\brun `|\bmake\b|\bfree |\braise `|\bsee\b|\blet\b|\blook after\b|\bput it back\b|\bmount\b|"
+    r"\bexclude\b|toolkit clean"
 )
 """Words by which a message says what to do."""
 
@@ -32,7 +33,7 @@ FALSE_CAUSES = re.compile(
 """What is not true of any fault that only is in the way: causes that a message must not name."""
 
 PASSING = ("claims", "failures")
-"""Kinds of files that a run leaves behind when it is killed, or fails; the next one does away with them."""
+"""Kinds of files that end by themselves, or with the next run: no harm is done where one cannot be deleted."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,8 @@ def different(undisturbed: Undisturbed, ran: Ran, after: State) -> list[str]:
     wrong = _unlike(shown(undisturbed.after), shown(after))
     if plain(ran.out) != plain(undisturbed.ran.out):
         wrong.append(f"it prints {_end(ran)}")
-    return wrong + [f"{name} is left" for name in sorted(after.keys() - undisturbed.after.keys())]
+    left = sorted(after.keys() - undisturbed.after.keys())
+    return wrong + [f"{name} is left" for name in left if kind_of(name) not in PASSING and "?upload=" not in name]
 
 
 def _unlike(wanted: Mapping[str, str], got: Mapping[str, str]) -> list[str]:
@@ -108,7 +110,9 @@ def _unlike(wanted: Mapping[str, str], got: Mapping[str, str]) -> list[str]:
 def _message(row: Row, found: Disturbed) -> list[str]:
     said = found.ran.out + found.ran.err
     wrong = []
-    if not any(name in said for path in found.paths for name in _names(found.root, path)):
+    everywhere = row.spreads or row.fault == "gone"  # then whatever was met first is named
+    named = [f"{found.root}/"] if everywhere else [n for path in found.paths for n in _names(found.root, path)]
+    if not any(name in said for name in named):
         wrong.append(f"2: none of {sorted(set(found.paths))[:3]} is named: {_end(found.ran)}")
     if not re.search(row.cause, said):
         wrong.append(f"2: the cause is not named: {_end(found.ran)}")
@@ -124,6 +128,10 @@ def _names(root: str, path: str) -> list[str]:
     """What a message may call what was struck: the path, or of a hidden file the one that it becomes."""
     folder, _, name = f"{root}/{path}".rstrip("/").rpartition("/")
     names = [f"{folder}/{name}"]
+    if not os.path.splitext(name)[1] or kind_of(path) in ("intermediates", "staged_parts"):
+        while "/.toolkit/" in folder:  # what is deleted as a whole is named as a whole
+            names.append(folder)
+            folder = folder.rpartition("/")[0]
     if written := re.fullmatch(r"\.(.+)\.[^.]+\.\d+-\d+\.\d+\.tmp", name):
         names.append(f"{folder}/{written[1]}")
     return names
@@ -131,19 +139,26 @@ def _names(root: str, path: str) -> list[str]:
 
 def _half_written(undisturbed: Undisturbed, found: Disturbed) -> list[str]:
     wrong = []
+    wrong += [f"3: the temporary file {name} is left" for name in found.after if name.endswith(".tmp")]
     before, done, now = shown(undisturbed.before), shown(undisturbed.after), shown(found.after)
     for name, digest in now.items():
         if digest not in (before.get(name), done.get(name)):
             wrong.append(f"3: {name} is neither what it was nor what it should become")
-    for name, file in found.after.items():
-        wrong += [f"3: {name} says that {each} is complete" for each in _not_there(name, file.data, now, found.root)]
     published = [name for name in now if kind_of(name) in ("parts", "checksums")]
     manifest, journal = "out/.toolkit/manifest.json", "out/.toolkit/publishing.json"
+    for name, file in found.after.items():
+        if name == manifest and journal in found.after:  # which says that it is just being replaced
+            continue
+        wrong += [
+            f"3: {name} says that {each} is complete"
+            for each in _not_there(name, file.data, now)
+            if undisturbed.before.get(name) != file  # else it said so before
+        ]
     if published and manifest not in now and journal not in found.after:
         wrong.append(f"3: {published[0]} is published, and no manifest says of what")
-    if found.ran.code != undisturbed.ran.code and now.get(manifest) != before.get(manifest):
-        if journal not in found.after and not _is_whole(now, done):
-            wrong.append("3: the manifest is another, and parts are missing")
+    failed = found.ran.code != undisturbed.ran.code
+    if failed and now.get(manifest) != before.get(manifest) and journal not in found.after:
+        wrong += [] if _is_whole(now, done) else ["3: the manifest is another, and parts are missing"]
     return wrong
 
 
@@ -151,7 +166,7 @@ def _is_whole(now: Mapping[str, str], done: Mapping[str, str]) -> bool:
     return all(now.get(name) == digest for name, digest in done.items() if kind_of(name) in ("parts", "checksums"))
 
 
-def _not_there(name: str, data: bytes, now: Mapping[str, str], root: str) -> list[str]:
+def _not_there(name: str, data: bytes, now: Mapping[str, str]) -> list[str]:
     """Files that a record says are complete, and that are not as it says."""
     try:
         record = msgspec.json.decode(data) if name.endswith(".json") else None
@@ -182,7 +197,7 @@ def _rerun(undisturbed: Undisturbed, found: Disturbed) -> list[str]:
         + [
             f"4: after the rerun, {name} is left"
             for name in sorted(found.healed.keys() - undisturbed.after.keys())
-            if not name.endswith("?upload")  # of whom nobody knows on S3; `toolkit clean` deletes them
+            if "?upload=" not in name  # of whom nobody knows on S3; `toolkit clean` deletes them
         ]
         + [f"4: after the rerun, {name} is missing" for name in sorted(undisturbed.after.keys() - found.healed.keys())]
     )

@@ -37,6 +37,8 @@ def kind_of(path: str) -> str:
 
 def is_shown(path: str) -> bool:
     """Whether users, and other programs, take the file for data or for what describes it."""
+    if _TEMPORARY.fullmatch(path.rpartition("/")[2]):
+        return False
     return kind_of(path) in ("documents", "attributes", "parts", "checksums", "descriptions") or path.endswith(
         "out/.toolkit/manifest.json"
     )

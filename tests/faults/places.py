@@ -31,7 +31,7 @@ class File:
 
 
 State = dict[str, File]
-"""All files below the root, by path; those of unfinished uploads have names that end in ``?upload``."""
+"""All files below the root, by path; unfinished uploads have names with ``?upload=``."""
 
 
 @dataclass
@@ -84,7 +84,8 @@ class Bucket:
     def __init__(self, server: Seaweed) -> None:
         import boto3
 
-        self._client = boto3.client("s3", endpoint_url=server.url, aws_access_key_id=ACCESS, aws_secret_access_key=SECRET, region_name="us-east-1")  # fmt: skip
+        keys = {"aws_access_key_id": ACCESS, "aws_secret_access_key": SECRET, "region_name": "us-east-1"}
+        self._client = boto3.client("s3", endpoint_url=server.url, **keys)
         if BUCKET not in {each["Name"] for each in self._client.list_buckets()["Buckets"]}:
             self._client.create_bucket(Bucket=BUCKET)
         self._known: dict[str, bytes] = {}
@@ -110,7 +111,8 @@ class Bucket:
         return strike.fault
 
     def state(self) -> State:
-        found, more = {}, {}
+        found: State = {}
+        more: dict[str, str] = {}
         while True:
             page = self._client.list_objects_v2(Bucket=BUCKET, Prefix="c/", **more)
             for entry in page.get("Contents", ()):
@@ -119,7 +121,7 @@ class Bucket:
                 break
             more = {"ContinuationToken": page["NextContinuationToken"]}
         for entry in self._client.list_multipart_uploads(Bucket=BUCKET).get("Uploads", ()):
-            found[entry["Key"].removeprefix("c/") + "?upload"] = File(entry["UploadId"], b"")
+            found[f"{entry['Key'].removeprefix('c/')}?upload={entry['UploadId']}"] = File(entry["UploadId"], b"")
         return found
 
     def _read(self, key: str, etag: str) -> bytes:
@@ -131,8 +133,8 @@ class Bucket:
     def restore(self, wanted: Mapping[str, File]) -> None:
         now = self.state()
         for name, file in now.items():
-            key = f"c/{name}".removesuffix("?upload")
-            if name.endswith("?upload"):
+            key = f"c/{name}".partition("?upload=")[0]
+            if "?upload=" in name:
                 self._client.abort_multipart_upload(Bucket=BUCKET, Key=key, UploadId=file.stamp)
             elif name not in wanted:
                 self._client.delete_object(Bucket=BUCKET, Key=key)
@@ -199,7 +201,7 @@ class Folder:
         for name in now.keys() - wanted.keys():
             Path(self.root, name).unlink()
         for folder, _, _ in os.walk(self.root, topdown=False):
-            if not os.listdir(folder):  # noqa: PTH208
+            if not os.listdir(folder):
                 Path(folder).rmdir()
         for name, file in wanted.items():
             if now.get(name) != file:

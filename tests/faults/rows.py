@@ -8,7 +8,9 @@ from tests.faults.places import SENDING
 BODIES = ("GET", "LIST", *SENDING)
 """Requests of S3 that have a body, or whose answer has one."""
 
-ALL_OF_S3 = ("GET", "HEAD", "LIST", "PUT", "COPY", "DELETE", "DELETE_MANY", "CREATE", "UPLOAD", "COMPLETE", "ABORT", "UPLOADS")  # fmt: skip
+ALL_OF_S3 = (
+    "GET", "HEAD", "LIST", "PUT", "COPY", "DELETE", "DELETE_MANY", "CREATE", "UPLOAD", "COMPLETE", "ABORT", "UPLOADS",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -54,16 +56,16 @@ def _s3(
 
 ROWS = (
     *_s3("throttle", "503", r"SlowDown|503|busy|reduce"),
-    *_s3("cut", "cut", _BROKEN + "|incomplete|ended|half", BODIES),
+    *_s3("cut", "cut", _BROKEN + "|incomplete|ended|half|answer of S3, got 500", BODIES),
     *_s3("refuse", "reset", _BROKEN),
     *_s3("hang", "hang", r"(?i)time|no answer|connection"),
     *_s3("lost", "lost", _BROKEN, tuple(each for each in ALL_OF_S3 if each not in ("GET", "HEAD", "LIST", "UPLOADS"))),
     *_s3("down", "reset", _BROKEN, spreads=True),
     Row("denied", "403", "bucket", ALL_OF_S3, r"(?i)permission|403|AccessDenied", codes=(1, 2)),
-    Row("EACCES", "EACCES", "disk", ("STAT", "OPEN", "LIST", "WRITE", "MOVE", "REMOVE"), "Permission denied", codes=(1, 2)),
+    Row("EACCES", "EACCES", "disk", ("STAT", "OPEN", "LIST", "WRITE", "MOVE", "REMOVE"), "Permission", codes=(1, 2)),
     Row("ENOSPC", "ENOSPC", "disk", ("WRITE", "SYNC"), "No space left"),
     Row("EIO", "EIO", "disk", ("STAT", "READ", "LIST", "WRITE", "SYNC", "MOVE", "REMOVE"), "Input/output error"),
-    Row("gone", "gone", "disk", ("OPEN", "LIST", "WRITE", "STAT"), r"(?i)no such|not there|nothing|none|gone|missing", codes=(1, 2)),
+    Row("gone", "gone", "disk", ("OPEN", "LIST", "WRITE", "STAT"), r"vanished", codes=(1, 2)),
     Row("truncated", "truncated", "file", (), r"expected"),
     Row("flipped", "flipped", "file", (), r"expected"),
     Row("empty", "empty", "file", (), r"expected"),

@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -23,9 +22,6 @@ from tests.conftest import Ran
 
 LIMIT = 120
 """Seconds after which a command is taken for one that does not end."""
-
-NAP = 0.02
-"""Seconds that it waits at most between two attempts."""
 
 
 class Warm:
@@ -42,6 +38,8 @@ class Warm:
         assert self._process.stdin
         self._process.stdin.close()
         self._process.wait()
+        assert self._process.stdout
+        self._process.stdout.close()
         self._folder.cleanup()
 
     def run(
@@ -85,7 +83,14 @@ def _import_all() -> None:
         "tests.faults.disk",
     ):
         importlib.import_module(name)
-    for name in ("boto3", "botocore.config", "smart_open.s3", "toolkit.stores.s3", "s3transfer.manager"):
+    for name in (
+        "boto3",
+        "botocore.config",
+        "smart_open.s3",
+        "toolkit.stores.s3",
+        "toolkit.stores.s3_writing",
+        "s3transfer.manager",
+    ):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
 
@@ -95,8 +100,6 @@ def _work(given: dict[str, Any]) -> None:
     from toolkit.cli import entry
 
     signal.alarm(LIMIT)
-    sleep = time.sleep
-    time.sleep = lambda seconds: sleep(min(seconds, NAP))
     for number, path in ((1, given["out"]), (2, given["err"])):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
     os.environ.update(given["env"])

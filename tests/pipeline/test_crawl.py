@@ -47,14 +47,6 @@ def crawl(project: Project) -> list[Path]:
     return write_crawl(project.root / "www", 4)
 
 
-@pytest.fixture
-def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long was waited for servers, which takes no time."""
-    found: list[float] = []
-    monkeypatch.setattr("toolkit.stores.web._wait", lambda attempt, asked: found.append(float(asked or attempt)))
-    return found
-
-
 def entry(base: object, **more: Any) -> dict[str, Any]:
     return {"format": "wet", "crawl": CRAWL, "base_url": str(base), "source": "cc", **more}
 

@@ -13,16 +13,6 @@ from toolkit.stores import retrying
 _numbers = itertools.count()
 
 
-@pytest.fixture
-def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long was waited, which takes no time but by the clock that counts."""
-    found: list[float] = []
-    monkeypatch.setattr(retrying, "pause", found.append)
-    monkeypatch.setattr(retrying, "clock", lambda: sum(found))
-    retrying.forget_hosts()
-    return found
-
-
 @pytest.fixture(scope="session")
 def seaweed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seaweed]:
     """The server."""

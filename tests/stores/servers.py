@@ -96,26 +96,31 @@ class Asked:
         what: GET, HEAD, LIST, PUT, COPY, DELETE; DELETE_MANY; CREATE, UPLOAD, COMPLETE, ABORT of a multipart upload,
             and UPLOADS, which lists those.
         key: ``BUCKET/KEY``; of a listing the beginning of the keys, of several keys the first.
+        line: as it came, ``GET /bucket/key?query``.
     """
 
     what: str
     key: str
+    line: str
 
     @classmethod
     def of(cls, method: str, target: str, headers: Mapping[str, str], body: bytes) -> "Asked":
         path, _, query = target.partition("?")
         key = urllib.parse.unquote(path).strip("/")
         given = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
+        what = method
         if method == "POST" and "delete" in given:
             first = re.search(rb"<Key>(.*?)</Key>", body)
-            return cls("DELETE_MANY", f"{key}/{first[1].decode() if first else ''}")
-        if method == "GET" and ("list-type" in given or "uploads" in given):
-            return cls("UPLOADS" if "uploads" in given else "LIST", f"{key}/{given.get('prefix', '')}")
-        if "uploads" in given:
-            return cls("CREATE", key)
-        if "uploadId" in given:
-            return cls({"PUT": "UPLOAD", "POST": "COMPLETE", "DELETE": "ABORT"}.get(method, method), key)
-        return cls("COPY" if method == "PUT" and headers.get("x-amz-copy-source") else method, key)
+            what, key = "DELETE_MANY", f"{key}/{first[1].decode() if first else ''}"
+        elif method == "GET" and ("list-type" in given or "uploads" in given):
+            what, key = "UPLOADS" if "uploads" in given else "LIST", f"{key}/{given.get('prefix', '')}"
+        elif "uploads" in given:
+            what = "CREATE"
+        elif "uploadId" in given:
+            what = {"PUT": "UPLOAD", "POST": "COMPLETE", "DELETE": "ABORT"}.get(method, method)
+        elif method == "PUT" and any(name.lower() == "x-amz-copy-source" for name in headers):
+            what = "COPY"
+        return cls(what, key, f"{method} {target}")
 
 
 class Plan(Protocol):
@@ -132,18 +137,29 @@ class Plan(Protocol):
 
 @dataclass
 class Faults:
-    """Faults by chance: one for each kind, and how many there were."""
+    """Faults by chance: one for each kind, and how many there were.
+
+    Attributes:
+        only: faults are for requests, as ``GET /bucket/key?query``, that match this.
+        log: of all requests, likewise.
+    """
 
     chances: dict[str, float] = field(default_factory=dict)
     seed: int = 0
     seen: Counter[str] = field(default_factory=Counter)
+    only: str = ""
+    log: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
         self._lock = threading.Lock()
 
     def next(self, asked: Asked) -> str:
+        request = asked.line
         with self._lock:
+            self.log.append(request)
+            if not re.search(self.only, request):
+                return ""
             kinds, weights = list(self.chances), list(self.chances.values())
             left = max(0.0, 1 - sum(weights))
             found = self._random.choices([*kinds, ""], [*weights, left])[0]
@@ -181,7 +197,7 @@ def _handler(target: Callable[[], int], faults: Plan) -> type[http.server.BaseHT
 
         def _forward(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            fault = faults.next(Asked.of(self.command, self.path, self.headers, body))
+            fault = faults.next(Asked.of(self.command, self.path, dict(self.headers.items()), body))
             self.close_connection = bool(fault)
             if fault == "reset":
                 return
@@ -198,6 +214,7 @@ def _handler(target: Callable[[], int], faults: Plan) -> type[http.server.BaseHT
                 text = f"<Error><Code>{code}</Code><Message>made up</Message></Error>".encode()
                 self.send_response(int(fault))
                 self.send_header("Content-Length", str(len(text)))
+                self.send_header("Connection", "close")
                 self.end_headers()
                 if self.command != "HEAD":
                     self.wfile.write(text)

@@ -94,7 +94,8 @@ def test_busy_servers_are_waited_for_as_long_as_they_say(
     for _ in range(5):
         assert read(path) == DATA
     refused = [each for each in behaviour.log if each.status == status]
-    assert naps == [7.0] * len(refused) != []
+    assert len(naps) == len(refused) > 0
+    assert all(7 <= nap <= 10 for nap in naps)
 
 
 def test_a_server_that_stays_busy_is_waited_for_and_given_up_and_named(
@@ -132,8 +133,8 @@ def test_a_server_that_refuses_from_the_beginning_is_given_up_soon(
 @pytest.mark.parametrize(
     ("asked", "least", "most"),
     [
-        ("3", 3, 3), ("100000", 60, 60), ("0", 0, 0), ("-5", 0, 0.5), ("soon", 0, 0.5), ("", 0, 0.5), (None, 0.1, 0.5),
-        ("in 30 s", 20, 30), ("30 s ago", 0, 0), ("9" * 400, 60, 60),
+        ("3", 3, 3), ("100000", 60, 60), ("0", 0.1, 0.5), ("-5", 0.1, 0.5), ("soon", 0.1, 0.5), ("", 0.1, 0.5),
+        (None, 0.1, 0.5), ("in 30 s", 20, 30), ("30 s ago", 0.1, 0.5), ("9" * 400, 60, 60),
     ],
 )  # fmt: skip
 def test_what_servers_ask_for_is_waited_for_at_most_a_minute(asked: str | None, least: float, most: float) -> None:

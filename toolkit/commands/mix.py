@@ -13,7 +13,8 @@ def run(context: Context) -> Outcome:
     if context.is_dolma:
         return dolma.mix(context, run)
     options = context.options
-    settings = works.read(context)
+    looks = options.dry_run or options.explain is not None or options.compare is not None
+    settings = works.read(context, writes=not looks)
     output = settings.output.path
     publish.check_output(output)
     if settings.rejected is not None:

@@ -24,7 +24,7 @@ from toolkit.waiting import for_each
 def run(context: Context) -> Outcome:
     """Ingests, tags and mixes input by input; without ``--shard`` it publishes what they come to."""
     options, dataset = context.options, context.dataset
-    planned = plan(context)
+    planned = plan(context, writes=not options.dry_run)
     settings, entries, tags, listed = planned.settings, planned.entries, planned.tags, planned.works
     output = settings.output.path
     if context.share and not listed:
@@ -92,14 +92,14 @@ class Planned:
     inputs: list[ingest_plan.Work]
 
 
-def plan(context: Context) -> Planned:
-    """Reads the configuration; writes nothing.
+def plan(context: Context, *, writes: bool) -> Planned:
+    """Read the configuration; nothing is written but, if it `writes`, what finds out whether it can.
 
     Raises:
         ConfigError: if it is not one that can be run input by input.
     """
     options, dataset = context.options, context.dataset
-    settings = _settings(context, dataset)
+    settings = _settings(context, dataset, writes=writes)
     entries = ingest_plan.read_section(context.section("ingest"))
     tags = tag_plan.read_section(context.section("tag")) if context.has("tag") else tag_plan.Plan(sets={})
     inputs = context.inputs()
@@ -110,10 +110,10 @@ def plan(context: Context) -> Planned:
     return Planned(settings, entries, tags, listed, inputs)
 
 
-def _settings(context: Context, dataset: Dataset) -> MixSettings:
+def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSettings:
     """Of the mix, which must be of this dataset alone."""
     context.section("ingest"), context.section("mix")
-    settings = works.read(context)
+    settings = works.read(context, writes=writes)
     if [stream.dataset for stream in settings.streams] != [dataset]:
         raise ConfigError(f"{settings.place}: expected a mix of the configuration's own dataset for --per-shard")
     if settings.streams[0].weight is not None:

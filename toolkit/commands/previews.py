@@ -121,7 +121,7 @@ def compare(context: Context, prepared: Prepared, path: str) -> Outcome:
     """What would change with the mix of another configuration."""
     options = dataclasses.replace(context.options, config=path, overrides=())
     with open_context(options) as context_of_other:
-        other = works.prepare(context_of_other, works.read(context_of_other))
+        other = works.prepare(context_of_other, works.read(context_of_other, writes=False))
     names = [sorted((w.stream.name, w.path) for w in each.works) for each in (prepared, other)]
     if names[0] != names[1] and not (prepared.unreadable or other.unreadable):
         only = set(names[0]) ^ set(names[1])

@@ -1,4 +1,4 @@
-"""``toolkit status``: what of a configuration is done, running, failed, missing, and why; from records alone."""
+"""``toolkit status``: what of a configuration is done, running, failed, missing, and why; it writes nothing."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -72,7 +72,7 @@ class _Look:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.dataset = context.dataset if context.has_dataset or not context.has("mix") else None
-        self.settings: MixSettings | None = works.read(context) if context.has("mix") else None
+        self.settings: MixSettings | None = works.read(context, writes=False) if context.has("mix") else None
         folders = [self.dataset.bookkeeping] if self.dataset else []
         if self.settings:
             folders.append(work_folder(self.settings.output.path))
@@ -106,7 +106,7 @@ class _Look:
     def _ingest(self) -> Stage:
         assert self.dataset
         try:
-            by_shard = {work.key: work for work in per_shard_command.plan(self.context).works}
+            by_shard = {work.key: work for work in per_shard_command.plan(self.context, writes=False).works}
         except Unreadable:
             raise
         except ToolkitError:  # it cannot be run so

@@ -18,6 +18,7 @@ from toolkit.mixing.join import Work
 from toolkit.mixing.sets import JoinedSet
 from toolkit.mixing.settings import MixSettings, Stream
 from toolkit.paths import check_writable, size_of
+from toolkit.stores.roots import note_roots
 from toolkit.waiting import for_each
 
 SLIP = 0.8
@@ -45,12 +46,18 @@ class Prepared:
     notes: str = ""
 
 
-def read(context: Context) -> MixSettings:
-    """The settings of a configuration's mix, its paths checked."""
+def read(context: Context, *, writes: bool = True) -> MixSettings:
+    """Return the settings of a configuration's mix, its paths checked.
+
+    Args:
+        context: of the configuration.
+        writes: whether the output will be written; on S3, whether it can be is found out by an upload.
+    """
     settings = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
     settings.writer().check_installed()
     places.check_mix(context, settings)
-    for path in filter(None, (settings.output.path, settings.rejected)):
+    note_roots(filter(None, (settings.output.path, settings.rejected)))
+    for path in filter(None, (settings.output.path, settings.rejected) if writes else ()):
         check_writable(path, settings.place)
     return settings
 

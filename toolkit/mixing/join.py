@@ -93,8 +93,12 @@ class Work(JoinedShard, kw_only=True):
         return state is not None and state.inline
 
 
-def inputs_of(work: JoinedShard) -> tuple[rowindex.ShardState, dict[str, str]]:
-    """The state of a shard's documents, and the content digest of its attributes in each joined set.
+def inputs_of(work: JoinedShard, *, learn: bool = False) -> tuple[rowindex.ShardState, dict[str, str]]:
+    """Return the state of a shard's documents, and the content digest of its attributes in each joined set.
+
+    Args:
+        work: the shard and the sets.
+        learn: as in `toolkit.records.is_intact`.
 
     Raises:
         DataError: if a file is missing, damaged, not complete, or stale; rows that do not match are named by line.
@@ -116,7 +120,7 @@ def inputs_of(work: JoinedShard) -> tuple[rowindex.ShardState, dict[str, str]]:
             digests[joined.set] = records.look_at(dataset, joined.set, shard).content
             continue
         record = records.load_record(dataset, joined.set, shard)
-        if record is None or not records.is_intact(dataset, joined.set, shard, record):
+        if record is None or not records.is_intact(dataset, joined.set, shard, record, learn=learn):
             _find_fault(work, joined)
             if record is None:
                 raise DataError("expected a complete file, got one without its record; run `toolkit tag`", path=path)

@@ -125,7 +125,7 @@ def mix_shard(work: Work, report: Report) -> Done:
     start = time.perf_counter()
     digest = work.settings.stage_digest()
     path = stage_path(work.settings.output.path, digest, work.key)
-    state, inputs = inputs_of(work)
+    state, inputs = inputs_of(work, learn=True)
     if made := made_from(work, state.content, inputs):
         report(made.totals.rows, 0)
         return Done(shard=work.shard, skipped=True, rows=made.totals.rows)

@@ -10,7 +10,7 @@ import stat
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import PurePosixPath
 from typing import IO, Any
 
@@ -98,31 +98,23 @@ class Local:
 
     def move(self, source: str, target: str) -> None:
         folder = os.path.dirname(target)
-        os.makedirs(folder or ".", exist_ok=True)
-        try:
-            os.replace(source, target)
-        except OSError as error:
-            if error.errno != errno.EXDEV:
-                raise
-            made = _Writing(target)  # a folder on another file system
+        with _done(target, f"that {source} can be moved here"):
+            os.makedirs(folder or ".", exist_ok=True)
             try:
-                with open(source, "rb") as stream:
-                    while block := stream.read(1 << 20):
-                        made.write(block)
-                made.commit()
-            finally:
-                made.abort()
-            os.unlink(source)
-        _sync_folder(folder)
+                os.replace(source, target)
+            except OSError as error:
+                if error.errno != errno.EXDEV:
+                    raise
+                _copy(source, target)  # to a folder on another file system
+                os.unlink(source)
+            _sync_folder(folder)
 
     def remove(self, path: str) -> None:
-        try:
+        with _done(path, "what can be deleted"), suppress(FileNotFoundError, NotADirectoryError):
             if os.path.isdir(path) and not os.path.islink(path):
                 os.rmdir(path)
             else:
                 os.unlink(path)
-        except (FileNotFoundError, NotADirectoryError):
-            pass
 
     def remove_tree(self, root: str) -> None:
         for folder, _, files in os.walk(root, topdown=False, onerror=_refuse):
@@ -221,10 +213,8 @@ class _Writing:
         self._path = path
         self._folder = os.path.dirname(path)
         self._temporary = temporary_name(path)
-        try:
+        with self._done():
             self._file = self._begin()
-        except OSError as error:
-            raise _unwritten(path, error) from None
 
     def _begin(self) -> IO[bytes]:
         """Another process may delete the folder, which is empty, just before this file is in it."""
@@ -237,45 +227,44 @@ class _Writing:
         os.makedirs(self._folder or ".", exist_ok=True)
         return open(self._temporary, "wb")
 
+    def _done(self) -> AbstractContextManager[None]:
+        return _done(self._path, "a file that can be written")
+
     def __del__(self) -> None:
         """A signal may come when the file is there, and the ``with`` block has not begun that would abort."""
         self._discard()
 
     def write(self, data: bytes) -> None:
-        try:
+        with self._done():
             self._file.write(data)
-        except OSError as error:
-            raise _unwritten(self._path, error) from None
 
     def commit(self) -> Stat:
-        try:
+        with self._done():
             found = self._synced()  # of this file: another attempt may replace it, or delete it, at once
             os.replace(self._temporary, self._path)
             _sync_folder(self._folder)
-        except OSError as error:
-            raise _unwritten(self._path, error) from None
         return Stat(found.st_size, f"mtime_ns {found.st_mtime_ns}")
 
     def link(self) -> bool:
         """Makes the file appear unless there is one; whether it did."""
-        try:
+        with self._done():
             self._synced()
-            os.link(self._temporary, self._path)
+            try:
+                os.link(self._temporary, self._path)
+            except FileExistsError:
+                return False
             _sync_folder(self._folder)
-        except FileExistsError:
-            return False
-        except OSError as error:
-            raise _unwritten(self._path, error) from None
         return True
 
     def abort(self) -> None:
-        with suppress(OSError):  # what could not be written is tried again here
+        with suppress(OSError):  # a full disk refuses once more what is still held; the cause has been told
             self._file.close()
         self._discard()
 
     def _discard(self) -> None:
-        if os.path.exists(self._temporary):  # which is false of no name
-            os.unlink(self._temporary)
+        with suppress(OSError):  # of what cannot be deleted now, the next run takes care
+            if os.path.exists(self._temporary):  # which is false of no name
+                os.unlink(self._temporary)
 
     def _synced(self) -> os.stat_result:
         self._file.flush()
@@ -298,6 +287,28 @@ def _told(path: str, expected: str = "a readable file") -> Iterator[None]:
         raise kind(f"expected {expected}, got: {advice(error)}", path=path) from None
 
 
+@contextmanager
+def _done(path: str, expected: str) -> Iterator[None]:
+    """Make `Unreadable` of what keeps a file from being written, moved or deleted: it names what was to be there."""
+    try:
+        yield
+    except OSError as error:
+        check_roots(path)
+        kind = Forbidden if error.errno in (errno.EACCES, errno.EPERM) else Unreadable
+        raise kind(f"expected {expected}, got: {advice(error)}", path=path) from None
+
+
+def _copy(source: str, target: str) -> None:
+    made = _Writing(target)
+    try:
+        with open(source, "rb") as stream:
+            while block := stream.read(1 << 20):
+                made.write(block)
+        made.commit()
+    finally:
+        made.abort()
+
+
 def _stat(path: str) -> os.stat_result | None:
     """Return what the system says of a file or a folder; None if there is none, below a root that is there."""
     try:
@@ -316,11 +327,6 @@ def _refuse(error: OSError) -> None:
     """Raise what goes wrong in a walk, but that a folder is not there (any more)."""
     with suppress(FileNotFoundError, NotADirectoryError), _told(str(error.filename), "a folder that can be read"):
         raise error
-
-
-def _unwritten(path: str, error: OSError) -> Unreadable:
-    """Return an error that names the file that is written: the system names none, or the temporary one."""
-    return Unreadable(f"expected to write this file, got: {advice(error)}", path=path)
 
 
 def _is_link_to(path: str, folders: set[tuple[int, int]]) -> bool:

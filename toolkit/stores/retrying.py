@@ -8,6 +8,7 @@ it answers again. What is final (a wrong bucket, a refusal) is not asked twice: 
 import email.utils
 import os
 import random
+import re
 import sys
 import threading
 import time
@@ -17,6 +18,7 @@ from typing import TypeVar
 
 from toolkit.errors import Unreadable
 from toolkit.interrupts import is_ending, pause
+from toolkit.stores.addresses import cleaned
 from toolkit.stores.options import in_words, options
 
 T = TypeVar("T")
@@ -160,7 +162,7 @@ def persist(
             limit = STRANGER if trouble.answered else 0.0
         left = limit - (now - began)
         if left <= 0 or is_ending():
-            if found.good < began:
+            if found.good <= began:
                 found.given_up = True
             raise _given_up(trouble, path, host, now - began, attempt, known=found.known) from None
         seconds = min(left, _wait(attempt, trouble.later))
@@ -170,10 +172,9 @@ def persist(
 
 
 def _wait(attempt: int, asked: float | None) -> float:
-    """Return the seconds before the next attempt: as the host asks, else about twice as long each time."""
-    if asked is not None:
-        return max(0.0, min(LONGEST_ASKED, asked))
-    return min(LONGEST, FIRST * 2.0 ** min(attempt - 1, 16)) * random.uniform(0.5, 1)  # noqa: S311
+    """Return the seconds before the next attempt: about twice as long each time, and as long as the host asks."""
+    seconds = min(LONGEST, FIRST * 2.0 ** min(attempt - 1, 16)) * random.uniform(0.5, 1)  # noqa: S311
+    return max(seconds, min(LONGEST_ASKED, asked or 0.0))
 
 
 def _given_up(trouble: Trouble, path: str, host: str, waited: float, attempts: int, *, known: bool) -> Unreadable:
@@ -202,6 +203,16 @@ def _say(host: _Host, cause: str, now: float, waited: float, left: float) -> Non
         file=sys.stderr,
         flush=True,
     )
+
+
+def bottom(error: BaseException) -> str:
+    """Return what is at the bottom of an error of a library, without the names of its objects."""
+    while True:
+        inside = (getattr(error, "kwargs", {}).get("error"), getattr(error, "reason", None), *reversed(error.args))
+        inner = next((each for each in inside if isinstance(each, BaseException)), None)
+        if inner is None:
+            return cleaned(re.sub(r"^(<.*>|\w+\(host=.*?\)): ", "", str(error)).strip().rstrip("."))
+        error = inner
 
 
 def seconds_asked(header: str | None) -> float | None:

@@ -18,12 +18,19 @@ def forget_roots() -> None:
 
 
 def note_roots(folders: Iterable[str]) -> None:
-    """Note those local folders that are there, for this process and for those that it begins."""
+    """Note local folders that are there, for this process and for those that it begins.
+
+    Of one that will only be made, the folder above it that is there is noted: it may be what is mounted.
+    """
     known = dict(_known(os.environ.get(_VARIABLE, "{}")))
     for folder in folders:
         path = os.path.abspath(folder)
-        if "://" not in folder and path not in known and (now := _identity(path)):
-            known[path] = now
+        if "://" in folder:
+            continue
+        while (now := _identity(path)) is None and path != "/":
+            path = os.path.dirname(path)
+        if now and path != "/":
+            known.setdefault(path, now)
     if known:
         os.environ[_VARIABLE] = msgspec.json.encode(known).decode()
 

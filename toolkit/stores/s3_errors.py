@@ -4,7 +4,7 @@ from typing import Any
 
 from toolkit.errors import Forbidden, Unreadable
 from toolkit.stores.addresses import cleaned
-from toolkit.stores.retrying import Trouble, seconds_asked
+from toolkit.stores.retrying import Trouble, bottom, seconds_asked
 
 BUSY = {
     "BadDigest",
@@ -85,16 +85,8 @@ def _trouble(error: BaseException) -> Trouble:
     """Return that a connection was not made, or broke."""
     name = type(error).__name__
     if name in ("EndpointConnectionError", "ProxyConnectionError", "ConnectTimeoutError"):
-        return Trouble(_reason(error), expected="a server")
-    return Trouble({"ReadTimeoutError": "no answer"}.get(name) or f"a broken connection ({_reason(error)})")
-
-
-def _reason(error: BaseException) -> str:
-    """Return what is at the bottom of an error."""
-    inner = getattr(error, "kwargs", {}).get("error")
-    while isinstance(inner, BaseException):
-        error, inner = inner, getattr(inner, "reason", None) or next(iter(inner.args), None)
-    return cleaned(str(error).rpartition(">: ")[2].strip().rstrip("."))
+        return Trouble(bottom(error), expected="a server")
+    return Trouble({"ReadTimeoutError": "no answer"}.get(name) or f"a broken connection ({bottom(error)})")
 
 
 def _answer(error: Any, path: str, bucket: str) -> Trouble | Exception:

@@ -169,7 +169,7 @@ class Reading(io.RawIOBase):
 
         if isinstance(error, FileNotFoundError) or not isinstance(error, urllib3.exceptions.HTTPError | OSError):
             return None
-        cause = f"none of it ({error.args[0] if error.args else error})"
+        cause = f"none of it ({cleaned(retrying.bottom(error), whole(self._path))})"
         return Trouble(cause, expected=f"the rest from byte {self._at:,}")
 
     def _connect(self) -> None:
@@ -279,18 +279,12 @@ def _judged(error: Exception, path: str) -> Trouble | Unreadable | None:
     if not isinstance(error, requests.exceptions.RequestException | ValueError):
         return None
     if _is_hopeless(error):
-        return Unreadable(f"expected an answer, got: {cleaned(_cause(error), whole(path))}", path=path)
-    return Trouble(f"none: {cleaned(_cause(error), whole(path))}")
+        return Unreadable(f"expected an answer, got: {cleaned(retrying.bottom(error), whole(path))}", path=path)
+    return Trouble(f"none: {cleaned(retrying.bottom(error), whole(path))}")
 
 
 def _is_busy(status: int) -> bool:
     return status in BUSY or (status >= 500 and status not in KNOWN)
-
-
-def _cause(error: Exception) -> str:
-    """What is at the bottom of an error of the library, without the names of its objects."""
-    inner = getattr(error, "reason", None) or next(iter(error.args), None)
-    return _cause(inner) if isinstance(inner, Exception) else str(error).rpartition(">: ")[2]
 
 
 def _said(answer: Any) -> str:

@@ -1,0 +1,58 @@
+"""Ways in which the toolkit could be wrong, for tests of the judge: each changes it in one process."""
+
+from typing import Any
+
+from toolkit import record_files, records
+from toolkit.errors import ToolkitError
+from toolkit.stores import local
+
+
+def swallow_errors() -> None:
+    """Records that cannot be read count as not there."""
+    strictly = record_files.load_strictly
+
+    def load(path: str, type_: Any, *rest: Any) -> Any:
+        try:
+            return strictly(path, type_, *rest)
+        except ToolkitError:
+            return None
+
+    for module in (record_files, records):
+        for name in ("load", "load_strictly"):
+            setattr(module, name, load)
+
+
+def write_in_place() -> None:
+    """Files are written under their own names."""
+    local.temporary_name = lambda path: path
+    leave_temporaries()
+
+
+def leave_temporaries() -> None:
+    """A file that could not be written stays."""
+    local._Writing._discard = lambda self: None  # type: ignore[method-assign]
+
+
+def publish_without_manifest() -> None:
+    """Parts are published, and no manifest."""
+    save = records.save
+    without = staticmethod(lambda path, record: None if path.endswith("manifest.json") else save(path, record))
+    setattr(records, "save", without)  # noqa: B010
+
+
+def say_nothing() -> None:
+    """Errors have no words."""
+    ToolkitError.__str__ = lambda self: "something went wrong"  # type: ignore[method-assign]
+
+
+def end_well() -> None:
+    """Whatever happens, the status is 0."""
+    import toolkit.cli
+
+    run = toolkit.cli.main
+
+    def main(*arguments: Any) -> int:
+        run(*arguments)
+        return 0
+
+    setattr(toolkit.cli, "main", main)  # noqa: B010
