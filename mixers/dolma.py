@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from toolkit import DataError, Document, Mixed, Prediction, Wanted, Writer, check_label, merge_fields
+from toolkit import Document, Mixed, Prediction, Wanted, Writer, check_label, merge_fields
 
 _WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 """What is white space to Dolma: that of Unicode, without the separators U+001C to U+001F that Python adds."""
@@ -50,13 +50,6 @@ class Dolma(Writer):
     sort_keys: Annotated[
         bool, msgspec.Meta(description="as Dolma's mixer: keys in alphabetical order, the last part `.json.gz`")
     ] = False
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for a name that cannot be a file's."""
-        try:
-            check_label(self.name)
-        except DataError as error:
-            raise ValueError(f"name: {error.message}") from None
 
     def label(self) -> str | None:
         if self.layout == "inputs":

@@ -115,13 +115,6 @@ class Parquet(Writer):
         Literal["zstd", "snappy", "gzip", "none"], msgspec.Meta(description="compression inside the files")
     ] = "zstd"
 
-    def __post_init__(self) -> None:
-        """Raises ValueError for a name that cannot be a file's."""
-        try:
-            check_label(self.name)
-        except DataError as error:
-            raise ValueError(f"name: {error.message}") from None
-
     def check_installed(self) -> None:
         if find_spec("pyarrow") is None:
             raise missing_extra("parquet", "Parquet files", "pyarrow")

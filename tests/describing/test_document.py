@@ -432,6 +432,7 @@ def test_declared_maps_in_an_output_are_no_fields(described: Project) -> None:
 def test_an_output_of_no_document_is_said_to_have_none(small: Project) -> None:
     small.config["about"] = dict(ABOUT)
     small.config["mix"]["rules"] = [{"drop": "line_shape.lines >= 0", "name": "all"}]
+    small.config["mix"]["allow_empty"] = True
     small.ok("mix")
     for command in ("croissant", "card"):
         ran = small(command)

@@ -62,8 +62,8 @@ def test_slips_in_three_sections_are_told_at_once(whole: Project) -> None:
     whole.config["tag"]["shape-0"] = "line_shap"
     whole.config["mix"]["rules"] = [{"dropp": "True"}]
     said = refused(whole)
-    for place in ("ingest[0]", "tag.shape-0", "mix.rules[0]"):
-        assert said.count(f"config.yaml:1: {place}: ") == 1
+    for place in ("ingest[0].form: ", "tag.shape-0: ", "mix.rules[0]: "):
+        assert said.count(f"config.yaml:1: {place}") == 1
     assert "expected an attribute set" not in said, "of which nothing can be known yet"
 
 

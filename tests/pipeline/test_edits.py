@@ -131,8 +131,10 @@ def test_a_span_out_of_range_names_the_document(project: Project) -> None:
 
 def test_a_document_that_edits_leave_empty_is_counted(project: Project) -> None:
     ran = spans(project, {"all": [[0, 3, 1.0]]}, [{"cut": "all"}], text="abc")
-    assert ran.code == 0
-    assert "documents empty after edits: 1" in ran.out
+    assert ran.code == 1
+    assert "got 0 of 1 (dropped: 1 by documents empty after edits)" in ran.err
+    project.config["mix"]["allow_empty"] = True
+    assert "documents empty after edits: 1" in project.ok("mix").out
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,8 @@ def test_a_mapping_that_matches_nothing_is_no_success(project: Project) -> None:
     ran = project("run")
     assert ran.code == 1
     assert "got 300 of 300 (100.0 %): 300 missing field" in ran.err
+    status = project("status")
+    assert (status.code, "ingest: failed: jsonl " in status.out) == (1, True)
     assert "stopped after ingest: tag, mix not run" in ran.out
     project.config["ingest"][0]["fields"] = {"text": "content"}
     project.ok("run", "--overwrite")

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from toolkit import claims, ingest_plan, ingest_records, per_shard, records, rowindex, tag_plan, tagging
+from toolkit import claims, ingest_plan, ingest_records, per_shard, records, rejected, rowindex, tag_plan, tagging
 from toolkit.commands import Context, Outcome, sharing, table, works
 from toolkit.commands import per_shard as per_shard_command
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, Unreadable
@@ -124,7 +124,8 @@ class _Look:
                 cause = str(error)
             return self._item("ingest", work.key, cause)
 
-        return Stage("ingest", for_each(look, inputs))
+        refused = rejected.too_many(records.ingested(self.dataset).values(), self.dataset.bookkeeping)
+        return Stage("ingest", [*for_each(look, inputs), *(Item(each.entry, "failed", str(each)) for each in refused)])
 
     def _is_mixed(self, work: per_shard.Work) -> bool:
         """Whether an input whose documents may be gone is in the mix."""

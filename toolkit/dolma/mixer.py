@@ -71,6 +71,7 @@ class MixerOptions(ConfigStruct):
     """A configuration of the mixer.
 
     Attributes:
+        allow_empty: a key of ours: whether an output without documents is published.
         compat: ``strict``, a key of ours: where a user may depend on what Dolma gives although it is odd, give that.
     """
 
@@ -79,6 +80,7 @@ class MixerOptions(ConfigStruct):
     processes: int = 1
     shuffle: bool = True
     dryrun: bool = False
+    allow_empty: bool = False
     compat: Literal["meaning", "strict"] = "meaning"
 
 
@@ -119,7 +121,10 @@ def read_mixer(source: Source) -> Mixes:
                 raise place.error(("name",), f"expected each stream under a name of its own, got {name!r} twice")
             streams[name] = entry
     configs: list[dict[str, Any]] = [
-        {"processes": max(1, found.processes), "mix": {"streams": streams, "output": output}}
+        {
+            "processes": max(1, found.processes),
+            "mix": {"streams": streams, "output": output, "allow_empty": found.allow_empty},
+        }
         for output, streams in outputs.values()
     ]
     return Mixes(configs, found.dryrun)

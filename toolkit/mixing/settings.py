@@ -1,5 +1,6 @@
 """What a ``mix:`` section says."""
 
+import ast
 import functools
 import os
 import re
@@ -11,7 +12,7 @@ import xxhash
 
 from toolkit import config, editing, rules
 from toolkit.config import ConfigStruct, Description, Source
-from toolkit.errors import ConfigError, did_you_mean
+from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.expressions import is_name
 from toolkit.globs import glob_regex
 from toolkit.paths import Dataset, fault_of_name, join, open_dataset
@@ -19,7 +20,7 @@ from toolkit.plugin_code import recorded_code
 from toolkit.rules import Rule
 from toolkit.stores import scheme_of
 from toolkit.streams import COMPRESSORS, Size
-from toolkit.writer import Writer, find_writer, part_name
+from toolkit.writer import Writer, check_label, find_writer, part_name
 
 Compression = Literal["gzip", "gzip-fast", "zstd", "none"]
 SUFFIXES: dict[str, str] = {"gzip": ".gz", "gzip-fast": ".gz", "zstd": ".zst", "none": ""}
@@ -291,7 +292,8 @@ def _output(place: Source) -> tuple[OutputSettings, dict[str, Any]]:
     except ConfigError as error:
         raise place.error((), str(error)) from None
     config.refuse_unknown(place, class_, keys, f"format {output.format}")
-    config.convert(options, class_, f"format {output.format}")
+    writer = config.convert(options, class_, f"format {output.format}")
+    _check_one_label(place, writer.label())
     if "compression" in common.value and not class_.CONCATENATES:
         raise place.error(
             ("compression",),
@@ -300,6 +302,16 @@ def _output(place: Source) -> tuple[OutputSettings, dict[str, Any]]:
     if output.provenance and not class_.FIELDS:
         raise place.error(("provenance",), f"expected a format with a place for metadata, got {output.format}")
     return output, options.value
+
+
+def _check_one_label(place: Source, label: str | None) -> None:
+    """Raise ConfigError if a format gives all documents one label, a text in quotes, that cannot be a file's name."""
+    if label is None or not label.startswith(("'", '"')):
+        return
+    try:
+        check_label(ast.literal_eval(label))
+    except DataError as error:
+        raise place.error(("name",) if "name" in place.value else (), error.message) from None
 
 
 # --- streams ----------------------------------------------------------------------------------------------------------
