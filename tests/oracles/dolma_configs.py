@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,7 +70,7 @@ class Corpus:
 
     def _placed(self, value: Any) -> Any:
         if isinstance(value, dict):
-            how = {"path": self._path, "documents": self._paths}
+            how: dict[str, Callable[[Any], Any]] = {"path": self._path, "documents": self._paths}
             return {key: how.get(key, self._placed)(each) for key, each in value.items()}
         return [self._placed(each) for each in value] if isinstance(value, list) else value
 
@@ -107,7 +107,7 @@ class Corpus:
         if path.exists():
             return 0
         chance = random.Random(str(path.relative_to(self.root)))  # the same in both copies
-        ids = [f"{path.parent.name}/{path.name}:{i}" for i in range(count)]
+        ids = [f"{path.relative_to(self.root)}:{i}" for i in range(count)]
         texts = [" ".join(chance.choices(WORDS, k=chance.randint(4, 60))) for _ in ids]
         found = [_attributes(stream, text, chance) for text in texts]
         _write(path, [_document(each, text, chance) for each, text in zip(ids, texts, strict=True)])
