@@ -184,7 +184,7 @@ def read(path: str) -> Contents:
     quantised_output = reader.flag("mark of a quantised output")
     output = _matrix(reader, "output", quantised and quantised_output, n_labels, dim)
     length = len(reader.data)
-    reader.check("length", f"{reader.at:,} bytes, as its fields say", f"{length:,}", reader.at == length)
+    reader.check("file length", f"{reader.at:,} bytes, as its fields say", f"{length:,}", reader.at == length)
     return Contents(
         path=path,
         data=reader.data,

@@ -33,9 +33,8 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Behaviour]]:
+def server(tmp_path: Path, naps: list[float]) -> Iterator[tuple[str, Behaviour]]:
     """A server of a WET file, and of a crawl with it; and what was asked of it."""
-    monkeypatch.setattr("toolkit.stores.web._wait", lambda *_: None)
     root = tmp_path / "web"
     crawl = root / "crawl-data" / "CC-MAIN-2024-10"
     crawl.mkdir(parents=True)

@@ -187,7 +187,7 @@ def test_numbers_that_no_training_finds_are_refused(request: pytest.FixtureReque
 @pytest.mark.usefixtures("way")
 def test_the_length_is_that_which_the_fields_say(dense: File) -> None:
     dense.data += b"\0"
-    refused(dense, "length")
+    refused(dense, "file length")
 
 
 @pytest.mark.usefixtures("way")

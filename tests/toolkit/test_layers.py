@@ -152,6 +152,7 @@ def test_importing_the_toolkit_imports_nothing_heavy(statement: str) -> None:
 NAMED_FOR_A_REASON = {
     "toolkit/dolma": "translates another program's configurations into ours, tagger by tagger",
     "toolkit/readers": "input formats carry attributes under the names that the taggers give them",
+    "toolkit/command_line.py": "commands of another program, one of which is called as a tagger is",
     "toolkit/commands/counted.py": "where documents without a mix usually have their label",
 }
 WORDS = {"text", "language"}
