@@ -9,9 +9,10 @@ import xxhash
 from toolkit import config, crawls, inflating, records, schema
 from toolkit.config import ConfigStruct, Description, Source
 from toolkit.errors import ConfigError
-from toolkit.paths import Dataset, expand, join, strip_suffix
+from toolkit.paths import Dataset, expand, fixed_part, is_glob, join, strip_suffix
 from toolkit.reader import READERS, Reader
 from toolkit.stores import scheme_of
+from toolkit.stores.roots import note_roots
 from toolkit.streams import Size
 
 COMPRESSIONS = tuple(inflating.SUFFIXES)
@@ -212,6 +213,7 @@ def _files(entry: Entry, common: Common) -> list[tuple[str, str]]:
             place = entry.files_place
             return [crawls.place_of(path, common.base_url) for path in crawls.choose(paths, common.files)]
         patterns = [common.from_] if isinstance(common.from_, str) else common.from_ or []
+        note_roots(fixed_part(pattern) or "." for pattern in patterns if is_glob(pattern))
         return [found for pattern in patterns for found in expand(pattern)]
     except ConfigError as error:
         raise ConfigError(f"{place}: {error}" if place else str(error)) from None

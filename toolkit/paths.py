@@ -198,7 +198,6 @@ def expand(pattern: str) -> list[tuple[str, str]]:
             raise ConfigError(f"{pattern}: expected a file or a glob, got a folder; write {pattern.rstrip('/')}/**")
         raise ConfigError(f"{pattern}: expected a file, got nothing there")
     regex = glob_regex(below)
-    note_roots([base or "."])
     show_hidden = any(part.startswith(".") for part in below.split("/"))
     found = [
         (join(base, relative) if base else relative, relative)
