@@ -174,9 +174,8 @@ def test_every_page_is_listed(path: Path) -> None:
 @pytest.mark.parametrize("path", [p for p in PAGES if p.name not in reference.pages()], ids=lambda path: path.name)
 def test_lines_are_short(path: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
-    assert [
-        line for line in lines if len(line) > 120 and not line.startswith("|")
-    ] == []  # rows of tables cannot be cut
+    prose = [line for line in lines if not line.startswith("|")]  # rows of tables cannot be cut
+    assert [line for line in prose if len(line) > 120] == []
 
 
 def test_the_walk_through_a_threshold_shows_what_happens(

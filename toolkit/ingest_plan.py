@@ -11,11 +11,12 @@ import xxhash
 from toolkit import config, crawls, inflating, records, schema
 from toolkit.config import ConfigStruct, Description, Source
 from toolkit.errors import ConfigError, NothingThere
-from toolkit.paths import Dataset, expand_sized, fault_of_name, is_set_name, join, strip_suffix
+from toolkit.paths import Dataset, expand_sized, fault_of_name, fixed_part, is_glob, is_set_name, join, strip_suffix
 from toolkit.plugin_code import recorded_code
 from toolkit.reader import READERS, Reader
 from toolkit.stores import is_web, scheme_of
 from toolkit.stores.addresses import learn, whole
+from toolkit.stores.roots import note_roots
 from toolkit.streams import Size
 
 SUFFIX = ".jsonl.gz"
@@ -297,6 +298,7 @@ def plan(
 def _files(entry: Entry, common: Common, absent: list[NothingThere] | None) -> Iterator[tuple[str, str, int | None]]:
     """The paths of an entry's input files, what names their shards, and their sizes."""
     patterns = [common.from_] if isinstance(common.from_, str) else common.from_ or []
+    note_roots(fixed_part(pattern) or "." for pattern in patterns if is_glob(pattern))
     for pattern in patterns if common.crawl is None else [None]:
         place = entry.place
         try:

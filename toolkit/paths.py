@@ -224,7 +224,6 @@ def expand_sized(pattern: str) -> list[tuple[str, str, int | None]]:
             raise ConfigError(f"{pattern}: expected a file or a glob, got a folder; write {pattern.rstrip('/')}/**")
         raise NothingThere(f"{pattern}: expected a file, got nothing there")
     regex = glob_regex(below)
-    note_roots([base or "."])
     show_hidden = any(part.startswith(".") for part in below.split("/"))
     found = [
         (relative, size)

@@ -197,9 +197,9 @@ def _say(host: _Host, cause: str, now: float, waited: float, left: float) -> Non
         if now - host.said < SAID:
             return
         host.said = now
+    option = " (`storage.give_up`)" if host.known else ""
     print(
-        f"waiting for {host.name}: {cause}; {in_words(waited)} so far, at most {in_words(left)} more "
-        "(`storage.give_up`)",
+        f"waiting for {host.name}: {cause}; {in_words(waited)} so far, at most {in_words(left)} more{option}",
         file=sys.stderr,
         flush=True,
     )

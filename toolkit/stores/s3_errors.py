@@ -107,6 +107,8 @@ def _answer(error: Any, path: str, bucket: str) -> Trouble | Exception:
         return NoUpload("expected the upload that was begun, it is gone; did `toolkit clean` run meanwhile?", path=path)
     if error.operation_name == "HeadObject" and status in (400, 403, 404):
         return Unsaid(said)
+    if status >= 400 and code in ("", str(status)) and error.operation_name != "HeadObject" and status != 416:
+        return Trouble(f"a broken answer ({status} without its reason)", answered=True, expected="an answer of S3")
     if code in ("InvalidRange", "416"):
         return EOFError()
     if code in ("PreconditionFailed", "412"):
