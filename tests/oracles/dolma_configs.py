@@ -10,6 +10,7 @@ prints a table in Markdown, as docs/dolma.md has it; the exit status is 1 if `co
 
 import argparse
 import copy
+import functools
 import json
 import os
 import random
@@ -164,7 +165,7 @@ def _attributes(stream: dict[str, Any], text: str, chance: random.Random) -> dic
             else chance.choice(near if hostile and some < 0.2 else harmless)
         )
     for rule in stream.get("span_replacement") or []:
-        for key in sorted(all_keys(rule["span"], _syntax(rule))):
+        for key in sorted(_keys(rule["span"], _syntax(rule))):
             low, spans = rule.get("min_score") or 0.5, []
             for _ in range(chance.randint(0, 2)):
                 start = chance.randrange(len(text))
@@ -179,9 +180,19 @@ def _limits(patterns: list[tuple[str, Syntax]]) -> dict[str, list[float]]:
     limits: dict[str, list[float]] = {}
     for pattern, syntax in patterns:
         numbers = [float(each) for each in re.findall(r"(?:[<>]=?|==)\s*(-?\d+(?:\.\d+)?)", pattern)] or [1.0]
-        for key in all_keys(pattern, syntax):
+        for key in _keys(pattern, syntax):
             limits.setdefault(key, []).extend(numbers)
     return limits
+
+
+@functools.cache
+def _keys(pattern: str, syntax: Syntax) -> set[str]:
+    return all_keys(pattern, syntax)
+
+
+@functools.cache
+def _matcher(pattern: str, syntax: Syntax, strict: bool) -> Callable[[dict[str, Any]], bool]:
+    return matcher(pattern, syntax, strict=strict, exclude=True)
 
 
 def _excludes(stream: dict[str, Any], key: str, spans: Any) -> bool:
@@ -190,9 +201,9 @@ def _excludes(stream: dict[str, Any], key: str, spans: Any) -> bool:
     syntax = _syntax(rule)
     document = {"id": "", "text": "", "attributes": {key: spans}}
     return any(
-        matcher(pattern, syntax, strict=strict, exclude=True)(document)
+        _matcher(pattern, syntax, strict)(document)
         for pattern in rule.get("exclude") or []
-        if key in all_keys(pattern, syntax)
+        if key in _keys(pattern, syntax)
         for strict in (False, True)
     )
 

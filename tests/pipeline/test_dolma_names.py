@@ -66,7 +66,9 @@ def test_attributes_that_some_row_has_are_known(
     ("values", "asked", "warns"),
     [
         ({"e__pii__EMAIL": [[0, 1, 1.0]]}, "e__pii__PHONE", True),  # a tagger that found no number
-        ({"e__pii__EMAIL": [[0, 1, 1.0]]}, "e__pi__EMAIL", False),  # a slip
+        ({"e__hosts_porn__url": [[0, 1, 1.0]]}, "e__hosts_games__url", True),  # a tagger that found nothing
+        ({"exp__pii__EMAIL": [[0, 1, 1.0]]}, "xp__pii__EMAIL", False),  # a slip
+        ({"toxic": 0.1}, "toxi", False),
         ({"toxicity": 0.1}, "dummy", True),  # as one of Dolma's own tests has it
         ({}, "dup_par", True),  # a deduper that found nothing
     ],

@@ -233,13 +233,13 @@ def _may_be_rare(key: str, joined: list[JoinedSet], inline: set[str]) -> bool:
     """Tell whether rows of another program may lack a key because nothing was found.
 
     Dolma's tagger leaves out ``exp__tagger__label`` where there are no spans of the label, its deduper the only key. A
-    key is taken for a slip if it is very like one that there is, of no tagger that has others.
+    key is taken for a slip if it is very like one that there is, and of no experiment that has others.
     """
     foreign = {each.key for found in joined if not found.ours for each in found.keys} | inline
     if any(not found.ours and not found.keys for found in joined):
         return True
-    tagger = "__".join(key.split("__")[:2]) + "__"
-    if key.count("__") > 1 and any(each.startswith(tagger) for each in foreign):
+    experiment = key.partition("__")[0] + "__"
+    if key.count("__") > 1 and any(each.startswith(experiment) for each in foreign):
         return True
     return bool(foreign) and not difflib.get_close_matches(key, foreign, n=1, cutoff=SLIP)
 
