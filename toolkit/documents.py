@@ -153,7 +153,7 @@ class Document:
         """
         try:
             return _REJECTED.decode(self.row).rejected if self.row else None
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except BAD_ROW as error:
             raise DataError(f"expected the rule that dropped the document under `rejected`, got: {error}") from None
 
     @cached_property

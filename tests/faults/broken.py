@@ -51,8 +51,8 @@ def end_well() -> None:
 
     run = toolkit.cli.main
 
-    def main(*arguments: Any) -> int:
-        run(*arguments)
+    def main(*arguments: Any, **named: Any) -> int:
+        run(*arguments, **named)
         return 0
 
     setattr(toolkit.cli, "main", main)  # noqa: B010

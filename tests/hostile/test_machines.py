@@ -14,7 +14,7 @@ import pytest
 
 from tests.pipeline.conftest import Project, document, strays, write_rows
 from tests.pipeline.test_ingest import INFO, record, write_wet
-from toolkit.errors import DataError, advice
+from toolkit.errors import Unreadable, advice
 from toolkit.stores.local import Local, temporary_name
 
 LIMITED = """
@@ -57,7 +57,9 @@ def test_a_full_disk_names_the_file_that_is_written(command: str, room: int, noi
         assert (command, room) == ("tag", 4000)  # whose files are small
         return
     assert ran.returncode == 1
-    named = re.findall(r"(\S+): expected to write this file, got: File too large; the file system, or", ran.stderr)
+    named = re.findall(
+        r"(\S+): expected a file that can be written, got: File too large; the file system, or", ran.stderr
+    )
     assert named
     assert not [path for path in named if path.startswith(str(noisy.root / "in"))]
     assert "Traceback" not in ran.stderr
@@ -79,6 +81,7 @@ def test_every_step_of_writing_names_the_file(
     def write() -> None:
         made = store.writing(str(path))
         if call == "write":
+            made._file.close()
             made._file = type("Full", (), {"write": fail, "close": fail})()
         try:
             made.write(b"x")
@@ -91,9 +94,9 @@ def test_every_step_of_writing_names_the_file(
             patched.setattr("builtins.open", fail)
         elif call in ("fsync", "replace"):
             patched.setattr(f"os.{call}", fail)
-        with pytest.raises(DataError) as raised:
+        with pytest.raises(Unreadable) as raised:
             write()
-    assert str(raised.value).startswith(f"{path}: expected to write this file, got: {os.strerror(number)}; ")
+    assert str(raised.value).startswith(f"{path}: expected a file that can be written, got: {os.strerror(number)}; ")
     assert not list(tmp_path.rglob("*.tmp"))
 
 
@@ -101,7 +104,9 @@ def test_what_to_do_about_an_error_of_the_system() -> None:
     assert advice(OSError(errno.ENOSPC, "No space left on device")) == (
         "No space left on device; free some space, then run the same command again"
     )
-    assert advice(OSError(errno.EIO, "Input/output error")) == "Input/output error"
+    assert advice(OSError(errno.EIO, "Input/output error")) == (
+        "Input/output error; look after the disk or its server, then run again"
+    )
 
 
 def make_pipe(path: Path) -> None:

@@ -555,6 +555,7 @@ def check_model(project: Project, spread: Spreading, docs: list[model.Doc], rule
         "attributes": ["exp"],
         "label": model.LABEL,
         "rejected": str(project.root / "rejected"),
+        "allow_empty": True,
         "output": {"format": "dolma", "path": str(project.out)},
         "rules": yaml,
         **(model.PARAMETERS if used else {}),
@@ -896,7 +897,7 @@ MIX_FAULTS: dict[str, tuple[list[Damage], str]] = {
     "two sets": ([row(50, None, E), row(30, None, X)], "X:30: expected the attributes of D:30, got those of 'd30'"),
     "rule": (
         [rules({"drop": "sp[5].score > 1", "name": "r", **at("d40")})],
-        f"D:41: rule 'r' (CONFIG) failed: {SHORT_LIST}",
+        f"E:41: rule 'r' (CONFIG) failed: {SHORT_LIST}",
     ),
     "two rules": (
         [
@@ -909,7 +910,7 @@ MIX_FAULTS: dict[str, tuple[list[Damage], str]] = {
     ),
     "rule, set": (
         [rules({"drop": "sp[5].score > 1", "name": "r", **at("d40")}), row(45, None, E)],
-        f"D:41: rule 'r' (CONFIG) failed: {SHORT_LIST} (document 'd40')",
+        f"E:41: rule 'r' (CONFIG) failed: {SHORT_LIST} (document 'd40')",
     ),
     "set, rule": (
         [rules({"drop": "sp[5].score > 1", "name": "r", **at("d47")}), row(45, None, E)],
@@ -919,7 +920,7 @@ MIX_FAULTS: dict[str, tuple[list[Damage], str]] = {
     "folder, set long": ([rules({"route": '"../x"', **at("d89")}), longer(E)], "D:90: expected a label of letters"),
     "span": (
         [rules({"cut": "sp", "name": "r"}), row(34, valued(sp=[[0, 9999, 1.0]]), E)],
-        "D:34: rule 'r' (CONFIG): expected ",
+        "E:34: rule 'r' (CONFIG): expected ",
     ),
     "lines": (
         [rules({"cut": "lines", "when": "each == 9", "name": "r"}), row(34, valued(each=[1]), E)],
@@ -1064,6 +1065,7 @@ def test_a_blocklist_of_no_documents_is_reported_as_matching_nothing(project: Pr
     (project.root / "list.txt").write_text("a\nb\n")
     project.config["mix"] = {
         "attributes": [],
+        "allow_empty": True,
         "rules": [{"drop": "blocklist", "files": "list.txt", "name": "listed"}],
         "output": {"format": "dolma", "path": str(project.out)},
     }

@@ -67,7 +67,7 @@ class Seaweed:
                     program, "-logtostderr=true", "mini", f"-dir={self.folder / 'data'}",
                     "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-master.telemetry=false", "-admin.ui=false",
                     "-webdav=false", f"-s3.port={self.port}", "-s3.port.iceberg=0", "-s3.port.lance=0",
-                    f"-s3.config={config}", "-s3.autoCreateBucket=false", "-volume.max=20",
+                    f"-s3.config={config}", "-s3.autoCreateBucket=false", "-volume.max=1000",
                     *(f"-{name}.port={port}" for name, port in self._others.items()),
                 ],
                 stdout=log, stderr=log, start_new_session=True,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from toolkit import records
 from toolkit.errors import DataError, Forbidden, Unreadable
 from toolkit.paths import join, list_files
 from toolkit.stores import retrying, roots, store_of
+from toolkit.stores.retrying import Trouble
 from toolkit.stores.s3_errors import explain
 from toolkit.stores.s3_writing import SMALL
 from toolkit.streams import write_file
@@ -88,7 +90,8 @@ def test_a_mix_is_refused_while_it_is_not_known_what_there_should_be(
         use(monkeypatch, url)
         ran = run("mix", "-c", path)
     assert ran.code == 1
-    assert {"503": "503 SlowDown for 2 s", "reset": "a broken connection", "403": "403 AccessDenied"}[fault] in ran.err
+    said = {"503": r"503 SlowDown for \d+ s", "reset": "a broken connection", "403": "403 AccessDenied"}
+    assert re.search(said[fault], ran.err)
     assert "such file" not in ran.err
     use(monkeypatch, seaweed.url)
     assert list(list_files(join(bucket, "out"))) == []
@@ -295,7 +298,6 @@ def answer(code: str, status: int, operation: str = "GetObject") -> Any:
         ("InvalidAccessKeyId", 403, "check the key"),
         ("AccessDenied", 403, "check what these credentials may do"),
         ("NoSuchBucket", 404, "got none of that name"),
-        ("404", 404, "is `storage.endpoint_url` right"),
         ("PermanentRedirect", 301, "set `storage.region`"),
         ("NotImplemented", 501, "got 501 NotImplemented"),
     ],
@@ -308,9 +310,14 @@ def test_what_is_final_is_told_with_what_to_do(code: str, status: int, advice: s
 
 
 @s3
+def test_an_answer_without_its_reason_is_asked_for_again(bucket: str) -> None:
+    assert isinstance(explain(answer("404", 404), "s3://b/x", "b"), Trouble)
+
+
+@s3
 def test_a_listing_without_content_or_end_is_none(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store: Any = store_of(bucket)
-    for page in ({}, {"IsTruncated": True, "Contents": [{"Key": "a"}]}):
+    for page in ({}, {"IsTruncated": True, "Contents": [{"Key": "a", "Size": 1}]}):
         monkeypatch.setattr(type(store), "client", _Lister(page))
         with pytest.raises(Unreadable, match=r"expected a (whole )?listing"):
             list(store.files(bucket))
@@ -333,7 +340,7 @@ def test_below_a_root_that_has_vanished_nothing_is_known_to_be_missing(
     root = tmp_path / "root"
     write_file(str(root / "a" / "x"), b"1")
     roots.forget_roots()
-    roots.note_roots([str(root), str(tmp_path / "later"), "s3://b/x"])
+    roots.note_roots([str(root), "s3://b/x"])
     path = str(root / "a" / "nothing")
     store = store_of(path)
     assert store.stat(path) is None
@@ -346,7 +353,6 @@ def test_below_a_root_that_has_vanished_nothing_is_known_to_be_missing(
     for look in looks:
         with pytest.raises(Unreadable, match="which was there when the run began, it has vanished; was it unmounted"):
             look()
-    assert store.stat(str(tmp_path / "later" / "x")) is None
     (tmp_path / "away").rename(root)
     assert store.stat(path) is None
     before = roots._identity(str(root))

@@ -153,7 +153,7 @@ def keys_of(work: Work) -> Keys:
         ConfigError: if they cannot be grouped so.
     """
     names, arguments = names_of(work)
-    if work.writer is None:
+    if work.writer is None or Reading() == work.writer.READING:  # lines are as those of documents
         names = {"rejected": _REJECTED} | names
     label = work.settings.label or (msgspec.json.encode(work.label).decode() if work.label is not None else None)
     return Keys(work.settings.by, names, arguments, label, work.path)
