@@ -69,7 +69,7 @@ def _run(parsed: argparse.Namespace) -> int:
     from toolkit.commands import Options, open_context
     from toolkit.errors import ConfigError, advice
     from toolkit.stores.retrying import forget_hosts
-    from toolkit.stores.roots import forget_roots
+    from toolkit.stores.roots import forget_roots, note_roots
 
     forget_hosts()
     forget_roots()
@@ -90,6 +90,7 @@ def _run(parsed: argparse.Namespace) -> int:
     options = Options(
         overrides=tuple(overrides), targets=tuple(targets), **{k: v for k, v in given.items() if k in names}
     )
+    note_roots(targets if parsed.command in LOOKS else ())
     with open_context(options) as context:
         outcome = command.run(context)
     status = int(outcome.exit_code)

@@ -20,6 +20,7 @@ from toolkit.paths import Dataset, join, open_dataset, remove_stale_temporaries,
 from toolkit.progress import Progress
 from toolkit.shares import Share
 from toolkit.stores.options import StorageOptions, set_options
+from toolkit.stores.roots import note_roots
 from toolkit.waiting import for_each
 
 
@@ -343,6 +344,9 @@ def open_context(options: Options) -> Context:
         return Context(options, Config(), source)
     found = config.convert(source, Config)
     set_options(found.storage)
+    output = found.mix.get("output")
+    places = (found.dataset, found.mix.get("rejected"), output.get("path") if isinstance(output, dict) else None)
+    note_roots(place for place in places if isinstance(place, str) and place and "\0" not in place)
     return Context(options, found, source)
 
 

@@ -18,7 +18,6 @@ from toolkit.mixing.join import Work
 from toolkit.mixing.sets import JoinedSet
 from toolkit.mixing.settings import MixSettings, Stream
 from toolkit.paths import check_writable, size_of
-from toolkit.stores.roots import note_roots
 from toolkit.waiting import for_each
 
 SLIP = 0.8
@@ -56,7 +55,6 @@ def read(context: Context, *, writes: bool = True) -> MixSettings:
     settings = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
     settings.writer().check_installed()
     places.check_mix(context, settings)
-    note_roots(filter(None, (settings.output.path, settings.rejected)))
     for path in filter(None, (settings.output.path, settings.rejected) if writes else ()):
         check_writable(path, settings.place)
     return settings

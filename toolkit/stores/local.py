@@ -218,6 +218,8 @@ class _Writing:
 
     def _begin(self) -> IO[bytes]:
         """Another process may delete the folder, which is empty, just before this file is in it."""
+        if not os.path.isdir(self._folder or "."):
+            check_roots(self._path)  # or else it would be made where a mount has vanished
         for _ in range(FOLDER_TRIES):
             try:
                 os.makedirs(self._folder or ".", exist_ok=True)
