@@ -45,21 +45,25 @@ _ALL = f"inputs rejects {_DATA} {_OUT} claims failures others"
 
 _SHARD = "data/documents/s/b/1.jsonl.gz"
 
+_MIXING = f"inputs {_DATA} {_OUT} rejects claims failures others"
+_DESCRIBED = "documents attributes manifest parts checksums ingest_records descriptions others"
+_HEAD = "head {root}/data/documents/s/a/0.jsonl.gz"
+
 COLUMNS = (
-    Column("ingest", "ingest", "laid out", f"inputs rejects {_INGESTED} claims failures others"),
-    Column("tag", "tag", "ingested", f"{_DATA} rejects claims failures others"),
-    Column("mix", "mix", "tagged", f"{_DATA} {_OUT} rejects claims failures others"),
-    Column("remix", "mix", "mixed", f"{_DATA} {_OUT} rejects claims failures others", (("mix", dict(_OTHER_RULE)),)),
+    Column("ingest", "ingest", "laid out", f"inputs rejects {_INGESTED} parts claims failures others"),
+    Column("tag", "tag", "ingested", f"inputs {_DATA} parts rejects claims failures others"),
+    Column("mix", "mix", "tagged", _MIXING),
+    Column("remix", "mix", "mixed", _MIXING, (("mix", dict(_OTHER_RULE)),)),
     Column("mix-gone-shard", "mix", "tagged", f"{_DATA} rejects manifest parts others", lacks=_SHARD),
     Column("run", "run", "laid out", _ALL),
     Column("again", "run", "mixed", _ALL),
     Column("per-shard", "run --per-shard", "laid out", _ALL),
     Column("status", "status", "mixed", f"inputs {_DATA} manifest checksums claims failures parts others"),
     Column("validate", "validate", "mixed", f"{_DATA} manifest checksums parts descriptions others"),
-    Column("head", "head {root}/data/documents/s/a/0.jsonl.gz", "mixed", "documents attributes", configured=False),
+    Column("head", _HEAD, "mixed", "documents attributes others", configured=False),
     Column("stats", "stats {root}/out", "mixed", "manifest parts others", configured=False),
-    Column("dry-mix", "mix --dry-run", "tagged", f"{_DATA} manifest parts others"),
-    Column("croissant", "croissant", "mixed", "manifest parts checksums ingest_records descriptions others", _ABOUT),
-    Column("card", "card", "mixed", "manifest parts checksums ingest_records descriptions others", _ABOUT),
+    Column("dry-mix", "mix --dry-run", "tagged", f"inputs {_DATA} manifest parts others"),
+    Column("croissant", "croissant", "mixed", _DESCRIBED, _ABOUT),
+    Column("card", "card", "mixed", _DESCRIBED, _ABOUT),
     Column("clean", "clean {root}", "mixed", f"inputs rejects {_DATA} parts others", configured=False),
 )  # fmt: skip

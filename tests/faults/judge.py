@@ -22,7 +22,7 @@ from tests.faults.rows import Row
 ADVICE = re.compile(
     r"(?i)\bagain\b|\blater\b|the same command|\bwait|\bcheck |\brestore\b|\bdelete\b|\bmove\b|\bset `|\bchoose\b|"
     r"\brun `|\bmake\b|\bfree |\braise `|\bsee\b|\blet\b|\blook after\b|\bput it back\b|\bmount\b|"
-    r"\bexclude\b|toolkit clean"
+    r"\bexclude\b|toolkit clean|is the address right"
 )
 """Words by which a message says what to do."""
 

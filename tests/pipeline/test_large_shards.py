@@ -924,7 +924,7 @@ MIX_FAULTS: dict[str, tuple[list[Damage], str]] = {
     ),
     "lines": (
         [rules({"cut": "lines", "when": "each == 9", "name": "r"}), row(34, valued(each=[1]), E)],
-        "D:34: rule 'r' (CONFIG): expected a value for each of ",
+        "E:34: rule 'r' (CONFIG): expected a value for each of ",
     ),
     "label": (
         [by_label, rules({"drop": "lang.label is None"}), row(34, valued(lang={"label": "..", "prob": 1}), E)],

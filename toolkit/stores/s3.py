@@ -107,18 +107,20 @@ class S3:
         bucket, key = split(path)
         if not key or key.endswith("/"):
             return None
+        said: object = None
         for _ in range(HEADS):
             try:
                 return self.ask(path, lambda: self.client.head_object(Bucket=bucket, Key=key, **self.payer))
-            except Unsaid:  # why: an answer to HEAD has no body
-                pass
+            except Unsaid as error:  # why: an answer to HEAD has no body
+                said = error
             try:
                 self.read(path, 0, 1)
             except FileNotFoundError:
                 return None
             except EOFError:  # an empty object
                 continue
-        raise Unreadable("expected the same answer to HEAD as to GET, got a refusal of HEAD alone", path=path)
+        message = f"expected the same answer to HEAD as to GET, got {said} for HEAD alone; check what is between"
+        raise Unreadable(f"{message} this machine and the bucket, then run again", path=path)
 
     def is_folder(self, path: str) -> bool:
         bucket, key = split(path)
@@ -251,12 +253,9 @@ class S3:
         bucket, key = split(folder)
         probe = _folder(key) + ".toolkit/probe"
 
-        def probed() -> None:
-            made = self.client.create_multipart_upload(Bucket=bucket, Key=probe)
-            self.client.abort_multipart_upload(Bucket=bucket, Key=probe, UploadId=made["UploadId"])
-
         try:
-            self.ask(folder, probed)
+            made = self.ask(folder, lambda: self.client.create_multipart_upload(Bucket=bucket, Key=probe))
+            self.discard(f"s3://{bucket}/{probe}?uploadId={made['UploadId']}")
         except Forbidden as error:
             raise ConfigError(f"{where}: expected a folder that may be written in: {error}") from None
 
