@@ -14,6 +14,34 @@ METADATA = "metadata"
 """What such an option begins with; no attribute set of the section ``tag:`` is called so."""
 
 
+def path_of(text: str) -> tuple[str, ...] | None:
+    """Return the keys that ``metadata.field…`` names; None of another text."""
+    name, *path = text.split(".")
+    return tuple(path) if name == METADATA and path else None
+
+
+def label_of(path: str) -> str:
+    """Return the expression of the label that an attribute has, for `toolkit.Writer.label`.
+
+    Args:
+        path: ``KEY[.field…]``, whose value is an object with a ``label``; or ``metadata.field…``, whose value may also
+            be the label itself.
+    """
+    found = path_of(path)
+    if found is None:
+        return f"{path}.label"
+    value = value_of(found)
+    return f"get({value}, 'label', {value})"
+
+
+def value_of(path: tuple[str, ...]) -> str:
+    """Return the expression of a field of the metadata, null where it is absent or null."""
+    value = "document.metadata"
+    for key in path:
+        value = f"get({value}, {key!r}, None)"
+    return value
+
+
 @dataclass(frozen=True)
 class MetadataField:
     """A field of the metadata that an option names.

@@ -175,9 +175,7 @@ def _build(encoded: bytes) -> tuple[Step, ...]:
             except ConfigError as error:
                 raise ConfigError(f"{entry.place}: {error}") from None
             type_, annotation = tagger.value_type(class_), tagger.value_annotation(class_)
-            steps[set_name, entry.key] = Step(
-                set_name, entry.key, entry, built, references, fields, type_, annotation
-            )
+            steps[set_name, entry.key] = Step(set_name, entry.key, entry, built, references, fields, type_, annotation)
     sets: dict[str, list[str]] = {set_name: [] for set_name, _ in steps}
     keys: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for (set_name, key), step in steps.items():
