@@ -17,7 +17,18 @@ from pathlib import Path
 
 from tests.oracles.frame import FOLDER, HEAD, Oracle, by_id, compare, record, write_pages
 
-PARTS = {"__init__", "__main__", "frame", "pages", "test_frame", "test_recorded", "dolma_configs"}
+PARTS = {
+    "__init__",
+    "__main__",
+    "frame",
+    "pages",
+    "wet",
+    "written",
+    "of_oscar",
+    "test_frame",
+    "test_recorded",
+    "dolma_configs",
+}
 
 
 def names() -> list[str]:
