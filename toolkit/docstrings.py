@@ -20,7 +20,7 @@ def first_line(class_: type[Any]) -> str:
 def attributes_of(class_: type[Any]) -> dict[str, str]:
     """Return what the sections ``Attributes:`` of a class, and of those that it extends, say of each; by name."""
     found: dict[str, str] = {}
-    for each in reversed(class_.__mro__):
+    for each in reversed(getattr(class_, "__origin__", class_).__mro__):  # of a generic class with its arguments
         found |= _attributes(documentation(each))
     return found
 

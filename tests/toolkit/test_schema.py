@@ -1,6 +1,7 @@
 """Types of attribute values: their form on disk, what is inferred from data, and what annotations declare."""
 
-from typing import Annotated, Any, Literal, NamedTuple
+import typing
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 import pytest
@@ -299,6 +300,19 @@ class Whole(msgspec.Struct):
     rest: int = msgspec.field(name="the rest")
 
 
+T = TypeVar("T")
+
+
+class Generic(msgspec.Struct, typing.Generic[T]):
+    """One of any type.
+
+    Attributes:
+        it: The one.
+    """
+
+    it: T
+
+
 TOLD = {
     "name": "What it is called.",
     "parts": "All parts.",
@@ -320,3 +334,4 @@ def test_descriptions_go_with_types_and_are_apart_on_disk() -> None:
     assert schema.descriptions(again) == {}
     assert schema.descriptions(schema.described(again, TOLD)) == TOLD
     assert str(type_) == str(again)
+    assert schema.descriptions(from_annotation(Generic[int], "x")) == {"it": "The one."}
