@@ -41,6 +41,13 @@ class Prediction(msgspec.Struct, frozen=True, gc=False):
     prob: float
 
 
+class Labelled(msgspec.Struct, frozen=True, gc=False):
+    """A label with its probability, if that is known: a label of the metadata may be a text alone."""
+
+    label: str
+    prob: float | None = None
+
+
 def split_lines(text: str) -> list[str]:
     r"""The lines of a text: split at ``\n``, one trailing ``\r`` of each stripped, no last empty line.
 

@@ -13,6 +13,7 @@ from toolkit import config, models, records, schema, tagger
 from toolkit.config import ConfigStruct, Source
 from toolkit.errors import ConfigError, MissingExtra, MissingModel, UnknownPlugin, did_you_mean
 from toolkit.expressions import is_name
+from toolkit.metadata_fields import METADATA, MetadataField
 from toolkit.paths import Dataset, is_set_name, list_files
 from toolkit.plugin_code import changes, code_of
 from toolkit.plugins import default_name
@@ -54,6 +55,7 @@ class Step:
         entry: of the configuration.
         tagger: configured.
         references: the attributes that it reads.
+        fields: of the documents' metadata that it reads.
         type: declared.
         annotation: of the values, in Python.
     """
@@ -63,6 +65,7 @@ class Step:
     entry: Entry
     tagger: Tagger
     references: tuple[Reference, ...]
+    fields: tuple[MetadataField, ...]
     type: schema.Type
     annotation: Any
 
@@ -99,6 +102,9 @@ def _read_set(section: Source, set_name: str) -> list[Entry]:
     value = section.value[set_name]
     if not is_set_name(set_name):
         raise section.error((set_name,), "expected a set name of letters, digits, - and _")
+    if set_name == METADATA:
+        what = f"`{METADATA}.field` in an option is a field of the document's metadata"
+        raise section.error((set_name,), f"expected another set name than {METADATA!r}: {what}")
     entries: list[Entry] = []
     for place in places_of(section, set_name):
         entry = _read_entry(place)
@@ -165,11 +171,11 @@ def _build(encoded: bytes) -> tuple[Step, ...]:
                 )
             built = config.convert(Source(entry.options), class_, f"tagger {entry.reference}")
             try:
-                references = tuple(tagger.references(built))
+                references, fields = tuple(tagger.references(built)), tuple(tagger.metadata_fields(built))
             except ConfigError as error:
                 raise ConfigError(f"{entry.place}: {error}") from None
             type_, annotation = tagger.value_type(class_), tagger.value_annotation(class_)
-            steps[set_name, entry.key] = Step(set_name, entry.key, entry, built, references, type_, annotation)
+            steps[set_name, entry.key] = Step(set_name, entry.key, entry, built, references, fields, type_, annotation)
     sets: dict[str, list[str]] = {set_name: [] for set_name, _ in steps}
     keys: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for (set_name, key), step in steps.items():
