@@ -224,10 +224,7 @@ def set_schemas(
     found: dict[str, records.SetSchema] = {}
     for set_name in dict.fromkeys(step.set for step in steps):
         mine = [step for step in steps if step.set == set_name]
-        keys = {
-            step.key: records.KeySchema(schema.to_json(step.type), _settings(step, digest), step.entry.code)
-            for step in mine
-        }
+        keys = {step.key: records.key_schema(step.type, _settings(step, digest), step.entry.code) for step in mine}
         reads: dict[str, str] = {}
         for step in mine:
             for reference in step.references:
@@ -245,7 +242,7 @@ def set_schemas(
 
 def _digest(found: records.SetSchema | None) -> str:
     """Return the digest by which sets that are made from another know it; None is one of another program."""
-    return xxhash.xxh3_128_hexdigest(msgspec.json.encode(found.without_code() if found else None))
+    return xxhash.xxh3_128_hexdigest(msgspec.json.encode(found.of_values() if found else None))
 
 
 def _settings(step: Step, digest: Callable[[str], str]) -> dict[str, Any]:
@@ -283,7 +280,7 @@ def _check_reference(
 def differences(old: records.SetSchema, new: records.SetSchema) -> list[str]:
     """What has changed between two schemas of a set, a line each; empty if nothing."""
     lines = []
-    before, after = msgspec.to_builtins(old.without_code()), msgspec.to_builtins(new.without_code())
+    before, after = msgspec.to_builtins(old.of_values()), msgspec.to_builtins(new.of_values())
 
     def compare(a: Any, b: Any, path: str) -> None:
         if isinstance(a, dict) and isinstance(b, dict):
@@ -375,7 +372,7 @@ def prepare(
                     f"`toolkit tag --accept-code {set_name}`"
                 )
             (changed if overwrite and set_name not in accept_code else learned).append(set_name)
-        elif old != new:  # it did not know the code
+        elif old != new:  # it did not know the code, or what a value is was worded otherwise
             learned.append(set_name)
     for set_name in (*changed, *learned) if write else ():
         old, new = records.load_schema(dataset, set_name), schemas[set_name]

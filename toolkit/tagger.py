@@ -13,6 +13,7 @@ import msgspec
 
 from toolkit import models, schema
 from toolkit.config import FROZEN
+from toolkit.docstrings import first_line
 from toolkit.documents import Document, is_reference
 from toolkit.errors import ConfigError
 from toolkit.metadata_fields import METADATA, MetadataField
@@ -70,7 +71,8 @@ class Tagger(msgspec.Struct, dict=True, **FROZEN):
     """Computes one attribute of a document: extend it, annotate what ``tag`` returns, give examples.
 
     The annotation of ``tag``'s result is the declared type of the values: bool, int, float, str, `Span`, and lists,
-    dicts, Structs and ``| None`` of them.
+    dicts, Structs and ``| None`` of them. The first line of the docstring says in a sentence what the value is, the
+    section ``Attributes:`` of a Struct's docstring what each of its fields is.
     """
 
     VERSION: ClassVar[str] = "1"
@@ -111,8 +113,9 @@ class Reference:
 
 
 def value_type(tagger: type[Tagger]) -> schema.Type:
-    """The declared type of a tagger's values."""
-    return schema.from_annotation(value_annotation(tagger), f"tagger {tagger.__name__}")
+    """Return the declared type of a tagger's values; what they are as a whole is the first line of its docstring."""
+    found = schema.from_annotation(value_annotation(tagger), f"tagger {tagger.__name__}")
+    return schema.about(found, found.description or first_line(tagger).replace("``", "`"))
 
 
 def value_annotation(tagger: type[Tagger]) -> Any:

@@ -14,7 +14,7 @@ import toolkit
 
 ROOT = Path(__file__).parent.parent.parent
 LAYERS = [
-    "errors distribution processes interrupts waiting",
+    "errors distribution docstrings processes interrupts waiting",
     "paths globs streams inflating stores numbers yaml_loader config plugins models blocks",
     "record_files",
     "machine_code code_folder compiling",
