@@ -70,7 +70,7 @@ def main() -> int:
             record(given.name, pages, theirs)
             print(f"{len(pages)} pages recorded, {sum(each.kept for each in theirs.values())} of them kept by the peer")
             return 0
-        table = compare(theirs, by_id(own.ours(documents, folder)))
+        table = compare(theirs, by_id(own.ours(documents, folder)), own.same)
     finally:
         if not given.keep:
             shutil.rmtree(folder)

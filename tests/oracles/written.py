@@ -61,9 +61,12 @@ def line_pages() -> Iterator[Page]:
 
 
 ALEMANNIC = """\
-D Lüt hend gseit, dass es hüt de ganz Tag rägnet, und drum simmer nöd usem Huus use ggange, sondern deheim blibe
-Mir händ de Grosmueter gholfe, s Ässe z mache, und nachher hämmer zäme Kafi trunke und über früener gredt, wo alles \
-no anderscht gsi isch
+Dr Bode isch vo de Gmeind, aber s Huus ghöört de Familie, wo scho sit hundert Joor doo woont und schafft, nid wit vo \
+dr Chile
+Die Gmeind lyt im Süde vom Kanton und het öbbe tuusig Iiwooner, wo mäischtens Dütsch redde; s Dorf isch im Johr \
+zwölfhundert s erscht Mol gnennt worre
+S Dorf lit am Rhii und isch vor allem für si alti Chirche bekannt, wo im Mittelalter baut worre isch und hüt no \
+stoht, nebe em Schuelhuus
 """.splitlines()
 
 
@@ -107,7 +110,7 @@ def document_pages() -> Iterator[Page]:
     yield page([*ALEMANNIC, *ALEMANNIC])
     # what lines are
     yield page([*english[:3], *english[4:6]], "\r\n")
-    yield page([one, "in\rside", "before\r", one], "\r\n")
+    yield page([one, "in\rside", one], "\r\n")
     yield page([one, cut(ENGLISH, 60) + "\u2028" + cut(ENGLISH, 60) + "\x0b\x85" + cut(ENGLISH, 20), one, ""])
     yield page([one, "\0".join(ENGLISH), one])
 
