@@ -117,6 +117,7 @@ class Oscar(Writer):
             "harmful_ppl": float | None,
         },
         label="identification.label",
+        is_language=True,
     )
 
     ABOUT = {

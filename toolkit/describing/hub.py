@@ -16,6 +16,7 @@ from toolkit.describing.facts import Facts, File, Group
 from toolkit.describing.features import features_of, otherwise
 from toolkit.describing.licences import identifiers
 from toolkit.errors import ConfigError
+from toolkit.languages import NO_LANGUAGE, code_of, tags_of
 
 KEYS = (
     "pretty_name",
@@ -35,13 +36,9 @@ KEYS = (
 SPLIT = "train"
 """The name of the one split of each configuration."""
 
-NO_LANGUAGE = ("multi", "mul", "und", "unk", "mis", "zxx", "none")
-"""Labels that name no language."""
-
 _SIZES = ["n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B", "1B<n<10B"]
 _SIZES += ["10B<n<100B", "100B<n<1T", "n>1T"]
 
-_TAG = re.compile(r"([A-Za-z]{2,3})([-_][A-Za-z0-9]{2,8})*")
 _LOADED = re.compile(r"\.(jsonl|json|txt|parquet)(\.(gz|zst|bz2|xz))?$")
 _NOT_IN_NAMES = re.compile(r'[<>:/\\|?*"]')
 
@@ -91,10 +88,8 @@ def size_category(rows: int) -> str:
 
 def languages(facts: Facts, about: About) -> dict[str, list[str]]:
     """The languages as the hub takes them, and whole tags where these say more."""
-    labels = [each.label for each in facts.labels] if facts.label_name == "language" else []
-    given = [label for label in about.language() or labels if label.lower() not in NO_LANGUAGE]
-    tags = [label.replace("_", "-") for label in given if _TAG.fullmatch(label)]
-    codes = list(dict.fromkeys(tag.partition("-")[0].lower() for tag in tags))
+    tags = about.language() or tags_of(facts.languages)
+    codes = list(dict.fromkeys(code for tag in tags if (code := code_of(tag)) and code not in NO_LANGUAGE))
     return {"language": codes, "language_bcp47": tags if any("-" in tag for tag in tags) else []}
 
 
