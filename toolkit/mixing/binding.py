@@ -9,14 +9,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from toolkit import config, rules, schema, tagger
+from toolkit import config, rules, schema, tagger, without
 from toolkit.config import ConfigStruct, Source
 from toolkit.documents import Document
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.mixing.sets import JoinedSet, Key
 from toolkit.mixing.settings import MixSettings
 from toolkit.plugin_code import changes, code_of
-from toolkit.rules import is_per_line
 from toolkit.tagger import TAGGERS, Tagger
 from toolkit.writer import Wanted
 
@@ -123,11 +122,13 @@ def _after_edits(key: Key, sets: list[JoinedSet], where: str) -> Literal["by lin
     Raises:
         ConfigError: if it would be stale.
     """
-    if is_per_line(key.declared):
+    if schema.is_per_line(key.declared):
         return "by line"
     stale = f"{where}: rules edit the text that it describes, and it cannot be computed anew: "
     if key.settings is None:
         raise ConfigError(f"{stale}its set was made by another program")
+    if removed := key.settings.get(without.OPTION):
+        raise ConfigError(f"{stale}it was made of the text without {removed}")
     _tagger.cache_clear()  # the file of a tagger may have been edited since
     try:
         found = tagger_of(key)
@@ -137,7 +138,7 @@ def _after_edits(key: Key, sets: list[JoinedSet], where: str) -> Literal["by lin
         read = next((k for s in sets if s.set == reference.set for k in s.keys if k.key == reference.key), None)
         if read is None:
             raise ConfigError(f"{stale}it is made from {reference.text}; add {reference.set} to `attributes:`")
-        if not is_per_line(read.declared):
+        if not schema.is_per_line(read.declared):
             raise ConfigError(f"{stale}it is made from {reference.text}, which is not one value for each line")
     return "recomputed"
 
