@@ -320,7 +320,7 @@ def hear_nothing_once() -> None:
     """Waits in native code for a signal, then once more, without Python in between."""
     libc = ctypes.CDLL(None)
     calls: list[Callable[[], object]] = [libc.pause, partial(libc.sleep, 600)]
-    list(map(operator.call, calls))  # type: ignore[arg-type]  # mypy does not solve its parameters
+    list(map(operator.call, calls))
 
 
 @pytest.mark.parametrize("kept", [False, True])
