@@ -24,6 +24,7 @@ PARTS = {
     "pages",
     "wet",
     "written",
+    "of_datatrove",
     "of_oscar",
     "test_frame",
     "test_recorded",
