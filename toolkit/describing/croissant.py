@@ -1,7 +1,7 @@
 """Croissant from facts: the JSON-LD document of a dataset or an output."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -10,6 +10,7 @@ from toolkit.describing import jsonld, responsible
 from toolkit.describing.about import About, Agent, listed
 from toolkit.describing.facts import Facts, Field, PathField, RecordType
 from toolkit.describing.fields import bare, is_label
+from toolkit.describing.sentences import SPAN, by_place, sentence
 from toolkit.schema import ANY, Type
 
 NAME = "croissant.json"
@@ -188,7 +189,7 @@ def _path_field(record: RecordType, place: PathField) -> jsonld.Field:
     return jsonld.Field(
         id=identifier(record.name, place.name),
         name=place.name,
-        description=place.description,
+        description=sentence(place.description),
         data_type="sc:Text" if place.pattern else "sc:Integer",
         source=source,
     )
@@ -224,49 +225,50 @@ def _data_type(name: str, type_: Type) -> str | list[str]:
 
 def _field(record: RecordType, field: Field, version: str) -> jsonld.Field:
     id_, inner = identifier(record.name, field.name), bare(field.type)
-    given: dict[str, Any] = {"id": id_, "name": field.name, "description": field.description or None}
-    if inner.kind == "object":
-        subs = [
-            _leaf(f"{id_}/{identifier(key)}", key, type_, _source(record, field, (*field.keys, key)), version)
-            for key, type_ in inner.fields
-        ]
-        return jsonld.Field(**given, sub_field=subs)
-    if inner.kind == "span":
-        names = enumerate((("start", "int"), ("end", "int"), ("score", "float")))
-        subs = [
-            _leaf(f"{id_}/{name}", name, Type(kind), _source(record, field, (*field.keys, i)), version)
-            for i, (name, kind) in names
-        ]
-        return jsonld.Field(**given, sub_field=subs)
     item = bare(inner.item or ANY)
+    about = field.description or by_place(field.column, *field.keys)
+    given: dict[str, Any] = {"id": id_, "name": field.name, "description": about}
+
+    def parts(named: Iterable[tuple[str, str | int, Type]], *before: tuple[str | int, ...]) -> list[jsonld.Field]:
+        """The fields of a struct: name, key, type of each; before: keys that lead to the structs of a list."""
+        found = []
+        for name, key, type_ in named:
+            paths = (*before, (key,)) if before else ((*field.keys, key),)
+            told = sentence(type_.description) or by_place(field.column, *field.keys, key)
+            part_id = f"{id_}/{identifier(name)}"
+            found.append(_leaf(part_id, name, told, type_, _source(record, field, *paths), version))
+        return found
+
+    if inner.kind == "object":
+        return jsonld.Field(**given, sub_field=parts((name, name, type_) for name, type_ in inner.fields))
+    if inner.kind == "span":
+        return jsonld.Field(**given, sub_field=parts(_SPAN))
     if inner.kind == "list" and item.kind == "span":
-        given["description"] = field.description or "spans: start, end (code points of the text) and score"
+        given["description"] = field.description or f"Spans of `{field.name}`: start, end (code points) and score."
         if version == "1.1":
             source = _source(record, field, field.keys)
             return jsonld.Field(**given, data_type="cr:Float64", source=source, **_many(version, "-1,3"))
-        names = enumerate((("start", "int"), ("end", "int"), ("score", "float")))
-        subs = [
-            _leaf(f"{id_}/{name}", name, Type(kind), _source(record, field, field.keys, (i,)), version)
-            for i, (name, kind) in names
-        ]
-        return jsonld.Field(**given, sub_field=subs, **_many(version))
+        return jsonld.Field(**given, sub_field=parts(_SPAN, field.keys), **_many(version))
     if inner.kind == "list" and item.kind == "object":
-        subs = [
-            _leaf(f"{id_}/{identifier(key)}", key, type_, _source(record, field, field.keys, (key,)), version)
-            for key, type_ in item.fields
-        ]
-        return jsonld.Field(**given, sub_field=subs, **_many(version))
-    leaf = _leaf(id_, field.name, field.type, _source(record, field, field.keys), version)
-    return msgspec.structs.replace(leaf, description=field.description or None)
+        structs = parts(((name, name, type_) for name, type_ in item.fields), field.keys)
+        return jsonld.Field(**given, sub_field=structs, **_many(version))
+    return _leaf(id_, field.name, about, field.type, _source(record, field, field.keys), version)
 
 
-def _leaf(id_: str, name: str, type_: Type, source: jsonld.Source, version: str) -> jsonld.Field:
+_SPAN = tuple(
+    (name, i, Type(kind, description=SPAN.get(name, "")))
+    for i, (name, kind) in enumerate((("start", "int"), ("end", "int"), ("score", "float")))
+)
+"""The parts of a span: name, place, type."""
+
+
+def _leaf(id_: str, name: str, about: str, type_: Type, source: jsonld.Source, version: str) -> jsonld.Field:
     """A field of a value, or of a list of values."""
     inner = bare(type_)
     many = inner.kind == "list"
     kind = inner.item or ANY if many else inner
     more = _many(version) if many else {}
-    return jsonld.Field(id=id_, name=name, data_type=_data_type(name, kind), source=source, **more)
+    return jsonld.Field(id=id_, name=name, description=about, data_type=_data_type(name, kind), source=source, **more)
 
 
 # --- examples ---------------------------------------------------------------------------------------------------------

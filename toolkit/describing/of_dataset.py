@@ -10,6 +10,7 @@ from toolkit import ingest_records, records, rowindex, schema
 from toolkit.alignment import MAX_ROW
 from toolkit.describing import aligned, made
 from toolkit.describing.common import (
+    DOCUMENT,
     MEDIA_TYPES,
     Looks,
     changed_notes,
@@ -34,8 +35,8 @@ from toolkit.paths import SHARD_SUFFIXES, Dataset, join, list_files, stat, strip
 from toolkit.schema import STR, Type
 from toolkit.stores import Stat
 
-_FILE = "the file, without its folder and suffix: the same for aligned rows of documents and attributes"
-_ROW = "line in the file, from 0: the same for aligned rows of documents and attributes"
+_FILE = "The file without its folder and suffix; the same for aligned rows of documents and attributes."
+_ROW = "Line in the file, from 0; the same for aligned rows of documents and attributes."
 
 
 def root_of(dataset: Dataset) -> str:
@@ -228,7 +229,10 @@ def _set_facts(
     rows = Type("object", fields=tuple(types.items()))
     group = dataclasses.replace(group, columns={"source": STR, "id": STR, "attributes": rows})
     fields, undescribed = fields_of(
-        [("id", STR), ("source", STR), ("attributes", rows)], opened=("attributes",), places=("file", "row")
+        [("id", STR), ("source", STR), ("attributes", rows)],
+        opened=("attributes",),
+        descriptions={name: DOCUMENT[name] for name in ("id", "source")},
+        places=("file", "row"),
     )
     record = RecordType(
         name=f"attributes-{set_name}",
