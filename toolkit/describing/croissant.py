@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from toolkit.describing import jsonld, responsible
+from toolkit.describing import enumerations, jsonld, responsible
 from toolkit.describing.about import About, Agent, listed
 from toolkit.describing.facts import Facts, Field, PathField, RecordType
 from toolkit.describing.fields import bare, is_label
@@ -116,50 +116,10 @@ def _distribution(facts: Facts, *, live: bool) -> list[jsonld.FileObject | jsonl
 def _record_sets(facts: Facts, about: About, version: str) -> list[jsonld.RecordSet]:
     found = []
     if facts.labels:
-        found.append(_enumeration(facts))
+        found.append(enumerations.labels(facts, about.url or ""))
     if facts.splits:
-        found.append(_splits(facts))
+        found.append(enumerations.splits(facts, about.url or ""))
     return found + [_record_set(record, about.examples, version) for record in facts.records]
-
-
-def _enumeration(facts: Facts) -> jsonld.RecordSet:
-    name = f"{facts.label_name}s"
-    counted = all(each.documents is not None for each in facts.labels)
-    code, documents = identifier(name, "code"), identifier(name, "documents")
-    rows = [{code: each.label} | ({documents: each.documents} if counted else {}) for each in facts.labels]
-    fields = [jsonld.Field(id=code, name="code", description="as in the paths of files", data_type="sc:Text")]
-    if counted:
-        fields.append(
-            jsonld.Field(
-                id=documents, name="documents", description=f"of the {facts.label_name}", data_type="sc:Integer"
-            )
-        )
-    return jsonld.RecordSet(
-        id=identifier(name),
-        name=name,
-        description=f"The {name} of the documents.",
-        data_type="sc:Enumeration",
-        key=jsonld.Reference(id=code),
-        data=rows,
-        field=fields,
-    )
-
-
-def _splits(facts: Facts) -> jsonld.RecordSet:
-    name, share, documents = (identifier("splits", each) for each in ("name", "share", "documents"))
-    return jsonld.RecordSet(
-        id="splits",
-        name="splits",
-        description="The splits of the documents, by hash of the id.",
-        data_type="cr:Split",
-        key=jsonld.Reference(id=name),
-        data=[{name: each.name, share: each.share, documents: each.documents} for each in facts.splits],
-        field=[
-            jsonld.Field(id=name, name="name", data_type="sc:Text"),
-            jsonld.Field(id=share, name="share", description="as asked for", data_type="sc:Float"),
-            jsonld.Field(id=documents, name="documents", description="of the split", data_type="sc:Integer"),
-        ],
-    )
 
 
 def _record_set(record: RecordType, examples: int, version: str) -> jsonld.RecordSet:
