@@ -39,7 +39,7 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]{2,8})*|x-[a-z0-9]{1,8}", re.IGNORE
 def document(facts: Facts, about: About, version: str) -> dict[str, Any]:
     """The document, in the order in which it is written."""
     rai = responsible.rai_terms(facts, about)
-    conforms = [f"{jsonld.BASE}{version}", *([jsonld.RAI] if rai else [])]
+    conforms = [f"{jsonld.BASE}{version}", *([jsonld.RAI] if rai and version != "1.0" else [])]  # 1.0 says: one
     labels = [each.label for each in facts.labels] if facts.label_name == "language" else []
     languages = about.language() or [label for label in labels if label != "multi" and _LANGUAGE.fullmatch(label)]
     found = jsonld.Dataset(
@@ -129,7 +129,7 @@ def _record_set(record: RecordType, examples: int, version: str) -> jsonld.Recor
     if record.undescribed:
         listed_ = "; ".join(f"{each.name} ({each.why})" for each in record.undescribed)
         description += f" Not described, to be read from the files: {listed_}."
-    shown = [_example(record, *row) for row in record.examples[:examples]]
+    shown = [_example(record, version, *row) for row in record.examples[:examples]]
     return jsonld.RecordSet(
         id=identifier(record.name),
         name=record.name,
@@ -146,13 +146,14 @@ def _path_field(record: RecordType, place: PathField) -> jsonld.Field:
         extract=jsonld.Extract(file_property="fullpath" if place.pattern else "lineNumbers"),
         transform=jsonld.Transform(regex=place.pattern) if place.pattern else None,
     )
-    return jsonld.Field(
+    found = jsonld.Field(
         id=identifier(record.name, place.name),
         name=place.name,
         description=sentence(place.description),
         data_type="sc:Text" if place.pattern else "sc:Integer",
         source=source,
     )
+    return _referring(found, place.references) if place.references else found
 
 
 def json_path(keys: tuple[str | int, ...]) -> str:
@@ -212,7 +213,14 @@ def _field(record: RecordType, field: Field, version: str) -> jsonld.Field:
     if inner.kind == "list" and item.kind == "object":
         structs = parts(((name, name, type_) for name, type_ in item.fields), field.keys)
         return jsonld.Field(**given, sub_field=structs, **_many(version))
-    return _leaf(id_, field.name, about, field.type, _source(record, field, field.keys), version)
+    leaf = _leaf(id_, field.name, about, field.type, _source(record, field, field.keys), version)
+    return _referring(leaf, field.references) if field.references else leaf
+
+
+def _referring(field: jsonld.Field, id_: str) -> jsonld.Field:
+    """The field of a split, with what lists the splits."""
+    types = ["sc:Text", "cr:Split"]
+    return msgspec.structs.replace(field, data_type=types, references=jsonld.References(field=jsonld.Reference(id=id_)))
 
 
 _SPAN = tuple(
@@ -234,7 +242,7 @@ def _leaf(id_: str, name: str, about: str, type_: Type, source: jsonld.Source, v
 # --- examples ---------------------------------------------------------------------------------------------------------
 
 
-def _example(record: RecordType, path: str, number: int, row: Mapping[str, Any]) -> dict[str, Any]:
+def _example(record: RecordType, version: str, path: str, number: int, row: Mapping[str, Any]) -> dict[str, Any]:
     """A record as readers give it, with its texts and lists cut."""
     shown: dict[str, Any] = {}
     for place in record.places:
@@ -244,7 +252,9 @@ def _example(record: RecordType, path: str, number: int, row: Mapping[str, Any])
         value: Any = row.get(field.column)
         for key in field.keys:
             value = value.get(key) if isinstance(value, dict) else None
-        shown[identifier(record.name, field.name)] = _shown(identifier(record.name, field.name), field.type, value)
+        id_ = identifier(record.name, field.name)
+        as_list = version == "1.1" and bare(field.type).kind == "list"  # where spans are arrays of numbers
+        shown[id_] = _shown("" if as_list else id_, field.type, value)
     return shown
 
 
@@ -256,6 +266,6 @@ def _shown(id_: str, type_: Type, value: Any) -> Any:
         return [_shown(id_, inner.item or ANY, each) for each in value[:EXAMPLE_ITEMS]]
     if inner.kind == "object" and isinstance(value, dict):
         return {f"{id_}/{identifier(key)}": _shown("", t, value.get(key)) for key, t in inner.fields}
-    if inner.kind == "span" and isinstance(value, list):
+    if inner.kind == "span" and isinstance(value, list) and id_:
         return dict(zip((f"{id_}/{name}" for name in ("start", "end", "score")), value, strict=False))
     return value

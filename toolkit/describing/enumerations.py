@@ -27,12 +27,17 @@ _Fields = dict[str, tuple[str, str | list[str]]]
 _LANGUAGE = re.compile(r"([A-Za-z]{2,3})(?:[-_][A-Za-z0-9]+)*")
 
 
+def language_code(label: str) -> str:
+    """Return the code of ISO 639 of a label's language, in lower case; empty for a label that has none."""
+    found = _LANGUAGE.fullmatch(_OTHER_CODES.get(label.lower(), label))
+    return found[1].lower() if found else ""
+
+
 def language_url(label: str) -> str:
     """Return the page of a label's language at who keeps the codes of ISO 639; empty for a label that has none."""
-    found = _LANGUAGE.fullmatch(_OTHER_CODES.get(label.lower(), label))
-    if found is None or found[0].lower().startswith(("x-", "i-")):
+    code = language_code(label)
+    if not code:
         return ""
-    code = found[1].lower()
     return (
         f"https://id.loc.gov/vocabulary/iso639-1/{code}" if len(code) == 2 else f"https://iso639-3.sil.org/code/{code}"
     )

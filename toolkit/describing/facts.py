@@ -58,6 +58,7 @@ class Field:
         keys: that lead from there to the value.
         type: of `toolkit.schema`, and ``datetime``, ``digits``, ``url`` for texts that are all of that form. An object
             has only scalars, and lists of such.
+        references: the id of the field that lists its values; empty if none does.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Field:
     keys: tuple[str, ...]
     type: Type
     description: str = ""
+    references: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,11 +75,13 @@ class PathField:
 
     Attributes:
         pattern: None for the row's number in the file, from 0.
+        references: as of `Field`.
     """
 
     name: str
     description: str
     pattern: str | None = None
+    references: str = ""
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,12 @@ class Source(_Node, kw_only=True):
     transform: Transform | list[Transform] | None = None
 
 
+class References(_Node, kw_only=True):
+    """The field of another record set that has the values of this one, in the form that mlcroissant takes."""
+
+    field: Reference
+
+
 class Field(_Node, kw_only=True, tag_field="@type", tag="cr:Field"):
     """A field of a record set."""
 
@@ -113,6 +119,7 @@ class Field(_Node, kw_only=True, tag_field="@type", tag="cr:Field"):
     repeated: bool = False
     is_array: bool = False
     array_shape: str | None = None
+    references: References | None = None
     source: Source | None = None
     sub_field: list["Field"] | None = None
 
