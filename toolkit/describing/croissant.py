@@ -60,8 +60,8 @@ def document(facts: Facts, about: About, version: str) -> dict[str, Any]:
         same_as=jsonld.one_or_list(listed(about.same_as)),
         sd_license=jsonld.one_or_list(listed(about.sd_license)),
         in_language=languages or None,
-        is_live_dataset=about.live,
-        distribution=_distribution(facts, live=about.live),
+        is_live_dataset=bool(about.live),
+        distribution=_distribution(facts, about),
         record_set=_record_sets(facts, about, version),
     )
     whole = msgspec.to_builtins(found)
@@ -86,15 +86,15 @@ def identifier(*parts: str) -> str:
     return "/".join(_RELATIVE.sub(_quoted, _RESERVED.sub(_quoted, part)) for part in parts)
 
 
-def _distribution(facts: Facts, *, live: bool) -> list[jsonld.FileObject | jsonld.FileSet]:
+def _distribution(facts: Facts, about: About) -> list[jsonld.FileObject | jsonld.FileSet]:
     files: list[jsonld.FileObject | jsonld.FileSet] = [
         jsonld.FileObject(
             id=identifier(*file.path.split("/")),
             name=file.path.rpartition("/")[2],
             content_url=file.path,
-            content_size=None if live else f"{file.size} B",
+            content_size=None if about.grows(file.path) else f"{file.size} B",
             encoding_format=file.media_type,
-            sha256=None if live else file.sha256,
+            sha256=None if about.grows(file.path) else file.sha256,
         )
         for file in facts.files
     ]
