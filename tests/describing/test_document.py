@@ -239,7 +239,6 @@ def test_of_live_globs_only_the_files_that_grow_have_no_checksums(described: Pro
     assert (ran.code, "expected a glob" in ran.err) == (2, True)
 
 
-
 def test_files_that_are_no_shards_are_not_matched(described: Project) -> None:
     described.config["documents"] = {"exclude": ["notes/**"]}
     write_rows(described.documents / "notes" / "x.jsonl.gz", [{"other": 1}])

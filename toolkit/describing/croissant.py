@@ -8,8 +8,9 @@ import msgspec
 
 from toolkit.describing import enumerations, jsonld, responsible
 from toolkit.describing.about import About, Agent, listed
-from toolkit.describing.facts import Facts, Field, PathField, RecordType
+from toolkit.describing.facts import Facts, Field, Group, PathField, RecordType
 from toolkit.describing.fields import bare, is_label
+from toolkit.describing.looking import joined
 from toolkit.describing.sentences import SPAN, by_place, sentence
 from toolkit.schema import ANY, Type
 
@@ -105,9 +106,33 @@ def _distribution(facts: Facts, about: About) -> list[jsonld.FileObject | jsonld
             description=group.description,
             encoding_format=group.media_type,
             includes=jsonld.one_or_list(group.includes),
+            identifier=_contents(facts, group) or None,
         )
         for group in facts.groups
     ]
+
+
+def _contents(facts: Facts, group: Group) -> list[jsonld.PropertyValue]:
+    """What is in the files of a group, of each label apart, by the digest of their lines in the order of the parts."""
+    files = {file.path: file for file in facts.files}
+    labels = facts.labels if group is facts.groups[0] else []
+    named: list[tuple[str | None, list[str]]] = [(each.label, each.paths) for each in labels]
+    found = []
+    for name, paths in named or [(None, group.paths)]:
+        lines = [files[path].lines for path in sorted(paths, key=_natural)]
+        if all(lines):
+            number, digest = joined(each for each in lines if each)
+            found.append(jsonld.PropertyValue(property_id=CONTENT, name=name, value=f"{number}-{digest:032x}"))
+    return found
+
+
+CONTENT = "lines-xxh3"
+"""What the content of files is told by."""
+
+
+def _natural(path: str) -> list[str | int]:
+    """What parts are sorted by: numbers as such."""
+    return [int(each) if each.isdigit() else each for each in re.split(r"(\d+)", path)]
 
 
 # --- record sets ------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ class File:
         media_type: of its content, whether compressed or not.
         rows: documents that it holds, if that is known.
         content_size: of its uncompressed bytes, if that is known.
+        lines: number and digest of its lines (see `toolkit.describing.looking.joined`), if these are known.
     """
 
     path: str
@@ -26,6 +27,7 @@ class File:
     media_type: str
     rows: int | None = None
     content_size: int | None = None
+    lines: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

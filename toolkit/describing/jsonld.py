@@ -71,6 +71,14 @@ class FileObject(_Node, kw_only=True, tag_field="@type", tag="cr:FileObject"):
     sha256: str | None = None
 
 
+class PropertyValue(_Node, kw_only=True, tag_field="@type", tag="sc:PropertyValue"):
+    """A name for something by what it is."""
+
+    property_id: str = msgspec.field(name="propertyID")
+    name: str | None = None
+    value: str
+
+
 class FileSet(_Node, kw_only=True, tag_field="@type", tag="cr:FileSet"):
     """Files of one kind."""
 
@@ -79,6 +87,7 @@ class FileSet(_Node, kw_only=True, tag_field="@type", tag="cr:FileSet"):
     description: str
     encoding_format: str
     includes: str | list[str]
+    identifier: list[PropertyValue] | None = None
 
 
 class Extract(_Node, kw_only=True):

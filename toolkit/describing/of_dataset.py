@@ -97,6 +97,7 @@ def dataset_facts(
             max_bytes=max_bytes,
             digest=not _is_current(path, known.get(shard)),
             rows=compression_of(path) != "zstd",
+            lines=True,
             first=first,
         )
         for path, shard in zip(paths, shards, strict=True)
@@ -169,7 +170,7 @@ def _file(path: str, looked: Looked, state: records.OutputState | None, rows: in
         content: int | None = looked.content_size
     else:
         content = state.content_size if state and not looked.sha256 else 0 if rows == 0 else None
-    return File(path, looked.size, sha256, media_type(path), rows, content)
+    return File(path, looked.size, sha256, media_type(path), rows, content, looked.lines)
 
 
 def _shard_group(folder: str, name: str, description: str, shards: Sequence[str], there: Sequence[str]) -> Group:
