@@ -91,7 +91,7 @@ def _reasons(old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[Level, 
 
 
 def _file_reasons(old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[Level, str]]:
-    """What has changed of the data, as far as it is known: live data have new files, and nobody knows of those that grow.
+    """What has changed of the data, as far as it is known: of files that grow nobody knows; new ones are no news there.
 
     Where the lines of all files of a label are the same as before, the files were only cut or compressed otherwise. A
     file that is gone has another name now only if there are as many as before, and its bytes are under the same label:
@@ -99,8 +99,9 @@ def _file_reasons(old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[Le
     """
     before, after, known, there = _files(old), _files(new), _paths(old), _paths(new)
     live = any(each.get("isLiveDataset") is True for each in (old, new))
-    same = _contents(old).items() & _contents(new).items()
-    kept = {place for place, _ in same}
+    contents = _contents(old), _contents(new)
+    kept = {place for place, _ in contents[0].items() & contents[1].items()}
+    kept |= {(id_, "") for id_, _ in kept if all(p in kept for each in contents for p in each if p[0] == id_)}
     places: dict[tuple[str, str], list[str]] = {}
     for path, digest in after.items():
         if path not in known and len(after) == len(before):
