@@ -30,8 +30,8 @@ _DOCUMENT = {
     "id": "unique within its source",
     "source": "where the document comes from",
     "text": "of the document",
-    "added": "when the document was added; for Common Crawl when the page was fetched",
-    "created": "when the document was made",
+    "added": "when the document was gathered; for Common Crawl when the page was fetched",
+    "created": "best guess of when the document was made; for Common Crawl the date that the server sent, if it is known",
     "metadata": "of the source",
 }
 
