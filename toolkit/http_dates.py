@@ -20,8 +20,7 @@ _FORMS = [
 """Those of RFC 9110, in its order: IMF-fixdate, RFC 850's and asctime's."""
 
 _MONTHS = {
-    name: number
-    for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), start=1)
+    name: number for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), start=1)
 }
 _HOURS = {"": 0, "gmt": 0, "utc": 0, "ut": 0, "z": 0}
 _HOURS |= {"edt": -4, "est": -5, "cdt": -5, "cst": -6, "mdt": -6, "mst": -7, "pdt": -7, "pst": -8}
