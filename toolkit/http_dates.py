@@ -19,9 +19,7 @@ _FORMS = [
 ]
 """Those of RFC 9110, in its order: IMF-fixdate, RFC 850's and asctime's."""
 
-_MONTHS = {
-    name: number for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), start=1)
-}
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _HOURS = {"": 0, "gmt": 0, "utc": 0, "ut": 0, "z": 0}
 _HOURS |= {"edt": -4, "est": -5, "cdt": -5, "cst": -6, "mdt": -6, "mst": -7, "pdt": -7, "pst": -8}
 """By which zones are ahead of UTC. Of other names RFC 5322 says that their meaning is not known."""
@@ -53,16 +51,16 @@ def http_date(value: str, seen: str | None = None) -> str | None:
     if not value.isascii():
         return None
     found = next(filter(None, (form.fullmatch(value.strip()) for form in _FORMS)), None)
-    month = _MONTHS.get(found["month"].lower()) if found else None
-    ahead = _ahead(found["zone"] or "") if found else None
-    if found is None or month is None or ahead is None:
+    if found is None or (month := found["month"].lower()) not in _MONTHS:
+        return None
+    if (ahead := _ahead(found["zone"] or "")) is None:
         return None
     year, second = int(found["year"]), int(found["second"])
     if len(found["year"]) == 2:
         year = _whole_year(year, seen)
     try:
         hour, minute, second = int(found["hour"]), int(found["minute"]), 59 if second == 60 else second
-        date = datetime(year, month, int(found["day"]), hour, minute, second, tzinfo=UTC) - ahead
+        date = datetime(year, _MONTHS.index(month) + 1, int(found["day"]), hour, minute, second, tzinfo=UTC) - ahead
     except (ValueError, OverflowError):  # no day or time of the calendar
         return None
     return date.strftime("%Y-%m-%dT%H:%M:%SZ") if date.year in YEARS else None

@@ -31,7 +31,7 @@ _DOCUMENT = {
     "source": "where the document comes from",
     "text": "of the document",
     "added": "when the document was gathered; for Common Crawl when the page was fetched",
-    "created": "best guess of when the document was made; for Common Crawl the date that the server sent, if it is known",
+    "created": "best guess of when the document was made; of a WARC file the date that the server sent",
     "metadata": "of the source",
 }
 

@@ -52,8 +52,9 @@ _NULL = Raw(b"null")
 class Oscar(Reader):
     """Documents with WARC headers as metadata, and their attributes: keys ``line_language`` and ``oscar``.
 
-    ``id`` is the record id of the headers, ``added`` and ``created`` are their WARC-Date. ``line_language`` holds the file's ``sentence_identifications``, numbers as
-    they are written. 23.01's ``quality_warnings`` becomes ``annotation``.
+    ``id`` is the record id of the headers, ``added`` and ``created`` are their WARC-Date. ``line_language`` holds the
+    file's ``sentence_identifications``, numbers as they are written. 23.01's ``quality_warnings`` becomes
+    ``annotation``.
     """
 
     VERSION = "2"  # since 2: `created`

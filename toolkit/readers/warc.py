@@ -30,7 +30,8 @@ class Warc(Reader):
     """Web pages of ``response`` records; their text by resiliparse or trafilatura.
 
     ``id`` is WARC-Record-ID, ``added`` WARC-Date, ``metadata.warc_headers`` all headers of the record, as in a WET
-    file. ``created`` is the ``Date`` that the server sent, in UTC, or else WARC-Date. ``metadata.http`` has the ``content_type`` as the server sent it and the ``charset`` that was used.
+    file. ``created`` is the ``Date`` that the server sent, in UTC, or else WARC-Date. ``metadata.http`` has the
+    ``content_type`` as the server sent it and the ``charset`` that was used.
 
     What becomes no document is counted: records by type, answers by status, by content type, empty ones. A page of
     which the extractor makes nothing in its time (``lost.timeout``), or that ends its process (``lost.crash``), costs
