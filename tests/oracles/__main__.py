@@ -17,7 +17,17 @@ from pathlib import Path
 
 from tests.oracles.frame import FOLDER, HEAD, Oracle, by_id, compare, record, write_pages
 
-PARTS = {"__init__", "__main__", "frame", "pages", "test_frame", "test_recorded", "dolma_configs"}
+PARTS = {
+    "__init__",
+    "__main__",
+    "frame",
+    "pages",
+    "test_frame",
+    "test_recorded",
+    "dolma_configs",
+    "written",
+    "languages",
+}
 
 
 def names() -> list[str]:

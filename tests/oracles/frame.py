@@ -98,9 +98,9 @@ class Oracle(ABC):
             f"mix.output.path={folder / 'out'}",
             f"mix.rejected={folder / 'rejected'}",
         )
-        for row in _rows(folder / "out"):
+        for row in rows(folder / "out"):
             yield Verdict(row["id"], text=row["text"])
-        for row in _rows(folder / "rejected"):
+        for row in rows(folder / "rejected"):
             yield Verdict(row["id"], self.reason(row["rejected"]["rule"]))
 
     def run(self, folder: Path, *settings: str) -> None:
@@ -119,7 +119,8 @@ class Oracle(ABC):
         return self.REASONS.get(rule) or self.REASONS.get(rule.partition(":")[0]) or rule
 
 
-def _rows(folder: Path) -> Iterator[dict[str, Any]]:
+def rows(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a dataset's or an output's files, in the order of their names."""
     for path in sorted(folder.rglob("*.jsonl.gz")):
         if ".toolkit" not in path.parts:
             with Lines(str(path), 1 << 30) as lines:

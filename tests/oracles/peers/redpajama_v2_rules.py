@@ -4,23 +4,25 @@
 
 The signals are those of its own code, in `PEER/RedPajama-Data`. It publishes no program for rules: those of the
 dataset card are functions in its text, written down again here. LISTS has `ldnoobw/LANGUAGE.txt`,
-`domain_to_category_id.json` and perhaps `stop_words/LANGUAGE.txt`; if not, RedPajama's own stop words are written there.
+`domain_to_category_id.json` and perhaps `stop_words/LANGUAGE.txt`; if not, RedPajama's own stop words are written
+there.
 """
 
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(sys.prefix) / "RedPajama-Data" / "app" / "src"))
 
-from core.document import Document
-from core.quality_signals import content, lines, natural_language, repetitions
-from core.quality_signals.utils.stop_words import stop_words
+from core.document import Document  # type: ignore[import-not-found]
+from core.quality_signals import content, lines, natural_language, repetitions  # type: ignore[import-not-found]
+from core.quality_signals.utils.stop_words import stop_words  # type: ignore[import-not-found]
 
 LANGUAGES = ("en", "de", "fr", "es", "it")
 
 
-def signals(language, lists):
+def signals(language: str | None, lists: Path) -> list[Any]:
     """Return the callables for a language; without words of a language those that need none."""
     known = language in LANGUAGES
     found = content.register_content_callables(language if known else "en", lists, lists / "ldnoobw")
@@ -31,13 +33,18 @@ def signals(language, lists):
     return found + lines.register_lines_callables()
 
 
-def value(name, spans):
-    """Return the scores of a line signal, or the one of a document."""
+def value(name: str, spans: list[tuple[int, int, Any]]) -> Any:
+    """Return the scores of a line signal, or the one of a document.
+
+    Of a document without lines one of the line signals gives a null, the others nothing.
+    """
     scores = [score for _, _, score in spans]
-    return scores if name.startswith("rps_lines") else scores[0] if scores else None
+    if name.startswith("rps_lines"):
+        return [score for score in scores if score is not None]
+    return scores[0] if scores else None
 
 
-def reason(page, v):
+def reason(page: dict[str, Any], v: dict[str, Any]) -> str:
     """Return the first rule that drops a page."""
     label, prob = page["metadata"]["language"], page["metadata"]["language_score"]
     bullets = v["rps_lines_start_with_bulletpoint"]
@@ -64,7 +71,7 @@ def reason(page, v):
     for n, limit in ((3, 0.18), (4, 0.16)):
         if v[f"rps_doc_frac_chars_top_{n}gram"] > limit:
             return f"top_{n}gram"
-    for n, limit in zip(range(5, 11), (0.15, 0.14, 0.13, 0.12, 0.11, 0.1)):
+    for n, limit in zip(range(5, 11), (0.15, 0.14, 0.13, 0.12, 0.11, 0.1), strict=True):
         if v[f"rps_doc_frac_chars_dupe_{n}grams"] > limit:
             return f"{n}grams"
     # c4_rules_pass
@@ -75,7 +82,7 @@ def reason(page, v):
     return "curly_bracket" if v["rps_doc_curly_bracket"] > 0 else ""
 
 
-def main(pages, verdicts, lists):
+def main(pages: Path, verdicts: Path, lists: Path) -> None:
     """Write a verdict for each page."""
     own = lists / "stop_words"
     if own.exists():
@@ -85,7 +92,7 @@ def main(pages, verdicts, lists):
         own.mkdir()
         for language in LANGUAGES:
             (own / f"{language}.txt").write_text("\n".join(sorted(stop_words[language])), encoding="utf-8")
-    by_language = {}
+    by_language: dict[str | None, list[Any]] = {}
     with open(pages, encoding="utf-8") as rows, open(verdicts, "w", encoding="utf-8") as out:
         for row in rows:
             page = json.loads(row)
