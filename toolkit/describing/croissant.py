@@ -10,6 +10,7 @@ from toolkit.describing import jsonld, responsible
 from toolkit.describing.about import About, Agent, listed
 from toolkit.describing.facts import Facts, Field, PathField, RecordType
 from toolkit.describing.fields import bare, is_label
+from toolkit.languages import tags_of
 from toolkit.schema import ANY, Type
 
 NAME = "croissant.json"
@@ -32,15 +33,12 @@ _DATA_TYPES = {
     "url": "sc:URL",
 }
 
-_LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]{2,8})*|x-[a-z0-9]{1,8}", re.IGNORECASE)
-
 
 def document(facts: Facts, about: About, version: str) -> dict[str, Any]:
     """The document, in the order in which it is written."""
     rai = responsible.rai_terms(facts, about)
     conforms = [f"{jsonld.BASE}{version}", *([jsonld.RAI] if rai else [])]
-    labels = [each.label for each in facts.labels] if facts.label_name == "language" else []
-    languages = about.language() or [label for label in labels if label != "multi" and _LANGUAGE.fullmatch(label)]
+    languages = about.language() or tags_of(facts.languages)
     found = jsonld.Dataset(
         context=jsonld.context(version),
         name=about.name or "",

@@ -14,6 +14,7 @@ from toolkit.describing.fields import HUGE, INTEGERS, KEYS, LONG, bare, merged
 from toolkit.documents import BAD_ROW
 from toolkit.errors import DataError
 from toolkit.paths import stat
+from toolkit.recognising import Format, label_reader
 from toolkit.schema import ANY, BOOL, FLOAT, INT, NEVER, NULL, SPAN, STR, Type, nullable
 from toolkit.streams import Lines, stored_digest
 
@@ -62,10 +63,13 @@ class Work(ConfigStruct):
         rows: whether its rows are; they are JSON objects.
         first: at most so many rows.
         max_bytes: of a row.
+        format: of an output, with its options, which knows where rows have their label; empty for other files.
     """
 
     path: str
     max_bytes: int
+    format: str = ""
+    options: dict[str, Any] = {}
     digest: bool = False
     rows: bool = False
     first: int | None = None
@@ -110,6 +114,7 @@ class Looked:
         too_large: first row that has an integer of `LARGEST` or more, from 1; 0 if none has.
         warc: documents of WARC records, by source; empty if there is none, or there are more than `SOURCES`.
         crawls: that the metadata name.
+        labels: that rows say, with the number of these.
     """
 
     size: int
@@ -123,6 +128,7 @@ class Looked:
     too_large: int = 0
     warc: dict[str, FromWarc] = field(default_factory=dict)
     crawls: set[str] = field(default_factory=set)
+    labels: dict[str, int] = field(default_factory=dict)
 
 
 def look(work: Work, report: Report) -> Looked:
@@ -151,6 +157,8 @@ class _Look:
         self._decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
         self._large: set[str] = set()  # keys with integers beyond `EXACT`
         self._headers: dict[str, Any] = {}  # of the row
+        reading = Format(work.format, work.options).writer().READING if work.format else None
+        self._label = label_reader(reading) if reading else None
 
     def run(self, report: Report) -> None:
         work, looked = self._work, self._looked
@@ -169,6 +177,8 @@ class _Look:
                     if texts.get(key, True) and bytes(memoryview(raw)[:1]) == b'"':
                         texts[key] = _is_numeric(raw)
                 self._add(row)
+                if self._label and (label := self._label(line)):
+                    looked.labels[label] = looked.labels.get(label, 0) + 1
                 report(1, len(line))
         looked.numeric = sorted(key for key, numeric in texts.items() if numeric)
         looked.rounded = sorted(
