@@ -28,6 +28,7 @@ from toolkit import (
     Writer,
     check_label,
     explain_bad_row,
+    label_of,
     merge_fields,
 )
 
@@ -166,7 +167,7 @@ class Oscar(Writer):
                 raise ValueError(f"expected schema 23.01 with the option {option}, got schema {self.schema}")
 
     def label(self) -> str | None:
-        return f"{self.identification}.label"
+        return label_of(self.identification)
 
     def wants(self) -> dict[str, Wanted]:
         wanted = {

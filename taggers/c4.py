@@ -56,7 +56,24 @@ PHRASES = (("lorem ipsum", LOREM), ("javascript", JAVASCRIPT), *((policy, POLICY
 
 
 class Page(msgspec.Struct, frozen=True):
-    """The value of `C4`; a line that is removed counts for the first rule that it breaks."""
+    """The value of `C4`; a line that is removed counts for the first rule that it breaks.
+
+    Attributes:
+        cuts: Spans of what is removed, without which exactly the lines that stay are left.
+        lines: Lines of the page.
+        kept_lines: Lines that stay.
+        words: Words of the lines that stay.
+        sentences: Sentences of the lines that stay.
+        long_word: Lines that are removed for a word that is too long.
+        no_end_mark: Lines that are removed because they do not end in an end mark of a sentence.
+        few_words: Lines that are removed because they have too few words.
+        javascript: Lines that are removed because they name JavaScript.
+        policy: Lines that are removed because they name a policy, terms of use or cookies.
+        lorem_ipsum: Whether the page has "lorem ipsum" in it.
+        curly_bracket: Whether the page has a curly bracket in it.
+        bad_word: Whether the page has an entry of the list of bad words in it; null without a list for its language.
+        paragraphs: Lines that are long enough to be paragraphs.
+    """
 
     cuts: list[Span]
     lines: int

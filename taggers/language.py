@@ -27,7 +27,13 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Share(msgspec.Struct, frozen=True):
-    """What a language has of a document: lines, bytes without line ends, bytes x probability / all bytes."""
+    """What a language has of a document: lines, bytes without line ends, bytes x probability / all bytes.
+
+    Attributes:
+        lines: Lines of the language.
+        bytes: Bytes (UTF-8) of the lines of the language.
+        prob: Mean probability of the lines of the language, weighted by their bytes.
+    """
 
     lines: int
     bytes: int
@@ -35,7 +41,15 @@ class Share(msgspec.Struct, frozen=True):
 
 
 class Vote(msgspec.Struct, frozen=True):
-    """The value of `Language`; `shares` is by label, the label with most bytes first."""
+    """The value of `Language`; `shares` is by label, the label with most bytes first.
+
+    Attributes:
+        label: The language with most bytes, or `multi` for a multilingual document; null if most bytes have no
+            language.
+        prob: How sure that is, from 0 to 1.
+        multilingual: Whether the document is multilingual.
+        shares: What each language has of the lines that are identified.
+    """
 
     label: str | None
     prob: float

@@ -59,7 +59,44 @@ MANY = 32
 
 
 class Signals(msgspec.Struct, frozen=True):
-    """The value of `Redpajama`; lists have a number for each line of the document."""
+    """The value of `Redpajama`; lists have a number for each line of the document.
+
+    Attributes:
+        ccnet_language_score: Score of the language, copied from another attribute; null if none is named.
+        ccnet_perplexity: Perplexity, copied from another attribute; null if none is named.
+        rps_doc_curly_bracket: Curly brackets by code points of the text.
+        rps_doc_frac_all_caps_words: Share of the raw words that are in capitals.
+        rps_doc_frac_lines_end_with_ellipsis: Share of the lines that end in an ellipsis.
+        rps_doc_frac_no_alph_words: Share of the raw words without an ASCII letter.
+        rps_doc_lorem_ipsum: Occurrences of "lorem ipsum" by code points of the normalized text.
+        rps_doc_mean_word_length: Mean length of the normal words in code points.
+        rps_doc_stop_word_fraction: Stop words by raw words; null without a list for the language.
+        rps_doc_symbol_to_word_ratio: Number signs and ellipses by raw words.
+        rps_doc_frac_unique_words: Different normal words by all of them.
+        rps_doc_unigram_entropy: Entropy of the normal words in nats.
+        rps_doc_word_count: Normal words of the text.
+        rps_doc_num_sentences: Sentences of the text.
+        rps_doc_ldnoobw_words: Occurrences of entries of the list of bad words; null without a list for the language.
+        rps_doc_ut1_blacklist: Number that the UT1 list has for the page's host; null for other hosts.
+        rps_doc_frac_chars_top_2gram: Share of the words' code points that the occurrences of the most frequent 2-gram
+            have.
+        rps_doc_frac_chars_top_3gram: Share of the words' code points that the occurrences of the most frequent 3-gram
+            have.
+        rps_doc_frac_chars_top_4gram: Share of the words' code points that the occurrences of the most frequent 4-gram
+            have.
+        rps_doc_frac_chars_dupe_5grams: Share of the words' code points that is in 5-grams which occur at least twice.
+        rps_doc_frac_chars_dupe_6grams: Share of the words' code points that is in 6-grams which occur at least twice.
+        rps_doc_frac_chars_dupe_7grams: Share of the words' code points that is in 7-grams which occur at least twice.
+        rps_doc_frac_chars_dupe_8grams: Share of the words' code points that is in 8-grams which occur at least twice.
+        rps_doc_frac_chars_dupe_9grams: Share of the words' code points that is in 9-grams which occur at least twice.
+        rps_doc_frac_chars_dupe_10grams: Share of the words' code points that is in 10-grams which occur at least twice.
+        rps_lines_ending_with_terminal_punctution_mark: For each line, 1 if it ends in a terminal mark, else 0.
+        rps_lines_javascript_counts: For each line, how many of its words are "javascript".
+        rps_lines_num_words: For each line, its normal words.
+        rps_lines_numerical_chars_fraction: For each line, the share of its characters that are numeric.
+        rps_lines_start_with_bulletpoint: For each line, 1 if it begins with a bullet point, else 0.
+        rps_lines_uppercase_letter_fraction: For each line, the share of its characters that are capitals.
+    """
 
     ccnet_language_score: float | None
     ccnet_perplexity: float | None

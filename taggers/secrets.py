@@ -30,7 +30,12 @@ _QUOTE = re.compile("['\"`]")
 
 
 class Found(msgspec.Struct, frozen=True):
-    """Spans of secrets, in order, and the type of each."""
+    """Spans of secrets, in order, and the type of each.
+
+    Attributes:
+        spans: Spans of secrets, in order.
+        types: The type of each secret, in the words of detect-secrets.
+    """
 
     spans: list[Span]
     types: list[str]

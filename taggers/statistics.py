@@ -42,7 +42,67 @@ SHORT, VERY_SHORT = 100, 30
 
 
 class Features(msgspec.Struct, frozen=True):
-    """The value of `Statistics`."""
+    """The value of `Statistics`.
+
+    Attributes:
+        num_bad_words_in_url: Words of the URL that are in the list of bad words; null without a URL or a list.
+        bad_word_rate: Bad words by 1,000 words; null without a list for the language.
+        num_lines: Lines of the text.
+        num_nonempty_lines: Lines that are not blank.
+        num_paras: Paragraphs of the text.
+        avg_line_len: Mean length of the lines in code points.
+        avg_para_len: Mean length of the paragraphs in code points.
+        avg_words_per_line: Mean number of words of a line.
+        num_short_lines: Lines of fewer than 100 code points.
+        has_short_header: 1 if all of the first lines are short, else 0.
+        has_short_footer: 1 if all of the last lines are short, else 0.
+        num_itemize_lines: Lines that begin with a bullet.
+        num_enumerate_lines: Lines that begin with a number or letter of an enumeration.
+        pct_itemize_lines: Share of the lines that begin with a bullet.
+        pct_enumerate_lines: Share of the lines that begin with a number or letter of an enumeration.
+        num_repeated_chars3: Runs of the same character.
+        num_repeated_words3: Runs of the same word.
+        num_urls: Web addresses in the text.
+        num_emails: E-mail addresses in the text.
+        num_words: Words of the text.
+        avg_word_len: Mean length of the words in code points.
+        ttr_words_lower: Different words by all of them, regardless of case.
+        pct_space: Share of the code points that are white space.
+        pct_lower: Share of the words that are in lower case.
+        pct_upper: Share of the words that are in upper case.
+        pct_title: Share of the words that begin with a capital and go on in lower case.
+        pct_mixed: Share of the words with capitals in other places.
+        pct_puncts: Share of the segments that are punctuation or symbols.
+        pct_words: Share of the segments that have a letter.
+        pct_numbers: Share of the segments that are numbers.
+        pct_others: Share of the segments that are something else.
+        pct_short_lines: Share of the lines that have fewer than 100 code points.
+        pct_stopwords: Share of the words that are stop words; null without a list for the language.
+        line_punct_ratio: Share of the lines that end in an end mark or a quotation mark.
+        short_line_ratio: Share of the lines that have at most 30 code points.
+        char_duplicates_ratio: Code points of the lines that occurred before, by those of all lines.
+        list_ratio: Line feeds by words.
+        unigram_entropy: Entropy of the words in nats, regardless of case.
+        dup_para_frac: Share of the paragraphs that occurred before.
+        dup_para_char_frac: Code points of the paragraphs that occurred before, by those of the text.
+        dup_line_frac: Share of the lines that occurred before.
+        dup_line_char_frac: Code points of the lines that occurred before, by those of the text.
+        dup_line_char_frac_: The same again under a key with a blank at its end, as EuroLingua has it; else null.
+        symbol_to_word_ratio_hash: Number signs by words.
+        symbol_to_word_ratio_ellipsis: Ellipses by words.
+        non_alpha_words_ratio: Share of the segments without a letter.
+        token_count: Tokens of the text; null without a tokenizer.
+        pct_emails: E-mail addresses by words.
+        pct_non_empty_lines: Share of the lines that are not blank.
+        pct_repeated_chars3: Runs of the same character by code points.
+        pct_repeated_words3: Runs of the same word by words.
+        pct_urls: Web addresses by words.
+        pct_duplicates_line_chars: Code points of the lines that occurred before, by those of the text.
+        pct_dup_line: Share of the lines that occurred before.
+        pct_list: Line feeds by code points.
+        pct_dup_line_char: Code points of the lines that occurred before, by those of the text.
+        pct_non_alpha_words: Share of the segments without a letter.
+    """
 
     num_bad_words_in_url: int | None
     bad_word_rate: float | None

@@ -7,12 +7,13 @@ from toolkit.batch import Batch, Column
 from toolkit.code_points import count_code_points
 from toolkit.compiling import compiled
 from toolkit.distribution import missing_extra
-from toolkit.documents import Document, Prediction, Span, explain_bad_row, split_lines
+from toolkit.documents import Document, Labelled, Prediction, Span, explain_bad_row, split_lines
 from toolkit.errors import AlignmentError, ConfigError, DataError, MissingExtra, ToolkitError
 from toolkit.eurolingua import eurolingua_statistics
 from toolkit.fasttext_model import FastText, load_fasttext
 from toolkit.line_table import LineTable
 from toolkit.measures import LineMeasures, WordMeasures
+from toolkit.metadata_fields import label_of
 from toolkit.models import Files, Model, entries, for_language, read_list, resolve
 from toolkit.ngrams import Repeated, Repetition, Sequences, Top
 from toolkit.normal_forms import decomposed
@@ -73,6 +74,7 @@ __all__ = [
     "Example",
     "FastText",
     "Files",
+    "Labelled",
     "LineMeasures",
     "LinePredictions",
     "LineTable",
@@ -109,6 +111,7 @@ __all__ = [
     "for_language",
     "hashes_of",
     "is_among",
+    "label_of",
     "load_fasttext",
     "load_tokenizer",
     "merge_fields",

@@ -13,6 +13,7 @@ from toolkit import config, models, records, schema, tagger, without
 from toolkit.config import ConfigStruct, Source
 from toolkit.errors import ConfigError, MissingExtra, MissingModel, UnknownPlugin, did_you_mean
 from toolkit.expressions import is_name
+from toolkit.metadata_fields import METADATA, MetadataField
 from toolkit.paths import Dataset, is_set_name, list_files
 from toolkit.plugin_code import changes, code_of
 from toolkit.plugins import default_name
@@ -56,6 +57,7 @@ class Step:
         entry: of the configuration.
         tagger: configured.
         references: the attributes that it reads, and those of `without`.
+        fields: of the documents' metadata that it reads.
         without: the spans that its texts are given without.
         type: declared.
         annotation: of the values, in Python.
@@ -66,6 +68,7 @@ class Step:
     entry: Entry
     tagger: Tagger
     references: tuple[Reference, ...]
+    fields: tuple[MetadataField, ...]
     without: Reference | None
     type: schema.Type
     annotation: Any
@@ -102,6 +105,9 @@ def read_sets(section: Source, names: Iterable[str]) -> Plan:
 def _read_set(section: Source, set_name: str) -> list[Entry]:
     if not is_set_name(set_name):
         raise section.error((set_name,), "expected a set name of letters, digits, - and _")
+    if set_name == METADATA:
+        what = f"`{METADATA}.field` in an option is a field of the document's metadata"
+        raise section.error((set_name,), f"expected another set name than {METADATA!r}: {what}")
     entries: list[Entry] = []
     shared = _of_all(section, set_name)
     for place in places_of(section, set_name):
@@ -210,13 +216,15 @@ def _build(encoded: bytes) -> tuple[Step, ...]:
                 )
             built = config.convert(Source(entry.options), class_, f"tagger {entry.reference}")
             try:
-                references = tuple(tagger.references(built))
+                references, fields = tuple(tagger.references(built)), tuple(tagger.metadata_fields(built))
             except ConfigError as error:
                 raise ConfigError(f"{entry.place}: {error}") from None
             removed = without.reference_of(entry.without) if entry.without else None
             references += (removed,) if removed else ()
             type_, annotation = tagger.value_type(class_), tagger.value_annotation(class_)
-            steps[set_name, entry.key] = Step(set_name, entry.key, entry, built, references, removed, type_, annotation)
+            steps[set_name, entry.key] = Step(
+                set_name, entry.key, entry, built, references, fields, removed, type_, annotation
+            )
     sets: dict[str, list[str]] = {set_name: [] for set_name, _ in steps}
     keys: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for (set_name, key), step in steps.items():
@@ -265,10 +273,7 @@ def set_schemas(
     found: dict[str, records.SetSchema] = {}
     for set_name in dict.fromkeys(step.set for step in steps):
         mine = [step for step in steps if step.set == set_name]
-        keys = {
-            step.key: records.KeySchema(schema.to_json(step.type), _settings(step, digest), step.entry.code)
-            for step in mine
-        }
+        keys = {step.key: records.key_schema(step.type, _settings(step, digest), step.entry.code) for step in mine}
         reads: dict[str, str] = {}
         for step in mine:
             for reference in step.references:
@@ -286,7 +291,7 @@ def set_schemas(
 
 def _digest(found: records.SetSchema | None) -> str:
     """Return the digest by which sets that are made from another know it; None is one of another program."""
-    return xxhash.xxh3_128_hexdigest(msgspec.json.encode(found.without_code() if found else None))
+    return xxhash.xxh3_128_hexdigest(msgspec.json.encode(found.of_values() if found else None))
 
 
 def _settings(step: Step, digest: Callable[[str], str]) -> dict[str, Any]:
@@ -334,7 +339,7 @@ def _check_read(step: Step, reference: Reference, type_: schema.Type, where: str
 def differences(old: records.SetSchema, new: records.SetSchema) -> list[str]:
     """What has changed between two schemas of a set, a line each; empty if nothing."""
     lines = []
-    before, after = msgspec.to_builtins(old.without_code()), msgspec.to_builtins(new.without_code())
+    before, after = msgspec.to_builtins(old.of_values()), msgspec.to_builtins(new.of_values())
 
     def compare(a: Any, b: Any, path: str) -> None:
         if isinstance(a, dict) and isinstance(b, dict):
@@ -426,7 +431,7 @@ def prepare(
                     f"`toolkit tag --accept-code {set_name}`"
                 )
             (changed if overwrite and set_name not in accept_code else learned).append(set_name)
-        elif old != new:  # it did not know the code
+        elif old != new:  # it did not know the code, or what a value is was worded otherwise
             learned.append(set_name)
     for set_name in (*changed, *learned) if write else ():
         old, new = records.load_schema(dataset, set_name), schemas[set_name]

@@ -20,6 +20,7 @@ from toolkit.blocks import Block, in_blocks, in_order, next_block, threads_for
 from toolkit.config import ConfigStruct
 from toolkit.documents import DOCUMENT_DECODER, Document, Rows, Span, to_document
 from toolkit.errors import ConfigError, DataError, StaleError, Unreadable, did_you_mean
+from toolkit.metadata_fields import MetadataField
 from toolkit.paths import Dataset, exists, stat
 from toolkit.streams import Lines, RowOutput
 from toolkit.tag_plan import Plan, Step, build
@@ -302,6 +303,8 @@ def run_steps(
             if (produced := values.get((reference.set, reference.key))) is not None:
                 annotation = next(s.annotation for s in steps if (s.set, s.key) == (reference.set, reference.key))
                 batch.give(reference.text, _delivered(produced, annotation, reference))
+        for field in step.fields:
+            batch.give(field.text, _of_metadata(field, step, numbered, path))
         if step.without is None:
             found = _run(step, batch, numbered, path)
         else:
@@ -348,6 +351,18 @@ def _blame(step: Step, batch: Sequence[Numbered], path: str, error: Exception) -
             return DataError(message, path=path, line=number, id=document.id)
     message = f"tagger {step.key} failed on a batch of {len(batch)} documents: {type(error).__name__}: {error}"
     return DataError(message, path=path, line=batch[0][1])
+
+
+def _of_metadata(field: MetadataField, step: Step, numbered: Sequence[Numbered], path: str) -> list[Any]:
+    """Return the values of a field of the documents' metadata."""
+    values = []
+    for document, number in numbered:
+        try:
+            values.append(field.of(document))
+        except DataError as error:
+            message = f"tagger {step.key}: {error.message}"
+            raise DataError(message, path=path, line=number, id=document.id) from None
+    return values
 
 
 def _delivered(values: Sequence[Any], annotation: Any, reference: Reference) -> Sequence[Any]:

@@ -26,7 +26,8 @@ class Wanted:
     """An attribute that a writer takes.
 
     Attributes:
-        path: ``KEY[.field…]`` among the attributes of the mix; what the option holds.
+        path: ``KEY[.field…]`` among the attributes of the mix, or ``metadata.field…`` of the document; what the option
+            holds.
         type: a msgspec type that the value is decoded to.
         not_null: whether a null must have been ruled out before (for the dotted path given here, relative to the
             value), because the format has no place for it.
@@ -115,7 +116,7 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         return {}
 
     def label(self) -> str | None:
-        """Where a document's label comes from: the path of an attribute, or a text in quotes, as expressions have it.
+        """Where a document's label comes from: an expression (see `toolkit.label_of`), or a text in quotes.
 
         None if only `encode` knows. Rules call it ``label``; a dry run counts by it.
         """

@@ -159,6 +159,34 @@ def test_comments_and_docstrings_are_no_edit(own: Project) -> None:
     own.ok("mix")
 
 
+def test_a_description_that_is_worded_otherwise_is_no_edit_and_reaches_the_records(own: Project) -> None:
+    """In the docstring, where most are, and in ``msgspec.Meta``."""
+    path = own.data / ".toolkit" / "sets" / "own-0" / "schema.json"
+
+    def described() -> dict[str, str]:
+        found: dict[str, str] = json.loads(path.read_text())["keys"]["good"]["descriptions"]
+        return found
+
+    assert described() == {"": "Length, times something."}
+    (own.root / "reads.py").write_text(
+        TAGGER.replace("from toolkit import", "import msgspec\n\nfrom toolkit import Attribute,")
+        .replace("class Good", "class Reads")
+        .replace("factor: int = 2", 'of: Annotated[str, Attribute("good", int)]')
+        .replace("-> int", '-> Annotated[int, msgspec.Meta(description="What it reads.")]')
+        .replace("self.factor * len(document.text)", "document.attribute(self.of)")
+    )
+    own.config["tag"]["reads-0"] = {"tagger": f"{own.root}/reads.py:Reads", "of": "own-0"}
+    own.ok("tag")
+    edit(own, '"""Length, times something."""', '"""How long it is."""')
+    edit(own, '"What it reads."', '"What another has found."', "reads.py")
+    command = [sys.executable, "-m", "toolkit", "tag", "--json", "-c", str(own.yaml)]
+    ran = subprocess.run(command, capture_output=True, check=True)  # this process knows the old words
+    assert json.loads(ran.stdout)["written"] == {"shape-0": 0, "own-0": 0, "reads-0": 0}
+    assert described() == {"": "How long it is."}
+    own.ok("mix")
+    own.ok("validate")
+
+
 def test_what_accepts_code_accepts_no_other_settings_and_only_sets_of_the_section(own: Project) -> None:
     edit(own, "self.factor *", "1 + self.factor *")
     edit(own, "factor: int = 2", "factor: int = 3")

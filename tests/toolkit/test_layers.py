@@ -14,7 +14,7 @@ import toolkit
 
 ROOT = Path(__file__).parent.parent.parent
 LAYERS = [
-    "errors distribution processes interrupts waiting",
+    "errors distribution docstrings processes interrupts waiting",
     "paths globs streams inflating stores numbers yaml_loader config plugins models blocks",
     "record_files",
     "machine_code code_folder compiling",
@@ -24,7 +24,7 @@ LAYERS = [
     "html_text phrases measures measures_kernel eurolingua counting counting_kernel",
     "documents",
     "schema batch expression_tree editing",
-    "predictions fasttext_file fasttext_arrays arrivals crawls downloads",
+    "predictions metadata_fields fasttext_file fasttext_arrays arrivals crawls downloads",
     "fasttext_kernel fasttext_model writer recognising tagger reader alignment rowindex records warc_records",
     "ingest_plan ingest_records ingesting shares rejected without",
     "tag_plan tag_check tagging stats dolma expressions selectors rules mixing readers validating describing",

@@ -37,7 +37,15 @@ class _Identifier(msgspec.Struct, rename={"id": "warc-record-id", "date": "warc-
 
 
 class OscarValue(msgspec.Struct):
-    """The key ``oscar``: what the release says of a document; null where its schema has no such field."""
+    """The key ``oscar``: what the release says of a document; null where its schema has no such field.
+
+    Attributes:
+        identification: The language of the document by the release, with its probability.
+        annotation: What the release annotates the document with; null for nothing.
+        categories: Categories of the page's address by the release; null for none.
+        tlsh: The locality-sensitive hash of the text by the release; null if it has none.
+        harmful_pp: The perplexity of the text under a model of harmful texts; null if the release has none.
+    """
 
     identification: Prediction
     annotation: list[str] | None
@@ -58,8 +66,13 @@ class Oscar(Reader):
 
     SUFFIXES = (".jsonl", ".json")
     TYPES = {
-        "line_language": schema.from_annotation(list[Prediction | None], "line_language"),
-        "oscar": schema.from_annotation(OscarValue, "oscar"),
+        "line_language": schema.about(
+            schema.from_annotation(list[Prediction | None], "line_language"),
+            "The language of each line by the release, with its probability; null for a line without one.",
+        ),
+        "oscar": schema.about(
+            schema.from_annotation(OscarValue, "oscar"), "What the release says of a document as a whole."
+        ),
     }
 
     set: Annotated[str, msgspec.Meta(description="the attribute set to write")] = "oscar-0"
