@@ -17,21 +17,6 @@ from pathlib import Path
 
 from tests.oracles.frame import FOLDER, HEAD, Oracle, by_id, compare, record, write_pages
 
-<<<<<<< HEAD
-PARTS = {
-    "__init__",
-    "__main__",
-    "frame",
-    "pages",
-    "test_frame",
-    "test_recorded",
-    "dolma_configs",
-    "written",
-    "languages",
-}
-
-=======
->>>>>>> main
 
 def names() -> list[str]:
     """Return the names of all oracles: of the modules here that have one."""

@@ -98,15 +98,9 @@ class Oracle(ABC):
             f"mix.output.path={folder / 'out'}",
             f"mix.rejected={folder / 'rejected'}",
         )
-<<<<<<< HEAD
-        for row in rows(folder / "out"):
-            yield Verdict(row["id"], text=row["text"])
-        for row in rows(folder / "rejected"):
-=======
         for row in rows_of(folder / "out"):
             yield Verdict(row["id"], text=row["text"])
         for row in rows_of(folder / "rejected"):
->>>>>>> main
             yield Verdict(row["id"], self.reason(row["rejected"]["rule"]))
 
     def same(self, one: Any, other: Any) -> bool:
@@ -129,13 +123,8 @@ class Oracle(ABC):
         return self.REASONS.get(rule) or self.REASONS.get(rule.partition(":")[0]) or rule
 
 
-<<<<<<< HEAD
-def rows(folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a dataset's or an output's files, in the order of their names."""
-=======
 def rows_of(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of an output, in the order of its parts' names."""
->>>>>>> main
     for path in sorted(folder.rglob("*.jsonl.gz")):
         if ".toolkit" not in path.parts:
             with Lines(str(path), 1 << 30) as lines:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from tests.oracles.frame import FOLDER, Oracle, Verdict, rows
+from tests.oracles.frame import FOLDER, Oracle, Verdict, rows_of
 from tests.oracles.languages import with_language
 from tests.oracles.pages import Page, read_pages, real_pages
 from tests.oracles.written import written_pages
@@ -43,7 +43,7 @@ class Eurolingua(Oracle):
 
     def ours(self, pages: Path, folder: Path) -> Iterator[Verdict]:
         self.run(folder, f"ingest.0.from=['{pages}']", f"tag.statistics-0.bad_words={_lists(folder)}")
-        for page, row in zip(read_pages(pages), rows(folder / "dataset/attributes/statistics-0"), strict=True):
+        for page, row in zip(read_pages(pages), rows_of(folder / "dataset/attributes/statistics-0"), strict=True):
             assert page.id == row["id"]
             yield Verdict(page.id, text=page.text, values=row["attributes"]["statistics"])
 

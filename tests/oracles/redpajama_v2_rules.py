@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from tests.oracles.frame import FOLDER, Oracle, Verdict, rows, write_pages
+from tests.oracles.frame import FOLDER, Oracle, Verdict, rows_of, write_pages
 from tests.oracles.languages import with_language
 from tests.oracles.pages import Page, read_pages, real_pages
 from tests.oracles.written import written_pages
@@ -75,10 +75,10 @@ class Redpajama(Oracle):
             f"mix.rejected={folder / 'rejected'}",
             *lines,
         )
-        values = {row["id"]: row["attributes"]["redpajama"] for row in rows(folder / "dataset/attributes/signals-0")}
-        for row in rows(folder / "out"):
+        values = {row["id"]: row["attributes"]["redpajama"] for row in rows_of(folder / "dataset/attributes/signals-0")}
+        for row in rows_of(folder / "out"):
             yield Verdict(row["id"], text=row["text"], values=values[row["id"]])
-        for row in rows(folder / "rejected"):
+        for row in rows_of(folder / "rejected"):
             yield Verdict(row["id"], row["rejected"]["rule"].rpartition(": ")[2], values=values[row["id"]])
 
 
