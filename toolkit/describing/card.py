@@ -10,7 +10,7 @@ from toolkit.describing import keeping, responsible
 from toolkit.describing.about import About, Agent, listed
 from toolkit.describing.facts import Facts, Group, Mixture
 from toolkit.describing.fields import bare
-from toolkit.describing.hub import KEYS, SPLIT, Configuration, documents_of, head, loaded_otherwise
+from toolkit.describing.hub import KEYS, SPLIT, Configuration, comments, documents_of, head, loaded_otherwise
 from toolkit.describing.licences import identifier
 from toolkit.errors import amount
 from toolkit.languages import tag_of
@@ -52,7 +52,7 @@ def document(
     }
     title = about.name or facts.root.rstrip("/").rpartition("/")[2]
     sections = [("", introduction(about)), *((title, made[title]) for title in TITLES if made[title])]
-    return keeping.write(head(facts, about, configurations), title, sections, kept, path)
+    return keeping.write(head(facts, about, configurations), title, sections, kept, path, comments(about))
 
 
 def read(path: str, text: str, about: About) -> keeping.Kept:
@@ -131,7 +131,7 @@ def _columns(facts: Facts, group: Group) -> str:
             inner = [((name, key), each) for key, each in bare(type_).fields]
         else:
             inner = [((name,), type_)]
-        rows += [[f"`{'.'.join(keys)}`", _shown(each), told.get(keys, "")] for keys, each in inner]
+        rows += [[f"`{'.'.join(keys)}`", _shown(each), told.get(keys) or each.description] for keys, each in inner]
     return markdown(rows, left=3)
 
 
