@@ -1,5 +1,7 @@
 """goclassy's own program, with fastText's command line: which lines go where, in which blocks.
 
+Its peer is no environment but a folder with the two programs, which `peers/goclassy.sh` builds.
+
 What goclassy writes is one text file a language, without ids. A line has one language wherever it stands, so the files
 are dealt to the pages again, line after line; where they cannot be, that is an error. What cannot differ here: goclassy
 loses the last line of a page that ends without a line feed (all pages get one), and a page begins a block of its own,

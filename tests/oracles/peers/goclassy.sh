@@ -11,7 +11,7 @@ mkdir -p "$2"
 peer=$(cd "$2" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-pip download --quiet --no-deps --no-binary :all: --no-build-isolation --dest "$work" fasttext==0.9.3
+pip download --quiet --no-deps --no-binary :all: --dest "$work" fasttext==0.9.3
 tar -xzf "$work"/fasttext-*.tar.gz -C "$work"
 g++ -O2 -std=c++17 -pthread -include cstdint "$work"/fasttext-*/src/*.cc -o "$peer/fasttext"
 cp "$checkout/main.go" "$work/main.go"
