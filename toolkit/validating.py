@@ -15,10 +15,10 @@ from toolkit import records, rowindex, schema
 from toolkit.alignment import MAX_ROW, AttributeRows, missing_file
 from toolkit.config import ConfigStruct
 from toolkit.documents import BAD_ROW, DOCUMENT_DECODER, Document, DocumentRow, Rows, to_document
-from toolkit.errors import AlignmentError, DataError, StaleError, ToolkitError
-from toolkit.ingest_records import InputRecord, carried_shards
+from toolkit.errors import DAMAGED, AlignmentError, DataError, StaleError, ToolkitError
+from toolkit.ingest_records import carried_shards, load_sound
 from toolkit.mixing import publish
-from toolkit.paths import Dataset, below, exists, join, list_files, stat
+from toolkit.paths import Dataset, below, exists, join, lacking, list_files, stat
 from toolkit.recognising import Format, suffixes
 from toolkit.streams import READ, Lines, open_stored
 
@@ -125,7 +125,11 @@ def _check_documents(work: Work, findings: Findings, report: Report) -> None:
         return
     state = index.finish(before, lines.content or "")
     if known and known.content != state.content:
-        findings.add(DataError("expected the content that was indexed, got other of the same size and time", path=path))
+        message = (
+            f"expected the content that {rowindex.path_of(dataset, shard)}.json describes, got other of the same size "
+            "and time: one of the two was damaged. Look after the documents; the index was made anew"
+        )
+        findings.add(DataError(message, path=path))
 
 
 class _Unindexed(Exception):  # no error: what was found is no index
@@ -207,13 +211,18 @@ def _fits_index(dataset: Dataset, work: Work, ours: records.SetSchema, report: R
 
 
 def _check_record(work: Work, dataset: Dataset, path: str, findings: Findings) -> None:
-    record = records.load_record(dataset, work.set, work.path)
+    record, damaged = records.load_told(records.record_path(dataset, work.set, work.path), records.ShardRecord)
     if record is None:
         command = "tag" if carried_shards(dataset, work.set) is None else "ingest"
-        findings.add(DataError(f"expected a completion record, got none; run `toolkit {command}`", path=path))
+        got = "one that is damaged" if damaged else "none"
+        findings.add(DataError(f"expected a completion record, got {got}; run `toolkit {command}`", path=path))
     elif not records.is_intact(dataset, work.set, work.path, record):
         findings.add(DataError("expected the file that its completion record describes, it was changed", path=path))
     else:
+        found = None if carried_shards(dataset, work.set) is not None else records.load_schema(dataset, work.set)
+        if found and record.settings != {key: each.settings for key, each in found.keys.items()}:
+            message = "expected the settings of its set, its record has others; run `toolkit tag`"
+            findings.add(DataError(message, path=path))
         try:
             state = rowindex.ensure(dataset, work.path, work.max_document_bytes)
             records.check_lineage(dataset, work.set, work.path, state)
@@ -240,7 +249,7 @@ def check_ingested(dataset: Dataset) -> list[str]:
     findings = []
     for noted in records.ingest_files(dataset, ".json"):
         try:
-            record = records.load_strictly(noted, InputRecord, "run `toolkit ingest`, which makes it again")
+            record = load_sound(noted)
         except DataError as error:
             findings.append(str(error))
             continue
@@ -248,7 +257,8 @@ def check_ingested(dataset: Dataset) -> list[str]:
             path = dataset.shard_path(shard)
             found, state = stat(path), rowindex.current(dataset, shard)
             if found is None:
-                findings.append(f"{path}: expected the documents of {record.input if record else ''}, got no such file")
+                found_there = f"{path}: expected the documents of {record.input if record else ''}, got {lacking(path)}"
+                findings.append(f"{found_there}; run `toolkit ingest`")
             elif state and state.content != output.content:
                 findings.append(f"{path}: expected the documents as they were ingested, they were changed")
     return findings
@@ -429,10 +439,12 @@ def _check_checksums(folder: str) -> Iterator[str]:
                 digest, name = parsed
                 target = os.path.normpath(join(base, name))
                 listed.add(target)
-                if not exists(join(folder, target)):
-                    yield f"{path}:{lines.number}: expected the file {name}, got none there"
-                elif (got := _digest(join(folder, target), digest)) != digest:
-                    yield f"{join(folder, target)}: expected the checksum {digest} of {path}:{lines.number}, got {got}"
+                there = join(folder, target)
+                if not exists(there):
+                    yield f"{path}:{lines.number}: expected the file {name}, got {lacking(there)}; {DAMAGED}"
+                elif (got := _digest(there, digest)) != digest:
+                    expected = f"expected the checksum {digest} of {path}:{lines.number}, got {got}"
+                    yield f"{there}: {expected}; {DAMAGED}"
     for name in data_files(folder):
         base = os.path.dirname(name)
         if name not in listed and (base in folders or not folders):
@@ -485,19 +497,19 @@ def _check_manifest(folder: str) -> Iterator[str]:
         path = below(folder, part.path)
         found = stat(path)
         if found is None:
-            yield f"{path}: expected a part that the manifest lists, got no such file"
+            yield f"{path}: expected a part that the manifest lists, got {lacking(path)}; {DAMAGED}"
         elif found.size != part.size:
-            yield f"{path}: expected {part.size} bytes by the manifest, got {found.size}"
+            yield f"{path}: expected {part.size} bytes by the manifest, got {found.size}; {DAMAGED}"
         elif (got := _digest(path, part.sha256)) != part.sha256:
-            yield f"{path}: expected sha256 {part.sha256} by the manifest, got {got}"
+            yield f"{path}: expected sha256 {part.sha256} by the manifest, got {got}; {DAMAGED}"
     for name, text in manifest.files.items():
         path = below(folder, name)
         if not exists(path):
-            yield f"{path}: expected a checksum file that the manifest lists, got no such file"
+            yield f"{path}: expected a checksum file that the manifest lists, got {lacking(path)}; {DAMAGED}"
         else:
             with open_stored(path) as stream:
                 if stream.read() != text.encode():
-                    yield f"{path}: expected the checksums of the manifest, got others"
+                    yield f"{path}: expected the checksums of the manifest, got others; {DAMAGED}"
     for name in list_files(folder):
         if name not in known and not SPLIT.fullmatch(name):
             yield f"{join(folder, name)}: expected only files that the manifest lists, got another"

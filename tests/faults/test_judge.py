@@ -4,6 +4,7 @@ import pytest
 
 from tests.conftest import Ran
 from tests.faults.cells import Bench, cells
+from tests.faults.columns import COLUMNS
 from tests.faults.judge import Disturbed, Undisturbed, judge
 from tests.faults.places import File, State
 from tests.faults.rows import ROWS
@@ -59,4 +60,4 @@ def test_each_question_is_asked(ran: Ran, after: str, again: int, healed: str, w
 
     undisturbed = Undisturbed(state("old"), Ran(0, "", ""), state("new"))
     found = Disturbed("/r", [DOCUMENT], ran, state(after), Ran(again, "", ""), state(healed))
-    assert {each[0] for each in judge(EIO, undisturbed, found)} == set(wrong)
+    assert {each[0] for each in judge(EIO, COLUMNS[0], undisturbed, found)} == set(wrong)

@@ -18,7 +18,7 @@ from toolkit.mixing import settings as mix_settings
 from toolkit.mixing.join import JoinedShard
 from toolkit.mixing.sets import JoinedSet, Key, names_for_rules, null_safe
 from toolkit.mixing.settings import Joined, Stream
-from toolkit.paths import BOOKKEEPING, Dataset, check_writable, exists, is_folder, join, strip_suffix
+from toolkit.paths import BOOKKEEPING, Dataset, check_writable, exists, is_folder, join, not_in, strip_suffix
 from toolkit.recognising import Format, recorded
 from toolkit.rules import Rule
 from toolkit.stats import files, places, shard
@@ -104,7 +104,7 @@ def _add_target(context: Context, settings: Settings, counting: Counting, target
     elif is_folder(target) or exists(target):
         _add_files(context, settings, counting, target, place)
     else:
-        raise ConfigError(f"{target}: expected a dataset, an output or a file, got nothing there")
+        raise ConfigError(f"{target}: expected a dataset, an output or a file, got nothing there{not_in(target)}")
 
 
 def _add_configured(context: Context, settings: Settings, counting: Counting, place: _Place) -> None:
