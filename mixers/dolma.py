@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from toolkit import Document, Mixed, Prediction, Wanted, Writer, check_label, merge_fields
+from toolkit import Document, Labelled, Mixed, Wanted, Writer, check_label, label_of, merge_fields
 
 _WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 """What is white space to Dolma: that of Unicode, without the separators U+001C to U+001F that Python adds."""
@@ -31,7 +31,10 @@ class Dolma(Writer):
         ),
     ] = False
     by: Annotated[
-        str | None, msgspec.Meta(description="an attribute with a label, for an output a label (`language`)")
+        str | None,
+        msgspec.Meta(
+            description="an attribute (`language`) or field (`metadata.language`) with a label, for an output a label"
+        ),
     ] = None
     name: Annotated[str, msgspec.Meta(description="of the one output, without `by`")] = "documents"
     layout: Annotated[
@@ -54,10 +57,10 @@ class Dolma(Writer):
     def label(self) -> str | None:
         if self.layout == "inputs":
             return None
-        return f"{self.by}.label" if self.by else repr(self.name)
+        return label_of(self.by) if self.by else repr(self.name)
 
     def wants(self) -> dict[str, Wanted]:
-        return {"by": Wanted(self.by, Prediction, not_null=("label",))} if self.by else {}
+        return {"by": Wanted(self.by, Labelled, not_null=("label",))} if self.by else {}
 
     def takes_all(self) -> bool:
         return bool(self.attributes)

@@ -13,13 +13,14 @@ import msgspec
 from toolkit import (
     DataError,
     Document,
+    Labelled,
     Mixed,
-    Prediction,
     Reading,
     Size,
     Wanted,
     Writer,
     check_label,
+    label_of,
     merge_fields,
     missing_extra,
 )
@@ -83,7 +84,7 @@ class Parquet(Writer):
 
     - `id`, `source`, `text`: texts, never null
     - `added`, `created`: texts
-    - `label`, `prob`: text and double, of the attribute that `by` names
+    - `label`, `prob`: text and double, of what `by` names; a field of the metadata that is a text has no `prob`
     - `annotation`: list of texts, never null; what `annotate` rules have added
     - `metadata`, `attributes`: JSON texts, so that types do not depend on the data; what `set` rules give is in the
       first, with the option `attributes` those of the mix are in the second
@@ -98,7 +99,10 @@ class Parquet(Writer):
     READING = Reading(types={"label": str | None}, label="label")
 
     by: Annotated[
-        str | None, msgspec.Meta(description="an attribute with a label, for an output a label (`language`)")
+        str | None,
+        msgspec.Meta(
+            description="an attribute (`language`) or field (`metadata.language`) with a label, for an output a label"
+        ),
     ] = None
     name: Annotated[str, msgspec.Meta(description="of the one output, without `by`")] = "documents"
     attributes: Annotated[
@@ -120,10 +124,10 @@ class Parquet(Writer):
             raise missing_extra("parquet", "Parquet files", "pyarrow")
 
     def label(self) -> str | None:
-        return f"{self.by}.label" if self.by else repr(self.name)
+        return label_of(self.by) if self.by else repr(self.name)
 
     def wants(self) -> dict[str, Wanted]:
-        return {"by": Wanted(self.by, Prediction, not_null=("label",))} if self.by else {}
+        return {"by": Wanted(self.by, Labelled, not_null=("label",))} if self.by else {}
 
     def takes_all(self) -> bool:
         return self.attributes
@@ -139,7 +143,7 @@ class Parquet(Writer):
         return super().stem(label) if self.by else label
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
-        found: Prediction | None = mixed.values["by"] if self.by else None
+        found: Labelled | None = mixed.values["by"] if self.by else None
         fields = _FIELDS.decode(document.row)
         if not fields.keys() <= _OWN:
             mixed.counts["documents with fields that have no column"] += 1

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 
 import msgspec
 
-from toolkit import DataError, Document, Mixed, Wanted, Writer, check_label
+from toolkit import DataError, Document, Mixed, Wanted, Writer, check_label, label_of
 
 
 class _Labelled(msgspec.Struct, frozen=True, gc=False):
@@ -37,13 +37,15 @@ class Text(Writer):
         Literal["flat", "folders"],
         msgspec.Meta(description="`en.txt.gz`, or `en/en.txt.gz` as OSCAR 2019 and 21.09 were released"),
     ] = "flat"
-    identification: Annotated[str, msgspec.Meta(description="for documents: the attribute with the label")] = "language"
+    identification: Annotated[
+        str, msgspec.Meta(description="for documents: the attribute, or field (`metadata.language`), with the label")
+    ] = "language"
     sentence_identifications: Annotated[
         str, msgspec.Meta(description="for lines and blocks: the attribute with the label, or null, of each line")
     ] = "line_language"
 
     def label(self) -> str | None:
-        return f"{self.identification}.label" if self.unit == "document" else None
+        return label_of(self.identification) if self.unit == "document" else None
 
     def wants(self) -> dict[str, Wanted]:
         if self.unit == "document":

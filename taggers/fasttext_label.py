@@ -17,7 +17,13 @@ LID = {"model": "lid.176.ftz"}
 
 
 class Labels(msgspec.Struct, frozen=True):
-    """The best label, its probability, and the probabilities of all labels that were asked for, best first."""
+    """The best label, its probability, and the probabilities of all labels that were asked for, best first.
+
+    Attributes:
+        label: The most probable label; null for a text without words, and where no label is probable enough.
+        prob: The probability of that label; 0 if there is none.
+        scores: The probability of each of the best labels, best first.
+    """
 
     label: str | None
     prob: float

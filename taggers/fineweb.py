@@ -32,7 +32,15 @@ BLANK, MARKED = 1, 2
 
 
 class Ratios(msgspec.Struct, frozen=True):
-    """The value of `Fineweb`; what has nothing to be counted in is 0."""
+    """The value of `Fineweb`; what has nothing to be counted in is 0.
+
+    Attributes:
+        lines: Lines that are not blank.
+        line_punct_ratio: Share of the lines that are not blank which end in an end mark of a sentence.
+        short_line_ratio: Share of the lines that are not blank which are short.
+        char_dup_ratio: Code points of the lines that occurred before, by those of all lines.
+        list_ratio: Line feeds by words.
+    """
 
     lines: int
     line_punct_ratio: float

@@ -44,7 +44,23 @@ BULLETS = "*-–•‣⁃∙·●○◦■□▪▫▶▸►◀◆◇➢➤"
 
 
 class Quality(msgspec.Struct, frozen=True):
-    """The value of `GopherQuality`; what has nothing to be counted in is 0."""
+    """The value of `GopherQuality`; what has nothing to be counted in is 0.
+
+    Attributes:
+        words: Words of the text.
+        mean_word_length: Mean length of the words in code points.
+        median_word_length: Median length of the words in code points.
+        hashes_per_word: Number signs by words.
+        ellipses_per_word: Ellipses by words.
+        symbols_per_word: Number signs and ellipses by words.
+        bullet_line_share: Share of the lines that begin with a bullet.
+        ellipsis_line_share: Share of the lines that end in an ellipsis.
+        alphabetic_word_share: Share of the words that have a letter.
+        stop_words: Words that are in the stop list.
+        distinct_stop_words: Entries of the stop list that the text has.
+        stop_word_share: Share of the words that are in the stop list.
+        stop_list: Entries of the stop list; 0 if there is none for the language.
+    """
 
     words: int
     mean_word_length: float
@@ -150,6 +166,8 @@ class GopherQuality(Tagger):
             options={"variant": "redpajama"},
         ),
     )  # fmt: skip
+
+    VERSION = "2"
 
     variant: Annotated[
         Literal["paper", "datatrove", "dolma", "dolma_v2", "redpajama"],

@@ -36,7 +36,23 @@ TOP, DUPLICATE = range(2, 5), range(5, 11)
 
 
 class Repetition(msgspec.Struct, frozen=True):
-    """The value of `GopherRepetition`, shares; what has nothing to be counted in is 0."""
+    """The value of `GopherRepetition`, shares; what has nothing to be counted in is 0.
+
+    Attributes:
+        duplicate_line_share: Share of the lines that are duplicates of another one.
+        duplicate_line_char_share: Share of the characters that is in duplicate lines.
+        duplicate_paragraph_share: Share of the paragraphs that are duplicates of another one.
+        duplicate_paragraph_char_share: Share of the characters that is in duplicate paragraphs.
+        top_2gram_char_share: Share of the words' characters that the occurrences of the most frequent 2-gram have.
+        top_3gram_char_share: Share of the words' characters that the occurrences of the most frequent 3-gram have.
+        top_4gram_char_share: Share of the words' characters that the occurrences of the most frequent 4-gram have.
+        duplicate_5gram_char_share: Share of the words' characters that is in 5-grams which occur at least twice.
+        duplicate_6gram_char_share: Share of the words' characters that is in 6-grams which occur at least twice.
+        duplicate_7gram_char_share: Share of the words' characters that is in 7-grams which occur at least twice.
+        duplicate_8gram_char_share: Share of the words' characters that is in 8-grams which occur at least twice.
+        duplicate_9gram_char_share: Share of the words' characters that is in 9-grams which occur at least twice.
+        duplicate_10gram_char_share: Share of the words' characters that is in 10-grams which occur at least twice.
+    """
 
     duplicate_line_share: float
     duplicate_line_char_share: float

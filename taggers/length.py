@@ -12,7 +12,14 @@ from toolkit import Batch, Document, Example, Splitter, Tagger
 
 
 class Lengths(msgspec.Struct, frozen=True):
-    """Code points and UTF-8 bytes of the text, line ends included; its words and lines."""
+    """Code points and UTF-8 bytes of the text, line ends included; its words and lines.
+
+    Attributes:
+        chars: Code points of the text.
+        bytes: Bytes of the text in UTF-8.
+        words: Words of the text.
+        lines: Lines of the text.
+    """
 
     chars: int
     bytes: int

@@ -38,7 +38,16 @@ _NAME = re.compile(
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """A licence, and where it is named: `start` and `end` are offsets in the text, in the HTML, or in the URL."""
+    """A licence, and where it is named: `start` and `end` are offsets in the text, in the HTML, or in the URL.
+
+    Attributes:
+        license: The licence, such as `by-sa` or `zero`.
+        version: The version of the licence; null if none is given.
+        language: The language of the deed, or the country that the licence is adapted to; null if none is given.
+        place: Where it is named: `text`, `html` or `url`.
+        start: Offset in that place, in code points, where the name or address begins.
+        end: Offset in that place, in code points, behind the name or address.
+    """
 
     license: str
     version: str | None

@@ -20,7 +20,19 @@ Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """Counts over the lines of a document, without line ends."""
+    """Counts over the lines of a document, without line ends.
+
+    Attributes:
+        lines: Lines of the text.
+        chars: Code points of all lines, without line ends.
+        bytes: Bytes (UTF-8) of all lines, without line ends.
+        short: Short lines.
+        long_chars: Code points in long lines.
+        header_lines: Lines that count as the head of the text.
+        header_short: Short lines at the head.
+        footer_lines: Lines that count as the foot of the text.
+        footer_short: Short lines at the foot.
+    """
 
     lines: int
     chars: int

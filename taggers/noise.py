@@ -14,7 +14,12 @@ from toolkit import Document, Example, Tagger
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """Code points of the lines joined by line feeds, and those that are noise."""
+    """Code points of the lines joined by line feeds, and those that are noise.
+
+    Attributes:
+        chars: Code points of the lines joined by line feeds.
+        noise: Code points that are neither letter nor mark.
+    """
 
     chars: int
     noise: int

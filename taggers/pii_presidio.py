@@ -24,7 +24,12 @@ _NOTHING = re.compile(r"[^\w\s]{65,}|::[0-9A-Fa-f:]{65,}")
 
 
 class Found(msgspec.Struct, frozen=True):
-    """Spans of personal data, in order, scored by Presidio, and the entity of each."""
+    """Spans of personal data, in order, scored by Presidio, and the entity of each.
+
+    Attributes:
+        spans: Spans of personal data, in order, each with Presidio's score.
+        types: The entity of each span, such as `PERSON`.
+    """
 
     spans: list[Span]
     types: list[str]

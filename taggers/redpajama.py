@@ -59,7 +59,44 @@ MANY = 32
 
 
 class Signals(msgspec.Struct, frozen=True):
-    """The value of `Redpajama`; lists have a number for each line of the document."""
+    """The value of `Redpajama`; lists have a number for each line of the document.
+
+    Attributes:
+        ccnet_language_score: Score of the language, copied from another attribute; null if none is named.
+        ccnet_perplexity: Perplexity, copied from another attribute; null if none is named.
+        rps_doc_curly_bracket: Curly brackets by code points of the text.
+        rps_doc_frac_all_caps_words: Share of the raw words that are in capitals.
+        rps_doc_frac_lines_end_with_ellipsis: Share of the lines that end in an ellipsis.
+        rps_doc_frac_no_alph_words: Share of the raw words without an ASCII letter.
+        rps_doc_lorem_ipsum: Occurrences of "lorem ipsum" by code points of the normalized text.
+        rps_doc_mean_word_length: Mean length of the normal words in code points.
+        rps_doc_stop_word_fraction: Stop words by raw words; null without a list for the language.
+        rps_doc_symbol_to_word_ratio: Number signs and ellipses by raw words.
+        rps_doc_frac_unique_words: Different normal words by all of them.
+        rps_doc_unigram_entropy: Entropy of the normal words in nats.
+        rps_doc_word_count: Normal words of the text.
+        rps_doc_num_sentences: Sentences of the text.
+        rps_doc_ldnoobw_words: Occurrences of entries of the list of bad words; null without a list for the language.
+        rps_doc_ut1_blacklist: Number that the UT1 list has for the page's host; null for other hosts.
+        rps_doc_frac_chars_top_2gram: Share of the words' code points that the occurrences of the most frequent 2-gram
+            have.
+        rps_doc_frac_chars_top_3gram: Share of the words' code points that the occurrences of the most frequent 3-gram
+            have.
+        rps_doc_frac_chars_top_4gram: Share of the words' code points that the occurrences of the most frequent 4-gram
+            have.
+        rps_doc_frac_chars_dupe_5grams: Share of the words' code points that is in 5-grams which occur at least twice.
+        rps_doc_frac_chars_dupe_6grams: Share of the words' code points that is in 6-grams which occur at least twice.
+        rps_doc_frac_chars_dupe_7grams: Share of the words' code points that is in 7-grams which occur at least twice.
+        rps_doc_frac_chars_dupe_8grams: Share of the words' code points that is in 8-grams which occur at least twice.
+        rps_doc_frac_chars_dupe_9grams: Share of the words' code points that is in 9-grams which occur at least twice.
+        rps_doc_frac_chars_dupe_10grams: Share of the words' code points that is in 10-grams which occur at least twice.
+        rps_lines_ending_with_terminal_punctution_mark: For each line, 1 if it ends in a terminal mark, else 0.
+        rps_lines_javascript_counts: For each line, how many of its words are "javascript".
+        rps_lines_num_words: For each line, its normal words.
+        rps_lines_numerical_chars_fraction: For each line, the share of its characters that are numeric.
+        rps_lines_start_with_bulletpoint: For each line, 1 if it begins with a bullet point, else 0.
+        rps_lines_uppercase_letter_fraction: For each line, the share of its characters that are capitals.
+    """
 
     ccnet_language_score: float | None
     ccnet_perplexity: float | None
@@ -134,16 +171,19 @@ class Redpajama(Tagger):
       that of ``metadata.warc_headers.warc-target-uri`` or ``metadata.url``), null for others.
 
     Of each line, ``rps_lines_…``: ``num_words`` and ``javascript_counts`` (how many are that word) of the normal words;
-    ``numerical_chars_fraction``: ``str.isnumeric`` in N(line), 0 if that is empty; ``uppercase_letter_fraction``:
-    ``str.isupper`` by code points of the line with its line end; ``ending_with_terminal_punctution_mark``: 1 for a line
-    that ends in ``. ! ? ”``, white space left out; ``start_with_bulletpoint``: 1 for one that begins with a
-    bullet, triangle or square (U+2022, 2023, 25B6, 25C0, 25E6, 25A0, 25A1, 25AA, 25AB) or an en dash.
+    ``numerical_chars_fraction``: ``str.isnumeric`` in N(line), 0 if that is empty (ideographs that Unicode calls
+    numerals since 2023 only, such as 京 and 两, are none); ``uppercase_letter_fraction``: ``str.isupper`` by code points
+    of the line with its line end; ``ending_with_terminal_punctution_mark``: 1 for a line that ends in ``. ! ? ”``,
+    white space left out; ``start_with_bulletpoint``: 1 for one that begins with a bullet, triangle or square (U+2022,
+    2023, 25B6, 25C0, 25E6, 25A0, 25A1, 25AA, 25AB) or an en dash.
 
     ``ccnet_language_score`` and ``ccnet_perplexity`` are copied from other attributes, if these are named. The other
     ``ccnet_`` signals tell how CCNet changed the text, and are not here, nor are MinHash signatures: neither are those
     of a document. A list of words has one entry a line; a file is for all languages, a folder has one for
     each, named by it (``de`` or ``de.txt``).
     """
+
+    PER_LINE = tuple(name for name in Signals.__annotations__ if name.startswith("rps_lines"))
 
     EXAMPLES = (
         Example("", EMPTY),
@@ -194,6 +234,8 @@ class Redpajama(Tagger):
             options={"language": "de"},
         ),
     )
+
+    VERSION = "2"
 
     language: Annotated[
         str | None,

@@ -37,7 +37,27 @@ EPSILON = 1e-8
 
 
 class Signals(msgspec.Struct, frozen=True):
-    """The value of `RedpajamaModels`."""
+    """The value of `RedpajamaModels`.
+
+    Attributes:
+        rps_doc_books_importance: Log-likelihood ratio of the text's features between books and the source; null without
+            such counts.
+        rps_doc_books_importance_length_correction: The same for books, corrected by the likelihood of the text's
+            length.
+        rps_doc_openwebtext_importance: Log-likelihood ratio of the text's features between OpenWebText and the source;
+            null without such counts.
+        rps_doc_openwebtext_importance_length_correction: The same for OpenWebText, corrected by the likelihood of the
+            text's length.
+        rps_doc_wikipedia_importance: Log-likelihood ratio of the text's features between Wikipedia and the source; null
+            without such counts.
+        rps_doc_wikipedia_importance_length_correction: The same for Wikipedia, corrected by the likelihood of the
+            text's length.
+        rps_doc_ml_wikiref_score: Probability that the page is like one that Wikipedia refers to; null without the
+            model.
+        rps_doc_ml_palm_score: Probability that the page is like Wikipedia, OpenWebText or books, as for PaLM; null
+            without the model.
+        rps_doc_ml_wikipedia_score: Probability that the page is like an article of Wikipedia; null without the model.
+    """
 
     rps_doc_books_importance: float | None
     rps_doc_books_importance_length_correction: float | None

@@ -30,7 +30,20 @@ STAYS, UPPERCASE, NUMERIC, COUNTS, SHORT, EMPTIED = range(6)
 
 
 class Removed(msgspec.Struct, frozen=True):
-    """The value of `RefinedwebLines`."""
+    """The value of `RefinedwebLines`.
+
+    Attributes:
+        cuts: Spans of the lines and parts of lines that are removed.
+        uppercase: Lines that are removed because most of them is in capitals.
+        numeric: Lines that are removed because all of them is digits.
+        counter: Lines that are removed because they are a counter, such as "3 likes".
+        short: Lines that are removed because they have too few words.
+        emptied: Lines that are removed because nothing is left of them without parts that are removed.
+        trimmed: Lines that lose a part and stay.
+        words: Words of the text.
+        removed_words: Words that go with what is removed.
+        removed_share: Share of the words that go with what is removed.
+    """
 
     cuts: list[Span]
     uppercase: int

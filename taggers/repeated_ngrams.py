@@ -14,7 +14,13 @@ from toolkit import Batch, Document, Example, Sequences, Splitter, Tagger
 
 
 class Repetition(msgspec.Struct, frozen=True):
-    """The value of `RepeatedNgrams`; keys of the maps are the `n`, as text."""
+    """The value of `RepeatedNgrams`; keys of the maps are the `n`, as text.
+
+    Attributes:
+        words: Words of the text.
+        covered: For each n, the share of the words that are in n-grams which occur at least twice.
+        again: For each n, the share of the words that are in the second and later occurrences of n-grams.
+    """
 
     words: int
     covered: dict[str, float]

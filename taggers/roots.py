@@ -44,7 +44,16 @@ FACTOR, MASK = 0x1E3779B97F4A7C15, 0x7FFFFFFFFFFFFFFF
 
 
 class Ratios(msgspec.Struct, frozen=True):
-    """The value of `Roots`."""
+    """The value of `Roots`.
+
+    Attributes:
+        words: Words of the text.
+        char_repetition: Share of the sequences of characters that are occurrences of the most frequent ones.
+        word_repetition: Share of the sequences of words that occur at least twice.
+        special_chars: Share of the code points that are white space, numbers, punctuation, symbols or pictures.
+        stop_words: Share of the words that are stop words; null without a list for the language.
+        flagged_words: Share of the words that are in the list of flagged words; null without a list for the language.
+    """
 
     words: int
     char_repetition: float
@@ -96,6 +105,8 @@ class Roots(Tagger):
             options={"language": "es", "chars": 5, "sequence_words": 3},
         ),
     )  # fmt: skip
+
+    VERSION = "2"
 
     chars: Annotated[int, msgspec.Meta(ge=1, description="of a sequence of characters")] = 10
     sequence_words: Annotated[int, msgspec.Meta(ge=1, description="of a sequence of words")] = 5

@@ -42,7 +42,67 @@ SHORT, VERY_SHORT = 100, 30
 
 
 class Features(msgspec.Struct, frozen=True):
-    """The value of `Statistics`."""
+    """The value of `Statistics`.
+
+    Attributes:
+        num_bad_words_in_url: Words of the URL that are in the list of bad words; null without a URL or a list.
+        bad_word_rate: Bad words by 1,000 words; null without a list for the language.
+        num_lines: Lines of the text.
+        num_nonempty_lines: Lines that are not blank.
+        num_paras: Paragraphs of the text.
+        avg_line_len: Mean length of the lines in code points.
+        avg_para_len: Mean length of the paragraphs in code points.
+        avg_words_per_line: Mean number of words of a line.
+        num_short_lines: Lines of fewer than 100 code points.
+        has_short_header: 1 if all of the first lines are short, else 0.
+        has_short_footer: 1 if all of the last lines are short, else 0.
+        num_itemize_lines: Lines that begin with a bullet.
+        num_enumerate_lines: Lines that begin with a number or letter of an enumeration.
+        pct_itemize_lines: Share of the lines that begin with a bullet.
+        pct_enumerate_lines: Share of the lines that begin with a number or letter of an enumeration.
+        num_repeated_chars3: Runs of the same character.
+        num_repeated_words3: Runs of the same word.
+        num_urls: Web addresses in the text.
+        num_emails: E-mail addresses in the text.
+        num_words: Words of the text.
+        avg_word_len: Mean length of the words in code points.
+        ttr_words_lower: Different words by all of them, regardless of case.
+        pct_space: Share of the code points that are white space.
+        pct_lower: Share of the words that are in lower case.
+        pct_upper: Share of the words that are in upper case.
+        pct_title: Share of the words that begin with a capital and go on in lower case.
+        pct_mixed: Share of the words with capitals in other places.
+        pct_puncts: Share of the segments that are punctuation or symbols.
+        pct_words: Share of the segments that have a letter.
+        pct_numbers: Share of the segments that are numbers.
+        pct_others: Share of the segments that are something else.
+        pct_short_lines: Share of the lines that have fewer than 100 code points.
+        pct_stopwords: Share of the words that are stop words; null without a list for the language.
+        line_punct_ratio: Share of the lines that end in an end mark or a quotation mark.
+        short_line_ratio: Share of the lines that have at most 30 code points.
+        char_duplicates_ratio: Code points of the lines that occurred before, by those of all lines.
+        list_ratio: Line feeds by words.
+        unigram_entropy: Entropy of the words in nats, regardless of case.
+        dup_para_frac: Share of the paragraphs that occurred before.
+        dup_para_char_frac: Code points of the paragraphs that occurred before, by those of the text.
+        dup_line_frac: Share of the lines that occurred before.
+        dup_line_char_frac: Code points of the lines that occurred before, by those of the text.
+        dup_line_char_frac_: The same again under a key with a blank at its end, as EuroLingua has it; else null.
+        symbol_to_word_ratio_hash: Number signs by words.
+        symbol_to_word_ratio_ellipsis: Ellipses by words.
+        non_alpha_words_ratio: Share of the segments without a letter.
+        token_count: Tokens of the text; null without a tokenizer.
+        pct_emails: E-mail addresses by words.
+        pct_non_empty_lines: Share of the lines that are not blank.
+        pct_repeated_chars3: Runs of the same character by code points.
+        pct_repeated_words3: Runs of the same word by words.
+        pct_urls: Web addresses by words.
+        pct_duplicates_line_chars: Code points of the lines that occurred before, by those of the text.
+        pct_dup_line: Share of the lines that occurred before.
+        pct_list: Line feeds by code points.
+        pct_dup_line_char: Code points of the lines that occurred before, by those of the text.
+        pct_non_alpha_words: Share of the segments without a letter.
+    """
 
     num_bad_words_in_url: int | None
     bad_word_rate: float | None
@@ -162,8 +222,10 @@ class Statistics(Tagger):
       the tokens, and with the shares of duplicates they are not rounded. ``list_ratio`` and ``pct_urls`` are by tokens
       that are no white space. End marks are ``. ' " ! ?``, ratios of lines count blank ones, ``char_duplicates_ratio``
       is by the text. ``dup_line_char_frac`` is there a second time, its key with a blank at the end.
-    - ``bad_word_rate`` counts pieces between ``\W`` that are entries of the language's list or the English one. Which
-      lists of bad words and stop words EuroLingua had is not known; its tokenizer was that of GPT-2.
+    - ``bad_word_rate`` counts pieces between ``\W`` that are entries of the language's list or the English one, by all
+      pieces, times 1,000, and is not rounded. It is 0 for a language that has no list of its own: English is added to
+      a list, and does not stand in for one. ``num_bad_words_in_url`` likewise. Which lists of bad words and stop words
+      EuroLingua had is not known; its tokenizer was that of GPT-2.
     """
 
     EXAMPLES = (
@@ -205,6 +267,8 @@ class Statistics(Tagger):
             options={"variant": "eurolingua"},
         ),
     )  # fmt: skip
+
+    VERSION = "2"
 
     variant: Annotated[
         Literal["fixed", "eurolingua"], msgspec.Meta(description="whose definitions: mended, or as in the corpus")
@@ -337,12 +401,16 @@ def _rates(segments: Words, words: Array, lists: Sequence[frozenset[str] | None]
 
 @functools.lru_cache(maxsize=64)
 def _bad_words(files: str | None, language: str | None, variant: str) -> frozenset[str] | None:
-    """The bad words of a language, in lower case; in `eurolingua` with the English ones."""
+    """Return the bad words of a language, in lower case; None without a list of its own.
+
+    In `eurolingua` the English ones belong to each list, and a language without a list has no bad words.
+    """
     if files is None:
         return None
-    languages = (language, "en") if variant == "eurolingua" else (language,)
-    paths = [path for path in (for_language(files, each) for each in languages) if path]
-    return frozenset(entry.lower() for path in paths for entry in entries(path)) if paths else None
+    own, english = for_language(files, language), for_language(files, "en") if variant == "eurolingua" else None
+    if own is None:
+        return frozenset() if variant == "eurolingua" else None
+    return frozenset(entry.lower() for path in {own, english or own} for entry in entries(path))
 
 
 def _bad_in_url(document: Document, known: frozenset[str], variant: str) -> int | None:

@@ -13,7 +13,13 @@ from toolkit import Document, Example, FastText, Prediction, Tagger, load_fastte
 
 
 class Guess(msgspec.Struct, frozen=True):
-    """The best label (null for a text without words), and the `k` best if more than one is asked for."""
+    """The best label (null for a text without words), and the `k` best if more than one is asked for.
+
+    Attributes:
+        label: The most probable language; null for a text without any.
+        prob: The probability of that language; 0 if there is none.
+        top: The most probable languages, best first; empty if only one is asked for.
+    """
 
     label: str | None
     prob: float

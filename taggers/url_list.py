@@ -29,7 +29,17 @@ _PORTS = {"http": 80, "https": 443, "ftp": 21}
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What of the lists a URL is on."""
+    """What of the lists a URL is on.
+
+    Attributes:
+        host: The host of the document's URL; null if it has none.
+        categories: Categories of the lists that have the URL or its host, sorted.
+        domain: Whether the host is in the file of domains.
+        url: Whether the URL is in the file of URLs.
+        strict: Entries of the file `strict` that are anywhere in the URL.
+        hard: Entries of the file `hard` that are words of the URL.
+        soft: Entries of the file `soft` that are words of the URL.
+    """
 
     host: str | None
     categories: list[str]

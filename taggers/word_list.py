@@ -40,7 +40,14 @@ _INSIDE = np.array([byte >= 128 or chr(byte).isalnum() for byte in range(256)], 
 
 
 class Hits(msgspec.Struct, frozen=True):
-    """Entries of the list, occurrences of them, different ones among these, and occurrences per 1,000 words."""
+    """Entries of the list, occurrences of them, different ones among these, and occurrences per 1,000 words.
+
+    Attributes:
+        entries: Entries of the list for the document's language; 0 if there is none.
+        hits: Occurrences of entries in the text.
+        distinct: Entries that occur in the text.
+        per_1000: Occurrences by 1,000 words; null for a text without words.
+    """
 
     entries: int
     hits: int
@@ -98,6 +105,8 @@ class WordList(Tagger):
             options={"lists": None, "words": ["ART"], "match": "strings"},
         ),
     )
+
+    VERSION = "2"
 
     lists: Annotated[
         Files | None,

@@ -7,20 +7,23 @@ from toolkit.batch import Batch, Column
 from toolkit.code_points import count_code_points
 from toolkit.compiling import compiled
 from toolkit.distribution import missing_extra
-from toolkit.documents import Document, Prediction, Span, explain_bad_row, split_lines
+from toolkit.documents import Document, Labelled, Prediction, Span, explain_bad_row, split_lines
 from toolkit.errors import AlignmentError, ConfigError, DataError, MissingExtra, ToolkitError
 from toolkit.eurolingua import eurolingua_statistics
 from toolkit.fasttext_model import FastText, load_fasttext
 from toolkit.line_table import LineTable
 from toolkit.measures import LineMeasures, WordMeasures
+from toolkit.metadata_fields import label_of
 from toolkit.models import Files, Model, entries, for_language, read_list, resolve
 from toolkit.ngrams import Repeated, Repetition, Sequences, Top
 from toolkit.normal_forms import decomposed
 from toolkit.numbers import shortest_float32
 from toolkit.phrases import occurrences
-from toolkit.predictions import LinePredictions
+from toolkit.predictions import LinePredictions, without_capitals
 from toolkit.sentences import TERMINALS, characters_in, spacy_sentences
-from toolkit.spacy_tokenizer import SpacyKind, SpacyLanguage, spacy_kind, spacy_words
+from toolkit.spacy_kinds import SpacyKind, spacy_kind
+from toolkit.spacy_rules import spacy_languages
+from toolkit.spacy_tokenizer import spacy_words
 from toolkit.stop_lists import stop_words
 from toolkit.streams import Size
 from toolkit.tagger import Attribute, Example, Neutral, Tagger
@@ -73,6 +76,7 @@ __all__ = [
     "Example",
     "FastText",
     "Files",
+    "Labelled",
     "LineMeasures",
     "LinePredictions",
     "LineTable",
@@ -87,7 +91,7 @@ __all__ = [
     "Sequences",
     "Size",
     "SpacyKind",
-    "SpacyLanguage",
+
     "Span",
     "Splitter",
     "Tagger",
@@ -109,6 +113,7 @@ __all__ = [
     "for_language",
     "hashes_of",
     "is_among",
+    "label_of",
     "load_fasttext",
     "load_tokenizer",
     "merge_fields",
@@ -119,9 +124,11 @@ __all__ = [
     "resolve",
     "shortest_float32",
     "spacy_kind",
+    "spacy_languages",
     "spacy_sentences",
     "spacy_words",
     "split_lines",
     "stop_words",
     "sums",
+    "without_capitals",
 ]

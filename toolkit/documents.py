@@ -17,6 +17,11 @@ class Span(NamedTuple):
     """A stretch of a document's text: code point offsets, end exclusive, and a score.
 
     On disk ``[start, end, score]``, as in the Dolma format.
+
+    Attributes:
+        start: Code point of the text at which it begins, from 0.
+        end: Code point of the text behind its last one.
+        score: Its score, which is 1 where nothing is measured.
     """
 
     start: int
@@ -25,10 +30,22 @@ class Span(NamedTuple):
 
 
 class Prediction(msgspec.Struct, frozen=True, gc=False):
-    """A label with its probability, float32 by nature; may exceed 1 by fastText's rounding."""
+    """A label with its probability, float32 by nature; may exceed 1 by fastText's rounding.
+
+    Attributes:
+        label: The label that is most probable.
+        prob: The probability of the label, which may exceed 1 by rounding.
+    """
 
     label: str
     prob: float
+
+
+class Labelled(msgspec.Struct, frozen=True, gc=False):
+    """A label with its probability, if that is known: a label of the metadata may be a text alone."""
+
+    label: str
+    prob: float | None = None
 
 
 def split_lines(text: str) -> list[str]:

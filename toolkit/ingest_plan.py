@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import xxhash
 
-from toolkit import config, crawls, inflating, records, schema
+from toolkit import config, crawls, inflating, records
 from toolkit.config import ConfigStruct, Description, Source
 from toolkit.errors import ConfigError, NothingThere
 from toolkit.paths import Dataset, expand_sized, fault_of_name, fixed_part, is_glob, is_set_name, join, strip_suffix
@@ -185,6 +185,9 @@ LONGEST_NAME = 230
 
 _OF_CRAWLS = ("files", "base_url")
 
+FIRST_VERSION = "1"
+"""Of a reader, where a record of settings names none."""
+
 _NOT_SETTINGS = ("from", "crawl", *_OF_CRAWLS, "connections", "max_disk", "on_error", "max_rejected")
 """Options that change nothing of what good documents become."""
 
@@ -329,10 +332,7 @@ def set_schemas(entries: Iterable[Entry]) -> dict[str, records.SetSchema]:
     for entry in entries:
         reader = entry.reader()
         if (set_name := reader.attribute_set()) is not None:
-            keys = {
-                key: records.KeySchema(schema.to_json(type_), settings_of_set(entry))
-                for key, type_ in reader.TYPES.items()
-            }
+            keys = {key: records.key_schema(type_, settings_of_set(entry)) for key, type_ in reader.TYPES.items()}
             found[set_name] = records.SetSchema(keys=keys)
     return found
 
@@ -351,7 +351,7 @@ def prepare(entries: Iterable[Entry], dataset: Dataset, *, overwrite: bool, writ
     """
     for set_name, made in set_schemas(entries).items():
         old = records.load_schema(dataset, set_name)
-        if old is not None and old != made and not overwrite:
+        if old is not None and old.of_values() != made.of_values() and not overwrite:
             raise ConfigError(
                 f"the set {set_name!r} exists and was made otherwise; choose another `set:`, or --overwrite"
             )
@@ -373,7 +373,12 @@ def holds(entries: Iterable[Entry]) -> dict[str, str]:
 
 
 def settings_of(entry: Entry) -> dict[str, Any]:
+    """Return all that decides what becomes of an input.
+
+    The first version of a reader is not named: records of readers that have had no other one stay as they are.
+    """
     common = config.plain(entry.settings())
     shared = {key: value for key, value in common.items() if key not in _NOT_SETTINGS}
     reader = entry.reader()
-    return {**shared, **recorded_code(type(reader)), **config.plain(reader)}
+    version = {} if reader.VERSION == FIRST_VERSION else {"reader_version": reader.VERSION}
+    return {**shared, **version, **recorded_code(type(reader)), **config.plain(reader)}

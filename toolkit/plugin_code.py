@@ -34,8 +34,9 @@ def code_of(class_: type) -> dict[str, str]:
     modules of other packages.
 
     Returns:
-        xxh3-128 (hex) of each file's syntax tree, in which comments, docstrings and layout do not count; empty for a
-        plugin of the toolkit, and for a class that no file defines.
+        xxh3-128 (hex) of each file's syntax tree, in which comments, docstrings, descriptions of
+        ``msgspec.Meta`` and layout do not count; empty for a plugin of the toolkit, and for a class that no file
+        defines.
 
     Raises:
         ConfigError: if a file cannot be read, or is no Python.
@@ -93,6 +94,8 @@ def digest_of_tree(tree: ast.AST) -> str:
             digest.update(f"({type(item).__name__}".encode())
             inner: list[object] = []
             for field, value in ast.iter_fields(item):
+                if field == "keywords" and _is_meta(item):
+                    value = [each for each in value if each.arg != "description"]
                 if field in _NO_CODE or value is None or value == []:
                     continue
                 inner += [_Mark(f" {field}="), _joined(value) if isinstance(item, ast.JoinedStr) else value]
@@ -116,6 +119,12 @@ class _Mark(str):
 def _is_docstring(node: object) -> bool:
     """Return whether a statement is a string, which nothing uses."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _is_meta(node: ast.AST) -> bool:
+    """Return whether it is a call of ``msgspec.Meta``, whose description no value depends on."""
+    called = node.func if isinstance(node, ast.Call) else None
+    return getattr(called, "attr", getattr(called, "id", "")) == "Meta"
 
 
 def _joined(nodes: list[ast.AST]) -> list[object]:

@@ -34,11 +34,19 @@ class KeySchema(msgspec.Struct, frozen=True, omit_defaults=True):
         settings: of its tagger (see `toolkit.tagger.settings`).
         code: digests of the tagger's own code, where it does not belong to the toolkit (see `toolkit.plugin_code`).
             Apart from the settings, because who edits it can say that the values stay the same.
+        descriptions: what the value and its parts are, by `toolkit.schema.descriptions`; who words one otherwise
+            changes no value.
     """
 
     type: Any
     settings: dict[str, Any]
     code: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
+
+
+def key_schema(type_: schema.Type, settings: dict[str, Any], code: Mapping[str, str] | None = None) -> KeySchema:
+    """Return what is recorded of a key whose values are of a type."""
+    return KeySchema(schema.to_json(type_), settings, dict(code or {}), schema.descriptions(type_))
 
 
 class SetSchema(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,11 +62,11 @@ class SetSchema(msgspec.Struct, frozen=True, kw_only=True):
     reads: dict[str, str] = {}
 
     def types(self) -> dict[str, schema.Type]:
-        return {key: schema.from_json(found.type) for key, found in self.keys.items()}
+        return {key: schema.described(schema.from_json(k.type), k.descriptions) for key, k in self.keys.items()}
 
-    def without_code(self) -> "SetSchema":
-        """Return the schema without the digests of code, which say nothing of values."""
-        keys = {key: msgspec.structs.replace(found, code={}) for key, found in self.keys.items()}
+    def of_values(self) -> "SetSchema":
+        """Return the schema without the digests of code and the descriptions, which say nothing of values."""
+        keys = {key: msgspec.structs.replace(found, code={}, descriptions={}) for key, found in self.keys.items()}
         return msgspec.structs.replace(self, keys=keys)
 
 

@@ -17,6 +17,7 @@ import msgspec
 
 from toolkit import command_line, tagger
 from toolkit.commands import describe
+from toolkit.docstrings import documentation, first_line
 from toolkit.ingest_plan import Common, Trim
 from toolkit.mixing.settings import OutputSettings
 from toolkit.plugins import Kind
@@ -97,12 +98,13 @@ def _taggers() -> list[str]:
     for name, class_ in found.items():
         type_ = tagger.value_type(class_)
         group = "Spans" if type_ == SPANS else list(groups)[type_.kind == "list"]
-        groups[group].append(f"- [{name}](#{name}): {describe.first_line(class_)}")
+        groups[group].append(f"- [{name}](#{name}): {first_line(class_)}")
     for group, listed in groups.items():
         lines += ["", f"{group}:", "", *listed] if listed else []
     lines.append("")
     for name, class_ in found.items():
-        lines += [f"## {name}", "", *_about(class_), f"Value: `{tagger.value_type(class_)}`", "", *_needs(class_)]
+        lines += [f"## {name}", "", *_about(class_), f"Value: `{tagger.value_type(class_)}`", "", *_values(class_)]
+        lines += _needs(class_)
         lines += _options(class_)
         if class_.EXAMPLES:
             lines += ["```text"]
@@ -111,6 +113,11 @@ def _taggers() -> list[str]:
             lines[-1] = "```"
             lines += [""]
     return lines
+
+
+def _values(class_: type[tagger.Tagger]) -> list[str]:
+    rows = [[f"`{v.name}`", f"`{v.type}`", v.description] for v in describe.values(class_) if v.name]
+    return [*_table(["value", "type", "what it is"], rows), ""] if rows else []
 
 
 def _needs(class_: type[tagger.Tagger]) -> Iterable[str]:
@@ -144,7 +151,7 @@ def _formats() -> list[str]:
 
 def _about(class_: type[Any]) -> list[str]:
     """The class's docstring, and what its module's says of the source."""
-    lines = [*describe.documentation(class_).splitlines(), ""]
+    lines = [*documentation(class_).splitlines(), ""]
     if source := describe.source(class_):
         lines += [*f"Source: {source}".splitlines(), ""]
     return lines

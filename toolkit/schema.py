@@ -9,18 +9,22 @@ One small closed algebra, so that a rule over a set can be checked where its tag
     {"nullable": T}                T or null
 
 ``int`` is accepted where ``float`` is expected. A span is ``[start, end, score]``.
+
+What a value is, in a sentence, goes with its type: `descriptions` lists it apart from the form above, because values
+stay the same when it is worded otherwise.
 """
 
 from __future__ import annotations
 
 import keyword
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 import msgspec.inspect as mi
 
+from toolkit.docstrings import attributes_of
 from toolkit.documents import Span
 from toolkit.errors import ConfigError
 
@@ -34,11 +38,13 @@ class Type:
             elements of lists that are all empty) only arise when types are inferred from values, and in expressions.
         item: of a list, map or nullable.
         fields: of an object, in order.
+        description: what the value is, in a sentence; types that differ in it alone are equal.
     """
 
     kind: str
     item: Type | None = None
     fields: tuple[tuple[str, Type], ...] = field(default=())
+    description: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         match self.kind:
@@ -66,11 +72,14 @@ def list_of(item: Type) -> Type:
 
 
 def nullable(item: Type) -> Type:
-    return item if item.kind in ("nullable", "any", "null") else Type("nullable", item)
+    return item if item.kind in ("nullable", "any", "null") else Type("nullable", item, description=item.description)
 
 
 def from_annotation(annotation: Any, where: str) -> Type:
-    """The type that a Python annotation declares (what msgspec understands, less unions other than ``| None``)."""
+    """Return the type that a Python annotation declares: what msgspec understands, less unions other than ``| None``.
+
+    Descriptions are those of ``msgspec.Meta``, else those that the docstring of a Struct has under ``Attributes:``.
+    """
     if annotation is None:
         raise ConfigError(f"{where}: expected a declared value type, got none: annotate what `tag` returns")
     return _from_info(mi.type_info(annotation), where)
@@ -79,7 +88,8 @@ def from_annotation(annotation: Any, where: str) -> Type:
 def _from_info(info: mi.Type, where: str) -> Type:
     match info:
         case mi.Metadata():
-            return _from_info(info.type, where)
+            found = _from_info(info.type, where)
+            return about(found, str((info.extra_json_schema or {}).get("description", "")) or found.description)
         case mi.BoolType():
             return BOOL
         case mi.IntType():
@@ -97,7 +107,12 @@ def _from_info(info: mi.Type, where: str) -> Type:
         case mi.DictType():
             return Type("map", _from_info(info.value_type, where))
         case mi.StructType() | mi.TypedDictType() | mi.DataclassType():
-            return Type("object", fields=tuple((f.encode_name, _from_info(f.type, where)) for f in info.fields))
+            told = attributes_of(info.cls)
+            fields = [(f, _from_info(f.type, where)) for f in info.fields]
+            return Type(
+                "object",
+                fields=tuple((f.encode_name, about(t, t.description or told.get(f.name, ""))) for f, t in fields),
+            )
         case mi.UnionType():
             some = [t for t in info.types if not isinstance(t, mi.NoneType)]
             if len(some) == 1 and len(info.types) == 2:
@@ -105,6 +120,48 @@ def _from_info(info: mi.Type, where: str) -> Type:
     raise ConfigError(
         f"{where}: expected bool, int, float, str, Span, list, dict, Struct or `| None`, got {type(info).__name__}"
     )
+
+
+def about(type_: Type, description: str) -> Type:
+    """Return the type with a description of the value."""
+    return replace(type_, description=description)
+
+
+def descriptions(type_: Type, place: str = "") -> dict[str, str]:
+    """Return what is said of a value and of the parts of it, by their places.
+
+    The value itself has the place ``""``, a field ``shares``, what is in a list or map ``top[]``, ``shares{}.lines``.
+    """
+    return {inner: part.description for inner, part in walk(type_, place) if part.description}
+
+
+def walk(type_: Type, place: str = "") -> Iterator[tuple[str, Type]]:
+    """Yield a type and those that it is made of, with their places as `descriptions` has them."""
+    yield place, type_
+    for inner, part in _parts(type_, place):
+        yield from walk(part, inner)
+
+
+def described(type_: Type, found: Mapping[str, str], place: str = "") -> Type:
+    """Return the type with descriptions by their places, as `descriptions` gives them."""
+    if type_.item is not None:
+        inner = place + _INSIDE.get(type_.kind, "")
+        return Type(type_.kind, described(type_.item, found, inner), description=found.get(place, ""))
+    names = [name for name, _ in type_.fields]
+    parts = [described(part, found, inner) for inner, part in _parts(type_, place)]
+    return Type(type_.kind, fields=tuple(zip(names, parts, strict=True)), description=found.get(place, ""))
+
+
+_INSIDE = {"list": "[]", "map": "{}"}
+
+
+def _parts(type_: Type, place: str) -> list[tuple[str, Type]]:
+    """The types that a type is made of, with their places; one that may be null is at one place with that it is."""
+    if type_.kind == "nullable" and type_.item is not None:
+        return _parts(type_.item, place)
+    if type_.item is not None:
+        return [(place + _INSIDE[type_.kind], type_.item)]
+    return [(f"{place}.{name}" if place else name, part) for name, part in type_.fields]
 
 
 def to_json(type_: Type) -> Any:
@@ -266,6 +323,25 @@ def union(a: Type, b: Type) -> Type:
     if {a.kind, b.kind} == {"list", "span"}:
         return list_of(union(a.item or b.item or ANY, FLOAT))
     return ANY
+
+
+def is_per_line(type_: Type) -> bool:
+    """Return whether an attribute of this type has a value for each line: any list but spans."""
+    return type_.kind == "list" and type_ != SPANS
+
+
+def has_spans(type_: Type) -> bool:
+    """Return whether values of this type have spans in them, at any depth."""
+    return _has(type_, "span")
+
+
+def has_any(type_: Type) -> bool:
+    """Return whether values of this type have something in them of which no type is declared."""
+    return _has(type_, "any")
+
+
+def _has(type_: Type, kind: str) -> bool:
+    return kind == type_.kind or any(_has(t, kind) for t in (type_.item, *(t for _, t in type_.fields)) if t)
 
 
 def fits(declared: Type, wanted: Type) -> bool:

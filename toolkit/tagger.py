@@ -13,8 +13,10 @@ import msgspec
 
 from toolkit import models, schema
 from toolkit.config import FROZEN
+from toolkit.docstrings import first_line
 from toolkit.documents import Document, is_reference
 from toolkit.errors import ConfigError
+from toolkit.metadata_fields import METADATA, MetadataField
 from toolkit.plugins import Kind
 from toolkit.stores import is_web
 
@@ -53,7 +55,8 @@ def Attribute(key: str, type: Any, *, or_value: bool = False) -> msgspec.Meta:  
     """Marks an option that names an attribute of another set, written ``SET[.KEY[.field]]`` in the configuration.
 
     ``lines: Annotated[str, Attribute("line_language", list[Prediction | None])]``; in ``tag`` the value is
-    ``document.attribute(self.lines)``.
+    ``document.attribute(self.lines)``. ``metadata.field`` names a field of the document's metadata instead: null where
+    it is absent or null, an error that names the document where it is not of the type.
 
     Args:
         key: the key when the configuration names only the set.
@@ -68,13 +71,17 @@ class Tagger(msgspec.Struct, dict=True, **FROZEN):
     """Computes one attribute of a document: extend it, annotate what ``tag`` returns, give examples.
 
     The annotation of ``tag``'s result is the declared type of the values: bool, int, float, str, `Span`, and lists,
-    dicts, Structs and ``| None`` of them.
+    dicts, Structs and ``| None`` of them. The first line of the docstring says in a sentence what the value is, the
+    section ``Attributes:`` of a Struct's docstring what each of its fields is.
     """
 
     VERSION: ClassVar[str] = "1"
     """Part of the recorded settings; change it whenever values change."""
 
     EXAMPLES: ClassVar[Sequence[Example]] = ()
+
+    PER_LINE: ClassVar[Sequence[str]] = ()
+    """Fields of the value, where it is an object, that are lists with an element for each line of the text."""
 
     def tag(self, document: Document) -> Any:
         """The attribute's value for one document."""
@@ -109,8 +116,9 @@ class Reference:
 
 
 def value_type(tagger: type[Tagger]) -> schema.Type:
-    """The declared type of a tagger's values."""
-    return schema.from_annotation(value_annotation(tagger), f"tagger {tagger.__name__}")
+    """Return the declared type of a tagger's values; what they are as a whole is the first line of its docstring."""
+    found = schema.from_annotation(value_annotation(tagger), f"tagger {tagger.__name__}")
+    return schema.about(found, found.description or first_line(tagger).replace("``", "`"))
 
 
 def value_annotation(tagger: type[Tagger]) -> Any:
@@ -140,18 +148,38 @@ def references(tagger: Tagger) -> list[Reference]:
     """The attributes that a configured tagger reads.
 
     Raises:
-        ConfigError: if an option is not ``SET[.KEY[.field]]``.
+        ConfigError: if an option is neither ``SET[.KEY[.field]]`` nor ``metadata.field``.
     """
-    found = []
+    return [
+        Reference(option, ".".join((name, *rest)), name, rest[0] if rest else wanted.key, tuple(rest[1:]), wanted.type)
+        for option, wanted, (name, *rest) in _named(tagger)
+        if name != METADATA
+    ]
+
+
+def metadata_fields(tagger: Tagger) -> list[MetadataField]:
+    """Return the fields of the metadata that a configured tagger reads.
+
+    Raises:
+        ConfigError: as `references`.
+    """
+    return [
+        MetadataField(option, tuple(path), wanted.type)
+        for option, wanted, (name, *path) in _named(tagger)
+        if name == METADATA
+    ]
+
+
+def _named(tagger: Tagger) -> Iterator[tuple[str, _Wanted, list[str]]]:
+    """Each option that names an attribute or a field of the metadata, what it wants, and the parts of the name."""
     for option, wanted in _markers(type(tagger), "attribute").items():
         text = getattr(tagger, option)
         if text is None or (wanted.or_value and not is_reference(text)):
             continue
-        set_name, *rest = str(text).split(".")
-        if not set_name or not all(rest):
-            raise ConfigError(f"{option}: expected SET[.KEY[.field]], got {text!r}")
-        found.append(Reference(option, text, set_name, rest[0] if rest else wanted.key, tuple(rest[1:]), wanted.type))
-    return found
+        parts = str(text).split(".")
+        if not all(parts) or parts == [METADATA]:
+            raise ConfigError(f"{option}: expected SET[.KEY[.field]] or {METADATA}.field, got {text!r}")
+        yield option, wanted, parts
 
 
 def model_options(tagger: Tagger) -> dict[str, str]:

@@ -26,7 +26,8 @@ class Wanted:
     """An attribute that a writer takes.
 
     Attributes:
-        path: ``KEY[.field…]`` among the attributes of the mix; what the option holds.
+        path: ``KEY[.field…]`` among the attributes of the mix, or ``metadata.field…`` of the document; what the option
+            holds.
         type: a msgspec type that the value is decoded to.
         not_null: whether a null must have been ruled out before (for the dotted path given here, relative to the
             value), because the format has no place for it.
@@ -73,6 +74,7 @@ class Reading:
         types: the types of these fields, by name. What may be null may be absent. A format whose lines are no JSON can
             have ``label`` here.
         label: an expression over these fields that gives the label of a document; if empty, it has that of its part.
+        is_language: whether the label is that of a language, in each row that of the folder which its file lies in.
     """
 
     text: str = "text"
@@ -81,6 +83,7 @@ class Reading:
     values: str = "attributes"
     types: Mapping[str, Any] = field(default_factory=dict)
     label: str = ""
+    is_language: bool = False
 
 
 class Writer(msgspec.Struct, dict=True, **FROZEN):
@@ -115,7 +118,7 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         return {}
 
     def label(self) -> str | None:
-        """Where a document's label comes from: the path of an attribute, or a text in quotes, as expressions have it.
+        """Where a document's label comes from: an expression (see `toolkit.label_of`), or a text in quotes.
 
         None if only `encode` knows. Rules call it ``label``; a dry run counts by it.
         """
@@ -191,6 +194,10 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
             line: the first one, decompressed; empty if there is none.
         """
         return None
+
+    def respelled(self, line: bytes) -> bytes:
+        """Return a line as the format has it, of one in another spelling that is read, too; else the line itself."""
+        return line
 
     def check(self, line: bytes) -> str | None:
         """Return what is wrong with a line of output, ``expected …, got …``; None if nothing.

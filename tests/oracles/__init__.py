@@ -1,1 +1,1 @@
-"""Other programs that results are held against, by hand: they are not installed with the tests."""
+"""Configurations held against the programs that they name; by hand with `python -m tests.oracles`, see frame.py."""

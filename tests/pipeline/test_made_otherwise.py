@@ -159,6 +159,34 @@ def test_comments_and_docstrings_are_no_edit(own: Project) -> None:
     own.ok("mix")
 
 
+def test_a_description_that_is_worded_otherwise_is_no_edit_and_reaches_the_records(own: Project) -> None:
+    """In the docstring, where most are, and in ``msgspec.Meta``."""
+    path = own.data / ".toolkit" / "sets" / "own-0" / "schema.json"
+
+    def described() -> dict[str, str]:
+        found: dict[str, str] = json.loads(path.read_text())["keys"]["good"]["descriptions"]
+        return found
+
+    assert described() == {"": "Length, times something."}
+    (own.root / "reads.py").write_text(
+        TAGGER.replace("from toolkit import", "import msgspec\n\nfrom toolkit import Attribute,")
+        .replace("class Good", "class Reads")
+        .replace("factor: int = 2", 'of: Annotated[str, Attribute("good", int)]')
+        .replace("-> int", '-> Annotated[int, msgspec.Meta(description="What it reads.")]')
+        .replace("self.factor * len(document.text)", "document.attribute(self.of)")
+    )
+    own.config["tag"]["reads-0"] = {"tagger": f"{own.root}/reads.py:Reads", "of": "own-0"}
+    own.ok("tag")
+    edit(own, '"""Length, times something."""', '"""How long it is."""')
+    edit(own, '"What it reads."', '"What another has found."', "reads.py")
+    command = [sys.executable, "-m", "toolkit", "tag", "--json", "-c", str(own.yaml)]
+    ran = subprocess.run(command, capture_output=True, check=True)  # this process knows the old words
+    assert json.loads(ran.stdout)["written"] == {"shape-0": 0, "own-0": 0, "reads-0": 0}
+    assert described() == {"": "How long it is."}
+    own.ok("mix")
+    own.ok("validate")
+
+
 def test_what_accepts_code_accepts_no_other_settings_and_only_sets_of_the_section(own: Project) -> None:
     edit(own, "self.factor *", "1 + self.factor *")
     edit(own, "factor: int = 2", "factor: int = 3")
@@ -267,3 +295,42 @@ def test_entries_of_one_source_may_differ(project: Project) -> None:
     project.config["tag"] = {"shape-0": "line_shape"}
     project.ok("run")
     project.ok("tag")
+
+
+# --- versions of formats ----------------------------------------------------------------------------------------------
+
+
+def test_documents_of_an_earlier_version_of_a_format_are_told_and_stay(project: Project) -> None:
+    path = project.root / "in" / "w.warc.wet"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"WARC/1.0\r\nWARC-Type: conversion\r\nContent-Length: 1\r\n\r\na\r\n\r\n")
+    project.config["ingest"] = [{"format": "wet", "from": [str(path)], "source": "cc"}]
+    project.config["tag"] = {"shape-0": "line_shape"}
+    project.ok("ingest")
+    record = next((project.data / ".toolkit" / "ingest").rglob("*.json"))
+    found = json.loads(record.read_text())
+    assert found["settings"].pop("reader_version") == "2"
+    record.write_text(json.dumps(found))  # as before the format had a second version
+    before = tree(project.documents)
+    said = "by version 1 of the format wet, which has version 2 now"
+    for command in ("ingest", "tag"):
+        ran = project(command)
+        assert ran.code == 2
+        assert f"w.warc.wet was ingested {said}" in ran.err or f"w.warc.wet, ingested {said}" in ran.err
+    assert said in project("status").out
+    assert tree(project.documents) == before
+    project.ok("ingest", "--overwrite")
+    project.ok("tag")
+    project.config["ingest"][0]["trim"] = {"min_chars": 2}
+    ran = project("ingest")
+    assert ran.code == 2
+    assert "with other settings:\n  trim: None ->" in ran.err
+    assert "version" not in ran.err
+
+
+def test_records_of_formats_that_have_had_one_version_only_stay_as_they_are(project: Project) -> None:
+    write_rows(project.root / "raw" / "a.jsonl", [{"id": "1", "text": "a"}])
+    project.config["ingest"] = [{"format": "jsonl", "from": [f"{project.root}/raw/*.jsonl"], "source": "s"}]
+    project.ok("ingest")
+    record = next((project.data / ".toolkit" / "ingest").rglob("*.json"))
+    assert "reader_version" not in json.loads(record.read_text())["settings"]

@@ -442,7 +442,7 @@ def test_what_has_a_dot_is_an_attribute_and_what_has_none_a_value(
         ("kind-0.kinds.label", "expected a key of the set kind-0, got 'kinds'; did you mean 'kind'?"),
         ("kind-0.kind", "expected a value of type str | null, got {label: str | null}"),
         ("kind-0.kind.lable", "expected a value of type str | null, got no such field"),
-        ("kind-0..label", "expected SET[.KEY[.field]], got 'kind-0..label'"),
+        ("kind-0..label", "expected SET[.KEY[.field]] or metadata.field, got 'kind-0..label'"),
         (5, "expected str | null, got int (5)"),
     ],
 )

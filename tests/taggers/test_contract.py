@@ -6,6 +6,7 @@ name are in ``tests/taggers/files``, from the folder of the project. A tagger wh
 
 import gc
 import pickle
+import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -191,6 +192,17 @@ def test_options_have_descriptions_and_cannot_be_changed(name: str) -> None:
     for field in msgspec.structs.fields(tagger):
         with pytest.raises(AttributeError):
             setattr(tagger, field.name, None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_value_has_a_description_of_one_sentence(name: str) -> None:
+    """The value as a whole, and each field of each object in it."""
+    for place, type_ in schema.walk(value_type(class_of(name))):
+        about = type_.description
+        if place and place.endswith(("[]", "{}")):
+            continue  # what a list or map holds is said of the list or map
+        assert re.fullmatch(r"[A-Z0-9`].{5,}[^.]\.", about), f"{place}: expected a sentence, got {about!r}"
+        assert not re.search(r"TODO|\n|\. [A-Z]", about), f"{place}: expected one sentence, got {about!r}"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -14,6 +14,10 @@ TAGGER = '''"""Module."""
 
 import json  # which is no module of this folder
 
+from typing import Annotated
+
+import msgspec
+
 from toolkit import Document, Tagger
 
 
@@ -22,6 +26,7 @@ class Good(Tagger):
 
     factor: int = 2
     """Field."""
+    times: Annotated[int, msgspec.Meta(ge=0, description="how often")] = 1
 
     def tag(self, document: Document) -> int:
         """Method."""
@@ -34,6 +39,8 @@ SAME = [
     TAGGER.replace('        """Method."""\n', ""),
     TAGGER.replace('"""Module."""\n', "# none\n\n\n"),
     TAGGER.replace('    """Field."""\n', ""),
+    TAGGER.replace('"how often"', '"how many times"'),
+    TAGGER.replace(', description="how often"', ""),
     TAGGER.replace("self.factor * len(document.text)", "(self.factor\n            * len( document.text ))"),
 ]
 OTHER = [
@@ -41,6 +48,8 @@ OTHER = [
     TAGGER.replace("= 2", "= 2.0"),
     TAGGER.replace("= 2", "= True + 1"),
     TAGGER.replace("self.factor *", "self.factor +"),
+    TAGGER.replace("ge=0", "ge=1"),
+    TAGGER.replace("Meta(ge=0, description", "Meta(ge=0, title"),
     TAGGER.replace("document.text)", "document.id)"),
     TAGGER.replace("return self", 'return "" or self'),
     TAGGER.replace("return self", "return not self"),

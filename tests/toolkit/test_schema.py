@@ -1,6 +1,7 @@
 """Types of attribute values: their form on disk, what is inferred from data, and what annotations declare."""
 
-from typing import Annotated, Any, Literal, NamedTuple
+import typing
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 import pytest
@@ -262,3 +263,75 @@ def test_what_an_exact_type_takes_is_not_news(rows: list[dict[str, Any]]) -> Non
         return
     assert rows[-1].keys() == types.keys()
     assert {k: schema.union(types[k], schema.infer(v)) for k, v in rows[-1].items()} == types
+
+
+# --- descriptions -----------------------------------------------------------------------------------------------------
+
+
+class Part(msgspec.Struct):
+    """A part.
+
+    Attributes:
+        size: How large it is,
+            in metres.
+        width, height: One of its edges.
+    """
+
+    size: int
+    width: float
+    height: float | None
+
+
+class Whole(msgspec.Struct):
+    """A whole; what `Meta` says stands before what this says.
+
+    Attributes:
+        name: Not said.
+        parts: All parts.
+        of: Parts by key.
+
+    Something else:
+        parts: Not this.
+    """
+
+    name: Annotated[str, msgspec.Meta(description="What it is called.")]
+    parts: list[Part | None]
+    of: dict[str, Part] | None
+    rest: int = msgspec.field(name="the rest")
+
+
+T = TypeVar("T")
+
+
+class Generic(msgspec.Struct, typing.Generic[T]):
+    """One of any type.
+
+    Attributes:
+        it: The one.
+    """
+
+    it: T
+
+
+TOLD = {
+    "name": "What it is called.",
+    "parts": "All parts.",
+    "parts[].size": "How large it is, in metres.",
+    "parts[].width": "One of its edges.",
+    "parts[].height": "One of its edges.",
+    "of": "Parts by key.",
+    "of{}.size": "How large it is, in metres.",
+    "of{}.width": "One of its edges.",
+    "of{}.height": "One of its edges.",
+}
+
+
+def test_descriptions_go_with_types_and_are_apart_on_disk() -> None:
+    type_ = from_annotation(Whole, "x")
+    assert schema.descriptions(type_) == TOLD
+    again = from_json(to_json(type_))
+    assert again == type_, "types are the same, whatever is said of them"
+    assert schema.descriptions(again) == {}
+    assert schema.descriptions(schema.described(again, TOLD)) == TOLD
+    assert str(type_) == str(again)
+    assert schema.descriptions(from_annotation(Generic[int], "x")) == {"it": "The one."}

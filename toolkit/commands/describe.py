@@ -10,8 +10,9 @@ import msgspec
 import msgspec.inspect as mi
 
 from toolkit.distribution import extras_named
+from toolkit.schema import walk
 from toolkit.streams import Size
-from toolkit.tagger import Example, Tagger
+from toolkit.tagger import Example, Tagger, value_type
 
 CHOICES_WITH_EXTRAS = {"icu": "icu"}
 """Choices of options that need an extra, whichever tagger offers them."""
@@ -24,6 +25,19 @@ class Option:
     name: str
     type: str
     default: str
+    description: str
+
+
+@dataclass(frozen=True)
+class Value:
+    """A part of a tagger's values that is described.
+
+    Attributes:
+        name: its place in the value (see `toolkit.schema.descriptions`); empty for the value itself.
+    """
+
+    name: str
+    type: str
     description: str
 
 
@@ -44,15 +58,6 @@ class Read:
     or_value: bool
 
 
-def documentation(class_: type[Any]) -> str:
-    """The class's docstring; not that of the class that it extends."""
-    return inspect.cleandoc(class_.__doc__ or "")
-
-
-def first_line(class_: type[Any]) -> str:
-    return documentation(class_).partition("\n\n")[0].replace("\n", " ")
-
-
 def source(class_: type[Any]) -> str:
     """What the docstring of the class's module says of where it comes from."""
     text = inspect.cleandoc(sys.modules[class_.__module__].__doc__ or "")
@@ -68,6 +73,11 @@ def options(class_: type[msgspec.Struct]) -> list[Option]:
             description = str((info.extra_json_schema or {}).get("description", ""))
         found.append(Option(field.encode_name, type_name(info), _default(field), description))
     return found
+
+
+def values(class_: type[Tagger]) -> list[Value]:
+    """Return what a tagger's value is, then what its parts are."""
+    return [Value(place, str(t), t.description) for place, t in walk(value_type(class_)) if t.description]
 
 
 def reads(class_: type[Tagger]) -> list[Read]:

@@ -12,6 +12,7 @@ import msgspec
 
 from toolkit import distribution, schema, tagger
 from toolkit.commands import Context, Outcome, describe, measuring, table, trying
+from toolkit.docstrings import documentation, first_line
 from toolkit.documents import Document
 from toolkit.errors import ConfigError, ToolkitError, did_you_mean
 from toolkit.plugins import default_name
@@ -67,7 +68,7 @@ def _line(reference: str) -> dict[str, Any]:
         class_ = TAGGERS.find(reference)
         tagger.value_type(class_)
         describe.options(class_)
-        line["about"] = describe.first_line(class_)
+        line["about"] = first_line(class_)
     except Exception as error:  # a broken tagger hides no other
         line["error"] = _one_line(error)
     return line
@@ -111,10 +112,11 @@ def _facts(reference: str, class_: type[Tagger]) -> dict[str, Any]:
         "from": _origin(reference),
         "file": os.path.relpath(inspect.getfile(class_)) if hasattr(sys.modules[class_.__module__], "__file__") else "",
         "class": f"{class_.__module__}:{class_.__name__}",
-        "documentation": describe.documentation(class_),
+        "documentation": documentation(class_),
         "source": describe.source(class_),
         "value": schema.to_json(tagger.value_type(class_)),
         "type": str(tagger.value_type(class_)),
+        "values": [dataclasses.asdict(value) for value in describe.values(class_)],
         "options": [dataclasses.asdict(option) for option in describe.options(class_)],
         "variants": describe.variants(class_),
         "reads": [dataclasses.asdict(read) for read in describe.reads(class_)],
@@ -174,6 +176,10 @@ def _show(found: Mapping[str, Any]) -> str:
     facts.append(("cost", _show_cost(found)))
     width = max(len(name) for name, _ in facts)
     lines += ["", *(f"{name.ljust(width)}  {text}" for name, text in facts)]
+    if parts := [value for value in found["values"] if value["name"]]:
+        rows = [["value", "type", "what it is"]]
+        rows += [[part[column].replace("`", "") for column in ("name", "type", "description")] for part in parts]
+        lines += ["", table(rows)]
     if found["options"]:
         rows = [["option", "type", "default", "what it is"]]
         rows += [[o["name"], *(o[column].replace("`", "") for column in ("type", "default", "description"))]

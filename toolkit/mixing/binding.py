@@ -9,14 +9,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from toolkit import config, rules, schema, tagger
+from toolkit import config, rules, schema, tagger, without
 from toolkit.config import ConfigStruct, Source
 from toolkit.documents import Document
 from toolkit.errors import ConfigError, did_you_mean
+from toolkit.metadata_fields import METADATA, MetadataField, label_of, path_of, value_of
 from toolkit.mixing.sets import JoinedSet, Key
 from toolkit.mixing.settings import MixSettings
 from toolkit.plugin_code import changes, code_of
-from toolkit.rules import is_per_line
 from toolkit.tagger import TAGGERS, Tagger
 from toolkit.writer import Wanted
 
@@ -53,7 +53,7 @@ def bind_rules(settings: MixSettings, sets: list[JoinedSet], found: rules.RuleSe
 
 
 def bind_writer(settings: MixSettings, sets: list[JoinedSet], found: rules.RuleSet) -> dict[str, Binding]:
-    """Where the writer's attributes come from.
+    """Where the writer's attributes come from; what it takes from the metadata (see `metadata_fields`) is not in it.
 
     Args:
         settings: of the mix.
@@ -72,12 +72,44 @@ def bind_writer(settings: MixSettings, sets: list[JoinedSet], found: rules.RuleS
         )
     for option, wanted in settings.writer().wants().items():
         where = f"{settings.place}: {option}: {wanted.path!r}"
+        if (path := _of_metadata(wanted, sets)) is not None:
+            _check_metadata(where, wanted, path, found)
+            continue
         binding = _bind(where, wanted, sets, known)
         if found.edits:
             after = _after_edits(_key(binding, sets), sets, where)
             binding = msgspec.structs.replace(binding, after_edits=after)
         bindings[option] = binding
     return bindings
+
+
+def metadata_fields(wants: Mapping[str, Wanted], bindings: Mapping[str, Binding]) -> dict[str, MetadataField]:
+    """Return the fields of the metadata that a writer takes, by option: what is not bound to a set."""
+    return {
+        option: MetadataField(option, path, wanted.type)
+        for option, wanted in wants.items()
+        if option not in bindings and (path := path_of(wanted.path)) is not None
+    }
+
+
+def _of_metadata(wanted: Wanted, sets: list[JoinedSet]) -> tuple[str, ...] | None:
+    """Return the keys that lead to a field of the metadata; None of an attribute, which may be called ``metadata``."""
+    is_key = any(key.name == METADATA for joined in sets for key in joined.keys)
+    return None if is_key else path_of(wanted.path)
+
+
+def _check_metadata(where: str, wanted: Wanted, path: tuple[str, ...], found: rules.RuleSet) -> None:
+    if found.edits and schema.is_per_line(schema.from_annotation(wanted.type, where)):
+        raise ConfigError(f"{where}: rules edit the text, whose lines it describes; take an attribute")
+    if wanted.not_null and not found.known & {value_of(path), label_of(wanted.path)}:
+        raise ConfigError(
+            f"{where}: {wanted.path} may be null here, and this format has no place for it; add the rule "
+            f"{{drop: {_null_rule(path)}, name: unidentified}}"
+        )
+
+
+def _null_rule(path: tuple[str, ...]) -> str:
+    return f'"{value_of(path)} is None"'
 
 
 def _bind(where: str, wanted: Wanted, sets: list[JoinedSet], known: frozenset[str]) -> Binding:
@@ -123,11 +155,13 @@ def _after_edits(key: Key, sets: list[JoinedSet], where: str) -> Literal["by lin
     Raises:
         ConfigError: if it would be stale.
     """
-    if is_per_line(key.declared):
+    if schema.is_per_line(key.declared):
         return "by line"
     stale = f"{where}: rules edit the text that it describes, and it cannot be computed anew: "
     if key.settings is None:
         raise ConfigError(f"{stale}its set was made by another program")
+    if removed := key.settings.get(without.OPTION):
+        raise ConfigError(f"{stale}it was made of the text without {removed}")
     _tagger.cache_clear()  # the file of a tagger may have been edited since
     try:
         found = tagger_of(key)
@@ -137,7 +171,7 @@ def _after_edits(key: Key, sets: list[JoinedSet], where: str) -> Literal["by lin
         read = next((k for s in sets if s.set == reference.set for k in s.keys if k.key == reference.key), None)
         if read is None:
             raise ConfigError(f"{stale}it is made from {reference.text}; add {reference.set} to `attributes:`")
-        if not is_per_line(read.declared):
+        if not schema.is_per_line(read.declared):
             raise ConfigError(f"{stale}it is made from {reference.text}, which is not one value for each line")
     return "recomputed"
 
@@ -195,6 +229,8 @@ def recomputed(
         type_: that is wanted.
     """
     found = tagger_of(_key(binding, sets))
+    for field in tagger.metadata_fields(found):
+        document.give(field.text, field.of(document))
     for reference in tagger.references(found):
         values = msgspec.to_builtins(per_line[reference.set, reference.key])
         document.give(reference.text, msgspec.convert(values, reference.type))

@@ -24,6 +24,7 @@ class Key(ConfigStruct):
         present_type: of the value where rows have it, if they may lack it.
         settings: of its tagger, if we have its records.
         code: digests of the tagger's code (see `toolkit.plugin_code`).
+        descriptions: what the value and its parts are (see `toolkit.schema.descriptions`), if we have its records.
         hidden: whether another set has the key too, so that rules cannot tell which is meant.
     """
 
@@ -34,11 +35,12 @@ class Key(ConfigStruct):
     present_type: Any = None
     settings: dict[str, Any] | None = None
     code: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     hidden: bool = False
 
     @property
     def declared(self) -> Type:
-        return schema.from_json(self.type)
+        return schema.described(schema.from_json(self.type), self.descriptions)
 
     @property
     def present(self) -> Type | None:
@@ -110,6 +112,7 @@ def resolve_sets(
                     present_type=schema.to_json(present) if present else None,
                     settings=made[key].settings if key in made else None,
                     code=made[key].code if key in made else {},
+                    descriptions=made[key].descriptions if key in made else {},
                 )
             )
         result.append(JoinedSet(set=joined.set, keys=listed, ours=ours))

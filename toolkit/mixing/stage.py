@@ -14,7 +14,7 @@ from toolkit.config import ConfigStruct
 from toolkit.documents import Document
 from toolkit.editing import Edited, along
 from toolkit.errors import DataError
-from toolkit.mixing.binding import Binding, needed, recomputed
+from toolkit.mixing.binding import Binding, metadata_fields, needed, recomputed
 from toolkit.mixing.effects import Counted, RuleCount, Totals, count, count_edits, finish
 from toolkit.mixing.join import (
     RAW_ATTRIBUTES,
@@ -193,6 +193,7 @@ class _Encoder:
         self.counted = Counted.none(len(self.rules.rules))
         self.tally = Tally(unicode=work.settings.unicode_words)
         self.wanted = self.writer.wants()
+        self.fields = metadata_fields(self.wanted, work.bindings)
         self.decoders = {option: self._value_decoder(option, b) for option, b in work.bindings.items()}
         self.set_types = [
             schema.to_python(key.declared)
@@ -250,7 +251,7 @@ class _Encoder:
         for i in applied:
             self.counted.rules[i].documents += 1
             self.counted.rules[i].chars += document.chars
-        original, wanted, after_values = document, self._values(lines), values
+        original, wanted, after_values = document, self._values(document, lines), values
         if self.rules.edits:
             edited, edits = self.rules.edit(document, *values, document, overlaps=self.work.stream.overlaps)
             count_edits(self.counted.rules, edits)
@@ -321,8 +322,8 @@ class _Encoder:
         reason = msgspec.Raw(msgspec.json.encode({"rule": rule, "values": seen}))
         return msgspec.json.encode(fields | {"rejected": reason}) + b"\n"
 
-    def _values(self, lines: list[bytes]) -> dict[str, Any]:
-        values = {}
+    def _values(self, document: Document, lines: list[bytes]) -> dict[str, Any]:
+        values = {option: field.of(document) for option, field in self.fields.items()}
         for option, binding in self.work.bindings.items():
             try:
                 value = self.decoders[option].decode(lines[binding.set]).attributes
@@ -340,7 +341,7 @@ class _Encoder:
         self, edited: Edited, document: Document, values: dict[str, Any], lines: list[bytes]
     ) -> dict[str, Any] | str:
         """The writer's values for the edited document; a text if it has none that the format can take."""
-        after = {}
+        after = {option: values[option] for option in self.fields}
         for option, binding in self.work.bindings.items():
             try:
                 after[option] = self._value_after(

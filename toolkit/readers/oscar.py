@@ -11,6 +11,7 @@ from msgspec import Raw
 
 from toolkit import schema
 from toolkit.documents import Prediction
+from toolkit.predictions import without_capitals
 from toolkit.reader import Draft, Input, Reader
 
 
@@ -37,7 +38,15 @@ class _Identifier(msgspec.Struct, rename={"id": "warc-record-id", "date": "warc-
 
 
 class OscarValue(msgspec.Struct):
-    """The key ``oscar``: what the release says of a document; null where its schema has no such field."""
+    """The key ``oscar``: what the release says of a document; null where its schema has no such field.
+
+    Attributes:
+        identification: The language of the document by the release, with its probability.
+        annotation: What the release annotates the document with; null for nothing.
+        categories: Categories of the page's address by the release; null for none.
+        tlsh: The locality-sensitive hash of the text by the release; null if it has none.
+        harmful_pp: The perplexity of the text under a model of harmful texts; null if the release has none.
+    """
 
     identification: Prediction
     annotation: list[str] | None
@@ -52,14 +61,21 @@ _NULL = Raw(b"null")
 class Oscar(Reader):
     """Documents with WARC headers as metadata, and their attributes: keys ``line_language`` and ``oscar``.
 
-    ``id`` is the record id of the headers. ``line_language`` holds the file's ``sentence_identifications``, numbers as
-    they are written. 23.01's ``quality_warnings`` becomes ``annotation``.
+    ``id`` is the record id of the headers, ``added`` and ``created`` are their WARC-Date. ``line_language`` holds the
+    file's ``sentence_identifications``, numbers as they are written. 23.01's ``quality_warnings`` becomes
+    ``annotation``. Labels that begin with a capital, as the published schema spells them, are in lower case.
     """
 
+    VERSION = "2"  # since 2: `created`
     SUFFIXES = (".jsonl", ".json")
     TYPES = {
-        "line_language": schema.from_annotation(list[Prediction | None], "line_language"),
-        "oscar": schema.from_annotation(OscarValue, "oscar"),
+        "line_language": schema.about(
+            schema.from_annotation(list[Prediction | None], "line_language"),
+            "The language of each line by the release, with its probability; null for a line without one.",
+        ),
+        "oscar": schema.about(
+            schema.from_annotation(OscarValue, "oscar"), "What the release says of a document as a whole."
+        ),
     }
 
     set: Annotated[str, msgspec.Meta(description="the attribute set to write")] = "oscar-0"
@@ -73,7 +89,7 @@ class Oscar(Reader):
         predictions = msgspec.json.Decoder(list[Prediction | None])
 
         def draft(line: bytes, number: int) -> Draft | None:
-            row = decoder.decode(line)
+            row = decoder.decode(without_capitals(line))
             encoded = msgspec.json.encode(self._value(row.metadata))
             msgspec.json.decode(encoded, type=OscarValue)
             headers = msgspec.json.decode(row.warc_headers, type=_Identifier)
@@ -92,6 +108,7 @@ class Oscar(Reader):
                 number=number,
                 id=headers.id,
                 added=headers.date,
+                created=headers.date,
                 metadata={"warc_headers": row.warc_headers},
                 attributes={"line_language": sentences, "oscar": Raw(encoded)},
             )

@@ -1,0 +1,199 @@
+"""Options of taggers and labels of outputs take fields of the documents' metadata."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.pipeline.conftest import Project, document, read_rows, write_rows
+
+GERMAN, ENGLISH = "der Hund und die Katze\n", "the dog and the cat\n"
+
+
+@pytest.fixture
+def pages(project: Project) -> Project:
+    """Four documents that say their language in a nested field, in one of it, as null, and not at all."""
+    write_rows(
+        project.documents / "a.jsonl.gz",
+        [
+            document("1", GERMAN, metadata={"of": {"language": "de"}}),
+            document("2", ENGLISH, metadata={"of": {"language": "en", "prob": 0.5}}),
+            document("3", GERMAN, metadata={"of": None}),
+            document("4", GERMAN),
+        ],
+    )
+    project.config["tag"] = {"q-0": {"tagger": "gopher_quality", "language": "metadata.of.language"}}
+    return project
+
+
+def stop_words(project: Project) -> list[int]:
+    return [row["gopher_quality"]["stop_words"] for row in project.values("q-0", "a.jsonl.gz")]
+
+
+def test_a_tagger_reads_a_field_and_null_where_there_is_none(pages: Project) -> None:
+    pages.ok("tag")
+    read = stop_words(pages)
+    pages.config["tag"]["q-0"]["language"] = "de"
+    pages.ok("tag", "--overwrite")
+    assert read[0] == stop_words(pages)[0] > 0
+    pages.config["tag"]["q-0"]["language"] = "en"
+    pages.ok("tag", "--overwrite")
+    assert read[1] == stop_words(pages)[1] > 0
+    pages.config["tag"]["q-0"]["language"] = None
+    pages.ok("tag", "--overwrite")
+    assert read[2:] == stop_words(pages)[2:]
+
+
+def test_the_documents_are_its_source(pages: Project) -> None:
+    pages.ok("tag")
+    before = stop_words(pages)
+    assert "up to date" in pages.ok("tag").out
+    rows = read_rows(pages.documents / "a.jsonl.gz")
+    rows[3]["metadata"] = {"of": {"language": "de"}}
+    write_rows(pages.documents / "a.jsonl.gz", rows)
+    pages.ok("tag")
+    assert stop_words(pages) == [*before[:3], before[0]]
+
+
+@pytest.mark.parametrize(
+    ("of", "expected"),
+    [
+        ({"language": 7}, "language: expected metadata.of.language of type str | null, got 7"),
+        ("de", 'language: expected an object or null at metadata.of, got "de"'),
+    ],
+)
+def test_another_value_is_an_error_that_names_the_document(of: Any, expected: str, pages: Project) -> None:
+    write_rows(pages.documents / "a.jsonl.gz", [document("1", GERMAN), document("2", GERMAN, metadata={"of": of})])
+    ran = pages("tag")
+    assert ran.code == 1
+    assert f"a.jsonl.gz:2: tagger gopher_quality: {expected}" in ran.err
+    assert "(document '2')" in ran.err
+
+
+def test_a_value_that_is_needed_must_be_there(pages: Project) -> None:
+    pages.config["tag"] = {"language-0": {"tagger": "language", "lines": "metadata.lines"}}
+    ran = pages("tag")
+    assert ran.code == 1
+    assert "a.jsonl.gz:1: tagger language: lines: expected metadata.lines of type list[" in ran.err
+    assert "got nothing there, or null" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("tag", "expected"),
+    [
+        ({"language-0": {"tagger": "language", "lines": "metadata"}}, "expected SET[.KEY[.field]] or metadata.field"),
+        ({"metadata": "noise"}, "expected another set name than 'metadata'"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(tag: dict[str, Any], expected: str, pages: Project) -> None:
+    pages.config["tag"] = tag
+    ran = pages("tag")
+    assert ran.code == 2
+    assert expected in ran.err
+
+
+def test_one_document_is_tried_with_its_metadata(pages: Project) -> None:
+    shard = pages.documents / "a.jsonl.gz"
+    ran = pages.run("tag", "--try", shard, "{tagger: gopher_quality, language: metadata.of.language}", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["documents"][0]["attributes"]["gopher_quality"]["stop_words"] > 0
+
+
+# --- labels of outputs ------------------------------------------------------------------------------------------------
+
+NULL = "get(get(document.metadata, 'of', None), 'language', None) is None"
+
+
+def labelled(project: Project, rule: str, **output: Any) -> Project:
+    rules = [{"drop": rule, "name": "unlabelled"}]
+    project.config["mix"] = {"rules": rules, "output": {"path": str(project.out), **output}}
+    return project
+
+
+@pytest.mark.parametrize("rule", ["label is None", NULL])
+@pytest.mark.parametrize(
+    "output",
+    [
+        {"format": "dolma", "by": "metadata.of.language"},
+        {"format": "parquet", "by": "metadata.of.language"},
+        {"format": "text", "identification": "metadata.of.language"},
+    ],
+    ids=lambda output: output["format"],
+)
+def test_an_output_has_the_label_of_a_field(output: dict[str, Any], rule: str, pages: Project) -> None:
+    labelled(pages, rule, **output)
+    counted = pages.ok("mix", "--dry-run", "--json").json
+    ran = pages.ok("mix", "--json")
+    assert ran.json["totals"]["kept"] == counted["totals"]["kept"] == 2
+    manifest = json.loads((pages.out / ".toolkit" / "manifest.json").read_bytes())
+    assert {label: found["documents"] for label, found in manifest["labels"].items()} == {"de": 1, "en": 1}
+    assert pages.run("validate", pages.out).code == 0
+
+
+def test_a_label_with_its_probability(pages: Project) -> None:
+    rows = [
+        document("1", GERMAN, metadata={"found": {"label": "de", "prob": 0.75}}),
+        document("2", GERMAN, metadata={"found": "de"}),
+    ]
+    write_rows(pages.documents / "a.jsonl.gz", rows)
+    parquet = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
+    labelled(pages, "label is None", format="parquet", by="metadata.found").ok("mix")
+    table = parquet.read_table(next(pages.out.rglob("*.parquet")))
+    assert table["prob"].to_pylist() == [0.75, None]
+    assert table["label"].to_pylist() == ["de", "de"]
+
+
+def test_oscar_needs_the_probability_too(pages: Project) -> None:
+    rows = [document("1", GERMAN, metadata={"found": {"label": "de", "prob": 0.75}, "lines": [None]})]
+    write_rows(pages.documents / "a.jsonl.gz", rows)
+    output = {"format": "oscar", "identification": "metadata.found", "sentence_identifications": "metadata.lines"}
+    labelled(pages, "label is None", **output).ok("mix")
+    (row,) = pages.output()
+    assert row["metadata"]["identification"] == {"label": "de", "prob": 0.75}
+    output["identification"] = "metadata.of"
+    write_rows(pages.documents / "a.jsonl.gz", [document("1", GERMAN, metadata={"of": "de", "lines": [None]})])
+    ran = labelled(pages, "label is None", **output)("mix")
+    assert ran.code == 1
+    assert "a.jsonl.gz:1: identification: expected metadata.of of type {label: str, prob: float}, got" in ran.err
+
+
+def test_a_field_that_may_be_null_needs_a_rule(pages: Project) -> None:
+    ran = labelled(pages, "document.chars == 0", format="dolma", by="metadata.of.language")("mix")
+    assert ran.code == 2
+    assert "metadata.of.language may be null here" in ran.err
+    assert NULL in ran.err
+
+
+def test_a_label_that_is_no_text_fails_the_shard(pages: Project) -> None:
+    write_rows(pages.documents / "a.jsonl.gz", [document("1", GERMAN, metadata={"of": {"language": ["de"]}})])
+    ran = labelled(pages, NULL, format="dolma", by="metadata.of.language")("mix")
+    assert ran.code == 1
+    assert "a.jsonl.gz:1: by: expected metadata.of.language of type" in ran.err
+    assert not pages.out.joinpath("documents").exists()
+
+
+def test_edits_leave_fields_as_they_are_and_taggers_read_them_again(pages: Project) -> None:
+    pages.config["tag"]["e-0"] = {"tagger": "length"}
+    pages.ok("tag")
+    labelled(pages, "label is None", format="dolma", by="metadata.of.language")
+    pages.config["mix"]["attributes"] = ["q-0"]
+    pages.config["mix"]["rules"] += [
+        {"cut": "lines", "when": "line.number == 1 and document.id == '1'"},
+        {"set": "stop_words", "to": "gopher_quality.stop_words"},
+    ]
+    write_rows(pages.documents / "a.jsonl.gz", [document("1", GERMAN + GERMAN, metadata={"of": {"language": "de"}})])
+    pages.ok("tag")
+    pages.ok("mix")
+    (row,) = pages.output()
+    assert row["text"] == GERMAN
+    assert row["metadata"]["of"] == {"language": "de"}
+    assert row["metadata"]["stop_words"] > 0
+
+
+def test_values_of_lines_do_not_outlive_edits(pages: Project) -> None:
+    output = {"format": "oscar", "identification": "metadata.of", "sentence_identifications": "metadata.lines"}
+    labelled(pages, "label is None", **output)
+    pages.config["mix"]["rules"].append({"cut": "lines", "when": "line.chars == 0"})
+    ran = pages("mix")
+    assert ran.code == 2
+    assert "rules edit the text, whose lines it describes" in ran.err

@@ -1,0 +1,38 @@
+"""What docstrings say of classes and their attributes."""
+
+import inspect
+import re
+from typing import Any
+
+_ENTRY = re.compile(r"([A-Za-z_]\w*(?:, [A-Za-z_]\w*)*):\s+(\S.*)")
+
+
+def documentation(class_: type[Any]) -> str:
+    """Return a class's docstring; not that of the class that it extends."""
+    return inspect.cleandoc(class_.__dict__.get("__doc__") or "")
+
+
+def first_line(class_: type[Any]) -> str:
+    """Return the first paragraph of a class's docstring in one line."""
+    return documentation(class_).partition("\n\n")[0].replace("\n", " ")
+
+
+def attributes_of(class_: type[Any]) -> dict[str, str]:
+    """Return what the sections ``Attributes:`` of a class, and of those that it extends, say of each; by name."""
+    found: dict[str, str] = {}
+    for each in reversed(getattr(class_, "__origin__", class_).__mro__):  # of a generic class with its arguments
+        found |= _attributes(documentation(each))
+    return found
+
+
+def _attributes(text: str) -> dict[str, str]:
+    section = re.search(r"^Attributes:\n((?:[ ]+.*\n?|\n)*)", text, re.MULTILINE)
+    found: dict[str, str] = {}
+    names: list[str] = []
+    for line in inspect.cleandoc("\n" + section[1]).splitlines() if section else ():
+        if entry := _ENTRY.fullmatch(line):
+            names = entry[1].split(", ")
+            found |= dict.fromkeys(names, entry[2].rstrip())
+        elif line.strip():  # it goes on
+            found |= {name: f"{found[name]} {line.strip()}" for name in names}
+    return found
