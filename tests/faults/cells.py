@@ -213,16 +213,17 @@ class Bench:
         return Played(cell, wrong)
 
 
-_DIGEST = re.compile(rb'"(?:content|documents)": ?"([0-9a-f]{32})"')
-"""In a record, the digest that matters; a bit elsewhere may be one of a time stamp, of which nothing is made."""
+_MATTERS = (re.compile(rb'"(?:content|documents)": ?"([0-9a-f]{32})"'), re.compile(rb'"tagger": ?"(.)'))
+"""In a record, a digest, else a tagger. A bit elsewhere may be of a time stamp, or of a description, and do nothing."""
 
 
 def _damaged_bytes(data: bytes, how: str) -> bytes:
     if how == "truncated":
         return data[: len(data) // 2]
     if how == "flipped":
-        digest = _DIGEST.search(data) if data.startswith(b"{") else None
-        place, bit = (digest.start(1), 1) if digest else (len(data) // 2, 0x10)
+        found = filter(None, (each.search(data) for each in _MATTERS)) if data.startswith(b"{") else iter(())
+        matters = next(found, None)
+        place, bit = (matters.start(1), 1) if matters else (len(data) // 2, 0x10)
         return data[:place] + bytes([data[place] ^ bit]) + data[place + 1 :]
     return b""
 

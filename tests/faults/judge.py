@@ -36,6 +36,13 @@ FALSE_CAUSES = re.compile(
 )
 """What is not true of any fault that only is in the way: causes that a message must not name."""
 
+ABOUT = {
+    r"data/\.toolkit/rows/(.+?)\.(?:bin|json)": r"{root}/data/documents/\1",
+    r"data/\.toolkit/sets/([^/]+)/(?:schema|models)\.json": r"\1",
+    r"data/\.toolkit/sets/([^/]+)/shards/(.+)\.json": r"{root}/data/attributes/\1/\2",
+}
+"""What records are about, by which a message may name them: documents, a set, attributes."""
+
 PASSING = ("claims", "failures")
 """Kinds of files that end by themselves, or with the next run: no harm is done where one cannot be deleted."""
 
@@ -164,8 +171,9 @@ def _names(root: str, path: str) -> list[str]:
     """What a message may call what was struck: the path, or of a hidden file the one that it becomes."""
     folder, _, name = f"{root}/{path}".removesuffix("/.").rstrip("/").rpartition("/")
     names = [f"{folder}/{name}"] if name != "probe" else [folder.removesuffix("/.toolkit")]
-    if made := re.fullmatch(r"data/\.toolkit/(?:rows/(.+?)\.(?:bin|json)|sets/([^/]+)/(?:schema|models)\.json)", path):
-        names.append(f"{root}/data/documents/{made[1]}" if made[1] else made[2])  # what they are about
+    names += [
+        found.expand(of.format(root=root)) for record, of in ABOUT.items() if (found := re.fullmatch(record, path))
+    ]
     if not os.path.splitext(name)[1] or kind_of(path) in ("intermediates", "staged_parts"):
         while "/.toolkit/" in folder:  # what is deleted as a whole is named as a whole
             names.append(folder)
