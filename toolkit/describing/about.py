@@ -9,6 +9,7 @@ import msgspec
 
 from toolkit import config
 from toolkit.config import ConfigStruct, Description, Source
+from toolkit.errors import ConfigError
 from toolkit.globs import glob_regex
 
 Texts = str | list[str]
@@ -165,6 +166,11 @@ def read_about(section: Source, required: Sequence[str] = REQUIRED) -> About:
                 raise source.error(place, "expected Organization or Person, got none")
     if about.version is not None and not VERSION.fullmatch(about.version):
         raise source.error(("version",), f"expected MAJOR.MINOR.PATCH (1.0.0), got {about.version!r}")
+    for i, glob in enumerate(about.live if isinstance(about.live, list) else ()):
+        try:
+            glob_regex(glob)
+        except ConfigError as error:
+            raise source.error(("live", i), str(error)) from None
     if about.splits and not (
         all(share > 0 for share in about.splits.values()) and abs(sum(about.splits.values()) - 1) < 1e-9
     ):

@@ -159,7 +159,7 @@ def _record_set(record: RecordType, examples: int, version: str) -> jsonld.Recor
         id=identifier(record.name),
         name=record.name,
         description=description,
-        key=jsonld.one_or_list([jsonld.Reference(id=identifier(record.name, name)) for name in record.key]),
+        key=jsonld.one_or_list([jsonld.Reference(id=identifier(record.name, *name.split("/"))) for name in record.key]),
         examples=shown or None,
         field=made,
     )
@@ -168,14 +168,16 @@ def _record_set(record: RecordType, examples: int, version: str) -> jsonld.Recor
 def _path_field(record: RecordType, place: PathField) -> jsonld.Field:
     source = jsonld.Source(
         file_set=jsonld.Reference(id=identifier(record.group)),
-        extract=jsonld.Extract(file_property="fullpath" if place.pattern else "lineNumbers"),
+        extract=jsonld.Extract(
+            file_property="fullpath" if place.pattern else "lines" if place.is_line else "lineNumbers"
+        ),
         transform=jsonld.Transform(regex=place.pattern) if place.pattern else None,
     )
     found = jsonld.Field(
         id=identifier(record.name, place.name),
         name=place.name,
         description=sentence(place.description),
-        data_type="sc:Text" if place.pattern else "sc:Integer",
+        data_type="sc:Text" if place.pattern or place.is_line else "sc:Integer",
         source=source,
     )
     return _referring(found, place.references) if place.references else found
