@@ -19,7 +19,7 @@ from toolkit.ngrams import Repeated, Repetition, Sequences, Top
 from toolkit.normal_forms import decomposed
 from toolkit.numbers import shortest_float32
 from toolkit.phrases import occurrences
-from toolkit.predictions import LinePredictions
+from toolkit.predictions import LinePredictions, without_capitals
 from toolkit.sentences import TERMINALS, characters_in, spacy_sentences
 from toolkit.spacy_tokenizer import SpacyKind, SpacyLanguage, spacy_kind, spacy_words
 from toolkit.stop_lists import stop_words
@@ -127,4 +127,5 @@ __all__ = [
     "split_lines",
     "stop_words",
     "sums",
+    "without_capitals",
 ]

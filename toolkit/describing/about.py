@@ -11,6 +11,7 @@ from toolkit import config
 from toolkit.config import ConfigStruct, Description, Source
 from toolkit.errors import ConfigError
 from toolkit.globs import glob_regex
+from toolkit.languages import WELL_FORMED
 
 Texts = str | list[str]
 
@@ -110,15 +111,6 @@ _URLS = ("url", "license", "same_as", "sd_license")
 _DATES = ("date_published", "date_created", "date_modified")
 _AGENTS = ("creator", "publisher")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?")
-_LANGUAGE = re.compile(
-    r"[a-z]{2,3}(-[a-z]{3}){0,3}"  # with extended language subtags
-    r"(-[a-z]{4})?(-([a-z]{2}|\d{3}))?"  # script, region
-    r"(-([a-z0-9]{5,8}|\d[a-z0-9]{3}))*"  # variants
-    r"(-[a-wyz0-9](-[a-z0-9]{2,8})+)*(-x(-[a-z0-9]{1,8})+)?",  # extensions, private use
-    re.IGNORECASE | re.ASCII,
-)
-"""A well-formed tag of a language. Source: RFC 5646, section 2.1."""
-
 VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 
 
@@ -156,7 +148,7 @@ def read_about(section: Source, required: Sequence[str] = REQUIRED) -> About:
         if value is not None and not _is_date(value):
             raise source.error((key,), f"expected a date such as 2026-01-31, got {value!r}")
     for language in about.language():
-        if not _LANGUAGE.fullmatch(language):
+        if not WELL_FORMED.fullmatch(language):
             raise source.error(("in_language",), f"expected a BCP 47 code such as de or zh-Hant, got {language!r}")
     for key in _AGENTS:
         given = getattr(about, key)

@@ -12,6 +12,7 @@ from toolkit.describing.facts import Facts, Field, Group, PathField, RecordType
 from toolkit.describing.fields import bare, is_label
 from toolkit.describing.looking import joined
 from toolkit.describing.sentences import SPAN, by_place, sentence
+from toolkit.languages import tags_of
 from toolkit.schema import ANY, Type
 
 NAME = "croissant.json"
@@ -34,15 +35,12 @@ _DATA_TYPES = {
     "url": "sc:URL",
 }
 
-_LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]{2,8})*|x-[a-z0-9]{1,8}", re.IGNORECASE)
-
 
 def document(facts: Facts, about: About, version: str) -> dict[str, Any]:
     """The document, in the order in which it is written."""
     rai = responsible.rai_terms(facts, about)
     conforms = [f"{jsonld.BASE}{version}", *([jsonld.RAI] if rai and version != "1.0" else [])]  # 1.0 says: one
-    labels = [each.label for each in facts.labels] if facts.label_name == "language" else []
-    languages = about.language() or [label for label in labels if label != "multi" and _LANGUAGE.fullmatch(label)]
+    languages = about.language() or tags_of(facts.languages)
     found = jsonld.Dataset(
         context=jsonld.context(version),
         name=about.name or "",

@@ -3,13 +3,13 @@
 Source: Croissant 1.0, "Categorical Data" and "Splits": an enumeration has a name and a URL for each of its values.
 """
 
-import re
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
 from toolkit.describing import jsonld
 from toolkit.describing.facts import Facts
+from toolkit.languages import code_of, tag_of
 
 _SPLITS = {
     "cr:TrainingSplit": ("train", "training"),
@@ -18,19 +18,14 @@ _SPLITS = {
 }
 """The classes of splits that Croissant knows, and what such splits are called."""
 
-_OTHER_CODES = {"als": "gsw", "multi": "mul"}
-"""Labels that mean another language than the code of ISO 639 which they are; several languages."""
-
 _Fields = dict[str, tuple[str, str | list[str]]]
 """What a field is, and the type of its values, by name."""
 
-_LANGUAGE = re.compile(r"([A-Za-z]{2,3})(?:[-_][A-Za-z0-9]+)*")
-
 
 def language_code(label: str) -> str:
-    """Return the code of ISO 639 of a label's language, in lower case; empty for a label that has none."""
-    found = _LANGUAGE.fullmatch(_OTHER_CODES.get(label.lower(), label))
-    return found[1].lower() if found else ""
+    """Return the code of ISO 639 of a label's language, that of several languages for `multi`; empty for others."""
+    tag = tag_of(label)
+    return (code_of(tag) or "") if tag else "mul" if label.lower() == "multi" else ""
 
 
 def language_url(label: str) -> str:

@@ -229,6 +229,7 @@ class Facts:
     Attributes:
         root: folder that all paths are below.
         label_name: what labels are: ``language``, or ``label``.
+        languages: labels of languages that documents have, whether the files are cut by them or not, sorted.
         crawled: documents of WARC records, by source.
         crawls: that the metadata of documents name.
         rows: documents that were looked at, if these are all.
@@ -246,6 +247,7 @@ class Facts:
     records: list[RecordType]
     labels: list[Label] = field(default_factory=list)
     label_name: str = "language"
+    languages: list[str] = field(default_factory=list)
     ingested: list[Ingested] = field(default_factory=list)
     tagged: list[Tagged] = field(default_factory=list)
     mixture: Mixture | None = None

@@ -15,6 +15,7 @@ from toolkit.describing.fields import HUGE, INTEGERS, KEYS, LONG, bare, merged
 from toolkit.documents import BAD_ROW
 from toolkit.errors import DataError
 from toolkit.paths import stat
+from toolkit.recognising import Format, label_reader
 from toolkit.schema import ANY, BOOL, FLOAT, INT, NEVER, NULL, SPAN, STR, Type, nullable
 from toolkit.streams import Lines, stored_digest
 
@@ -64,10 +65,13 @@ class Work(ConfigStruct):
         lines: whether the digest of its lines is wanted, though they are no rows that are described.
         first: at most so many rows.
         max_bytes: of a row.
+        format: of an output, with its options, which knows where rows have their label; empty for other files.
     """
 
     path: str
     max_bytes: int
+    format: str = ""
+    options: dict[str, Any] = {}
     digest: bool = False
     rows: bool = False
     lines: bool = False
@@ -115,6 +119,7 @@ class Looked:
         crawls: that the metadata name.
         lines: number of the lines, but blank ones between rows, and the digest of these (see `joined`), if all were
             read.
+        labels: that rows say, with the number of these.
     """
 
     size: int
@@ -129,6 +134,7 @@ class Looked:
     warc: dict[str, FromWarc] = field(default_factory=dict)
     crawls: set[str] = field(default_factory=set)
     lines: tuple[int, int] | None = None
+    labels: dict[str, int] = field(default_factory=dict)
 
 
 def look(work: Work, report: Report) -> Looked:
@@ -182,6 +188,8 @@ class _Look:
         self._decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
         self._large: set[str] = set()  # keys with integers beyond `EXACT`
         self._headers: dict[str, Any] = {}  # of the row
+        reading = Format(work.format, work.options).writer().READING if work.format else None
+        self._label = label_reader(reading) if reading else None
 
     def run(self, report: Report) -> None:
         work, looked = self._work, self._looked
@@ -202,6 +210,8 @@ class _Look:
                     if texts.get(key, True) and bytes(memoryview(raw)[:1]) == b'"':
                         texts[key] = _is_numeric(raw)
                 self._add(row)
+                if self._label and (label := self._label(line)):
+                    looked.labels[label] = looked.labels.get(label, 0) + 1
                 report(1, len(line))
         looked.lines = all_lines if looked.whole else None
         looked.numeric = sorted(key for key, numeric in texts.items() if numeric)
