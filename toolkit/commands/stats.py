@@ -9,12 +9,11 @@ from typing import Any
 import msgspec
 
 from toolkit import records
-from toolkit.commands import Context, Options, Outcome, failures
+from toolkit.commands import Context, Options, Outcome, failures, mix_section
 from toolkit.commands.counted import prepare
 from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.executors import Task
 from toolkit.mixing import publish
-from toolkit.mixing import settings as mix_settings
 from toolkit.paths import is_folder, join, size_of
 from toolkit.rules import Rule
 from toolkit.stats import groups, plots, shard, tables
@@ -234,7 +233,7 @@ def _output(context: Context) -> str:
         raise ConfigError(f"expected one output with --mix, got {len(targets)}")
     if targets:
         return targets[0].rstrip("/")
-    found = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
+    found = mix_section.read(context)
     if not is_folder(found.output.path):
         raise ConfigError(f"{found.output.path}: expected the output of a mix, got nothing there; run `toolkit mix`")
     return found.output.path

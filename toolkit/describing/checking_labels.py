@@ -20,6 +20,7 @@ class Listing:
         rows: documents by label, where they are counted.
         file_set: of the rows that have the field.
         pattern: that reads it from the path; else it is in the column.
+        by_name: whether it is read from the last part of the path.
     """
 
     id: str
@@ -27,6 +28,7 @@ class Listing:
     file_set: str
     pattern: re.Pattern[str] | None
     column: str
+    by_name: bool = False
 
 
 _FIELDS = {"languages": ("language", "path_language"), "labels": ("label", "path_label"), "splits": ("split",)}
@@ -42,13 +44,15 @@ def listings(document: dict[str, Any]) -> Iterator[Listing]:
         for source in _sources(records, _FIELDS.get(id_, ())) if rows and key else ():
             pattern = next((compiled(text) for text in transforms(source, "regex")), None)
             column = str(source["extract"].get("column", ""))
-            if column if id_ == "splits" else pattern and source["extract"].get("fileProperty") == "fullpath":
+            what = source["extract"].get("fileProperty")
+            if (column and id_ == "splits") or (pattern and what in ("fullpath", "filename")):
                 yield Listing(
                     id=id_,
                     rows={str(row.get(key)): row.get(f"{id_}/documents") for row in rows},
                     file_set=str(source["fileSet"].get("@id")),
                     pattern=pattern,
                     column=column,
+                    by_name=what == "filename",
                 )
                 break
 
@@ -119,7 +123,7 @@ def _of_file(
 ) -> Iterator[tuple[str, int | None]]:
     if listing.pattern is None:
         yield from values.get(path, {}).items()
-    elif match := listing.pattern.match(path):
+    elif match := listing.pattern.match(path.rpartition("/")[2] if listing.by_name else path):
         yield match[1], counts.get(path)
 
 

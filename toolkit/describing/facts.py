@@ -76,16 +76,16 @@ class PathField:
     """A field that is read from where the row lies: from the file's path by a pattern of one group, or its number.
 
     Attributes:
-        pattern: None for the row's number in the file, from 0, or the line of text that is the row.
+        pattern: None for the row's number in the file, from 0, or another property as it is.
         references: as of `Field`.
-        is_line: whether it is the line.
+        property: of the file, by Croissant's name, that it is; empty for the path, or without a pattern the number.
     """
 
     name: str
     description: str
     pattern: str | None = None
     references: str = ""
-    is_line: bool = False
+    property: str = ""
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,7 @@ def output_facts(
         labels=found.labels,
         label_name=found.name,
         languages=found.languages,
+        splits=found.splits,
         ingested=made.ingested(datasets),
         tagged=made.mixed_sets(manifest, writer) if manifest else [],
         mixture=made.mixture(manifest) if manifest else None,
@@ -221,7 +222,7 @@ def _text_lines(group: Group, places: list[PathField]) -> RecordType:
         key=[],
         places=[
             *places,
-            PathField("line", "The line, without its end.", is_line=True),
+            PathField("line", "The line, without its end.", property="lines"),
             PathField("row", "Line in the file, from 0."),
         ],
         fields=[],
