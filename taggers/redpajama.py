@@ -182,6 +182,8 @@ class Redpajama(Tagger):
     each, named by it (``de`` or ``de.txt``).
     """
 
+    PER_LINE = tuple(name for name in Signals.__annotations__ if name.startswith("rps_lines"))
+
     EXAMPLES = (
         Example("", EMPTY),
         Example(

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from toolkit.spacy_tokenizer import SpacyKind, spacy_kind, spacy_words
+from toolkit.spacy_kinds import SpacyKind, spacy_kind
+from toolkit.spacy_tokenizer import spacy_words
 from toolkit.stop_lists import stop_words
 
 DECIMALS = 5

@@ -80,6 +80,9 @@ class Tagger(msgspec.Struct, dict=True, **FROZEN):
 
     EXAMPLES: ClassVar[Sequence[Example]] = ()
 
+    PER_LINE: ClassVar[Sequence[str]] = ()
+    """Fields of the value, where it is an object, that are lists with an element for each line of the text."""
+
     def tag(self, document: Document) -> Any:
         """The attribute's value for one document."""
         raise NotImplementedError(type(self).__name__)

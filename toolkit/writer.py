@@ -195,6 +195,10 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         """
         return None
 
+    def respelled(self, line: bytes) -> bytes:
+        """Return a line as the format has it, of one in another spelling that is read, too; else the line itself."""
+        return line
+
     def check(self, line: bytes) -> str | None:
         """Return what is wrong with a line of output, ``expected …, got …``; None if nothing.
 

@@ -9,6 +9,7 @@ import msgspec
 
 from toolkit import config
 from toolkit.config import ConfigStruct, Description, Source
+from toolkit.globs import glob_regex
 from toolkit.languages import WELL_FORMED
 
 Texts = str | list[str]
@@ -78,7 +79,8 @@ class About(ConfigStruct):
         Texts | None, Description(description="BCP 47 codes; default: the labels of an output that is cut by language")
     ] = None
     live: Annotated[
-        bool, Description(description="the data still grow: files are listed without size and checksum")
+        bool | list[str],
+        Description(description="the data still grow; or globs of the files that do: listed without size and checksum"),
     ] = False
     splits: Annotated[dict[str, float], Description(description="{train: 0.98, test: 0.02}: by hash of the id")] = {}
     examples: Annotated[
@@ -93,6 +95,12 @@ class About(ConfigStruct):
 
     def language(self) -> list[str]:
         return listed(self.in_language)
+
+    def grows(self, path: str) -> bool:
+        """Return whether a file, by its path below the description, still grows."""
+        if isinstance(self.live, bool):
+            return self.live
+        return any(glob_regex(glob).match(path) for glob in self.live)
 
 
 REQUIRED = ("name", "description", "license", "url", "creator", "date_published")

@@ -131,7 +131,7 @@ def _columns(facts: Facts, group: Group) -> str:
             inner = [((name, key), each) for key, each in bare(type_).fields]
         else:
             inner = [((name,), type_)]
-        rows += [[f"`{'.'.join(keys)}`", _shown(each), told.get(keys, "")] for keys, each in inner]
+        rows += [[f"`{'.'.join(keys)}`", _shown(each), told.get(keys) or each.description] for keys, each in inner]
     return markdown(rows, left=3)
 
 

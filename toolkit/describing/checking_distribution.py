@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from toolkit import targets, validating
 from toolkit.describing.about import listed
-from toolkit.describing.checking_properties import kind_of
+from toolkit.describing.checking_properties import is_ours, kind_of
 from toolkit.describing.common import MEDIA_TYPES, matches, matching, media_type
 from toolkit.mixing import publish
 from toolkit.mixing.settings import REJECTED
@@ -53,8 +53,7 @@ def read(path: str, document: dict[str, Any], files: Sequence[dict[str, Any]]) -
     """
     folder = path.rpartition("/")[0] or "."
     there = sorted(list_files(folder, hidden=True)) if is_folder(folder) else []
-    ours = any(node.get("@id") == "documents-files" and kind_of(node) == "FileSet" for node in files)
-    found = Distribution(folder, ours, document.get("isLiveDataset") is True, there)
+    found = Distribution(folder, is_ours(document), document.get("isLiveDataset") is True, there)
     faults: list[str] = []
     known = set(there)
     for node in files:

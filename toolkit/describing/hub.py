@@ -74,7 +74,11 @@ def head(facts: Facts, about: About, configurations: Sequence[Configuration]) ->
     found["task_categories"] = ["text-generation"]
     found["tags"] = about.keywords
     found["configs"] = [_config(each) for each in configurations]
-    found["dataset_info"] = [info for each in configurations if (info := _info(each, live=about.live))]
+    found["dataset_info"] = [
+        info
+        for each in configurations
+        if (info := _info(each, live=any(about.grows(file.path) for file in each.files)))
+    ]
     return {name: found[name] for name in KEYS if found.get(name)}
 
 

@@ -2,11 +2,12 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+import xxhash
 
 from toolkit import crawls
 from toolkit.config import ConfigStruct
@@ -61,6 +62,7 @@ class Work(ConfigStruct):
         path: of the file.
         digest: whether its checksum is wanted.
         rows: whether its rows are; they are JSON objects.
+        lines: whether the digest of its lines is wanted, though they are no rows that are described.
         first: at most so many rows.
         max_bytes: of a row.
         format: of an output, with its options, which knows where rows have their label; empty for other files.
@@ -72,6 +74,7 @@ class Work(ConfigStruct):
     options: dict[str, Any] = {}
     digest: bool = False
     rows: bool = False
+    lines: bool = False
     first: int | None = None
 
 
@@ -115,6 +118,7 @@ class Looked:
         warc: documents of WARC records, by source; empty if there is none, or there are more than `SOURCES`.
         crawls: that the metadata name.
         labels: that rows say, with the number of these.
+        lines: number of the lines that are not blank, and the digest of these (see `joined`), if they were all read.
     """
 
     size: int
@@ -129,6 +133,7 @@ class Looked:
     warc: dict[str, FromWarc] = field(default_factory=dict)
     crawls: set[str] = field(default_factory=set)
     labels: dict[str, int] = field(default_factory=dict)
+    lines: tuple[int, int] | None = None
 
 
 def look(work: Work, report: Report) -> Looked:
@@ -143,7 +148,34 @@ def look(work: Work, report: Report) -> Looked:
     looked = Looked(found.size, sha256_of(work.path) if work.digest else "")
     if work.rows:
         _Look(work, looked).run(report)
+    elif work.lines and work.first is None:
+        looked.lines = (0, 0)
+        with Lines(work.path, work.max_bytes) as lines:
+            for line in lines:
+                looked.lines = _with(looked.lines, line)
+                report(1, len(line))
     return looked
+
+
+_BASE, _PRIME = 0x9E3779B97F4A7C15F39CC0605CEDC835, (1 << 127) - 1
+
+
+def _with(before: tuple[int, int], line: bytes) -> tuple[int, int]:
+    if not line.strip():
+        return before
+    return before[0] + 1, (before[1] * _BASE + xxhash.xxh3_128_intdigest(line)) % _PRIME
+
+
+def joined(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    """Return the number and digest of the lines of files one behind the other, from those of each.
+
+    The digest is a polynomial of the lines' xxh3-128: it depends on the lines and their order, and not on where one
+    file ends and another begins, nor on how they are compressed.
+    """
+    number, digest = 0, 0
+    for more, of_more in parts:
+        number, digest = number + more, (digest * pow(_BASE, more, _PRIME) + of_more) % _PRIME
+    return number, digest
 
 
 def sha256_of(path: str) -> str:
@@ -163,6 +195,7 @@ class _Look:
     def run(self, report: Report) -> None:
         work, looked = self._work, self._looked
         texts: dict[str, bool] = {}  # whether all were numbers
+        all_lines = (0, 0)
         with Lines(work.path, work.max_bytes) as lines:
             for line in lines:
                 if work.first is not None and looked.number >= work.first:
@@ -171,6 +204,7 @@ class _Look:
                 if not line.strip():
                     continue
                 row = self._row(line, lines.number)
+                all_lines = _with(all_lines, line)
                 looked.number += 1
                 looked.content_size += len(line) + 1
                 for key, raw in row.items():
@@ -180,6 +214,7 @@ class _Look:
                 if self._label and (label := self._label(line)):
                     looked.labels[label] = looked.labels.get(label, 0) + 1
                 report(1, len(line))
+        looked.lines = all_lines if looked.whole else None
         looked.numeric = sorted(key for key, numeric in texts.items() if numeric)
         looked.rounded = sorted(
             key

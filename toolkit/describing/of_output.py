@@ -78,6 +78,7 @@ def output_facts(
                 max_bytes=max_bytes * 2,
                 digest=path not in parts,
                 rows=readable,
+                lines=writer.CONCATENATES,
                 first=first,
                 format=format_.name if format_ and says else "",
                 options=format_.options if format_ and says else {},
@@ -210,9 +211,9 @@ def _declared(writer: Writer) -> tuple[tuple[str, Type], ...]:
 
 def _file(path: str, looked: Looked, part: PartRecord | None, readable: bool) -> File:
     if part:
-        return File(path, looked.size, part.sha256, media_type(path), part.documents, part.content_size)
+        return File(path, looked.size, part.sha256, media_type(path), part.documents, part.content_size, looked.lines)
     rows, content = (looked.number, looked.content_size) if readable and looked.whole else (None, None)
-    return File(path, looked.size, looked.sha256, media_type(path), rows, content)
+    return File(path, looked.size, looked.sha256, media_type(path), rows, content, looked.lines)
 
 
 _ANY_LABEL = "LABEL"

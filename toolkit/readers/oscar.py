@@ -11,6 +11,7 @@ from msgspec import Raw
 
 from toolkit import schema
 from toolkit.documents import Prediction
+from toolkit.predictions import without_capitals
 from toolkit.reader import Draft, Input, Reader
 
 
@@ -61,7 +62,8 @@ class Oscar(Reader):
     """Documents with WARC headers as metadata, and their attributes: keys ``line_language`` and ``oscar``.
 
     ``id`` is the record id of the headers. ``line_language`` holds the file's ``sentence_identifications``, numbers as
-    they are written. 23.01's ``quality_warnings`` becomes ``annotation``.
+    they are written. 23.01's ``quality_warnings`` becomes ``annotation``. Labels that begin with a capital, as the
+    published schema spells them, are in lower case.
     """
 
     SUFFIXES = (".jsonl", ".json")
@@ -86,7 +88,7 @@ class Oscar(Reader):
         predictions = msgspec.json.Decoder(list[Prediction | None])
 
         def draft(line: bytes, number: int) -> Draft | None:
-            row = decoder.decode(line)
+            row = decoder.decode(without_capitals(line))
             encoded = msgspec.json.encode(self._value(row.metadata))
             msgspec.json.decode(encoded, type=OscarValue)
             headers = msgspec.json.decode(row.warc_headers, type=_Identifier)
