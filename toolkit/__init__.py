@@ -91,7 +91,6 @@ __all__ = [
     "Sequences",
     "Size",
     "SpacyKind",
-
     "Span",
     "Splitter",
     "Tagger",
