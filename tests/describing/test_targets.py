@@ -18,6 +18,14 @@ from toolkit.targets import recognise
 SETTINGS = [f"about.{key}={json.dumps(value)}" for key, value in ABOUT.items()]
 
 
+@pytest.fixture
+def run(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """As the fixture of all tests, in this process."""
+    path = tmp_path_factory.mktemp("configuration") / "in_process.yaml"
+    path.write_text("executor: {type: in_process}\n")
+    return lambda command, *arguments: run(command, "-c", path, "--quiet", *arguments)
+
+
 @pytest.fixture(autouse=True)
 def _without_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     """mlcroissant reads no text and takes its time; other tests ask it."""
@@ -109,8 +117,8 @@ def croissant(folder: Path) -> dict[str, Any]:
 
 
 def described(run: Run, folder: Path) -> None:
-    ok(run("card", folder, "--quiet"))
-    ok(run("croissant", folder, *SETTINGS, "--quiet"))
+    ok(run("card", folder))
+    ok(run("croissant", folder, *SETTINGS))
 
 
 @pytest.mark.parametrize("kind", FOLDERS)
@@ -123,10 +131,10 @@ def test_all_commands_know_the_folder_and_its_languages(
     described(run, folder)
     assert head(folder)["language"] == ["gsw", "de"]
     assert croissant(folder)["inLanguage"] == ["gsw", "de"]
-    ok(run("card", folder, "--quiet", "--check"))  # beside what was written
-    (table,) = ok(run("stats", folder, "--json", "--quiet")).json["tables"]
+    ok(run("card", folder, "--check"))  # beside what was written
+    (table,) = ok(run("stats", folder, "--json")).json["tables"]
     assert {each["group"]: each["documents"] for each in table["groups"]} == COUNTS
-    assert ": 0 findings" in ok(run("validate", folder, "--quiet")).out
+    assert ": 0 findings" in ok(run("validate", folder)).out
     configurations = {each["config_name"] for each in head(folder)["configs"]}
     assert configurations == ({"default"} if kind == "mixed" else set(COUNTS))
     if kind not in ("mixed", "text"):
@@ -154,7 +162,7 @@ def test_a_label_that_ends_as_parts_do_is_a_label(run: Run, tmp_path: Path) -> N
     (listed,) = [each for each in croissant(tmp_path)["recordSet"] if each["@id"] == "languages"]
     assert [each["languages/code"] for each in listed["data"]] == ["en", "en_part_3"]
     assert croissant(tmp_path)["inLanguage"] == head(tmp_path)["language"] == ["en"]
-    ok(run("validate", tmp_path, "--quiet", "--labels", "any"))
+    ok(run("validate", tmp_path, "--labels", "any"))
 
 
 def test_a_folder_of_an_output_is_one_by_itself(run: Run, tmp_path: Path) -> None:
@@ -162,8 +170,8 @@ def test_a_folder_of_an_output_is_one_by_itself(run: Run, tmp_path: Path) -> Non
     found = recognise(str(tmp_path / "de_meta"))
     assert found
     assert (found.kind, found.files) == ("release", ["de_meta_part_1.jsonl.gz", "de_meta_part_2.jsonl.gz"])
-    assert ": 0 findings" in ok(run("validate", tmp_path / "de_meta", "--quiet")).out
-    assert ": 0 findings" in ok(run("validate", tmp_path / "als_meta" / "als_meta.jsonl.gz", "--quiet")).out
+    assert ": 0 findings" in ok(run("validate", tmp_path / "de_meta")).out
+    assert ": 0 findings" in ok(run("validate", tmp_path / "als_meta" / "als_meta.jsonl.gz")).out
 
 
 # --- rows and their folder --------------------------------------------------------------------------------------------
@@ -173,7 +181,7 @@ def test_a_row_of_another_label_than_its_folder_is_found(run: Run, tmp_path: Pat
     path = write_rows(tmp_path / "de" / "de.jsonl.gz", [row("de"), row("fr"), row("de")])
     with_checksums(path.parent, "de_sha256.txt")
     for target in (tmp_path, path.parent, path):
-        ran = run("validate", target, "--quiet", "--labels", "any")
+        ran = run("validate", target, "--labels", "any")
         assert ran.code == 1
         place = "$.metadata.identification.label"
         assert f"{path}:2: expected the label 'de', as the path says it, got 'fr' - at {place}" in ran.out
@@ -183,27 +191,27 @@ def test_a_row_of_another_label_than_its_folder_is_found(run: Run, tmp_path: Pat
 def test_an_unknown_label_is_found_once_a_file_unless_any_is_right(run: Run, tmp_path: Path) -> None:
     path = write_rows(tmp_path / "xx" / "xx.jsonl.gz", [row("xx", i) for i in range(3)])
     with_checksums(path.parent, "xx_sha256.txt")
-    ran = run("validate", tmp_path, "--quiet")
+    ran = run("validate", tmp_path)
     assert ran.code == 1
     assert f"{path}:1: expected a label of lid.176, or `multi`, got 'xx'" in ran.out
     assert "1 findings" in ran.out
-    ok(run("validate", tmp_path, "--quiet", "--labels", "any"))
+    ok(run("validate", tmp_path, "--labels", "any"))
 
 
 def test_labels_are_compared_without_regard_to_case(run: Run, tmp_path: Path) -> None:
     path = write_rows(tmp_path / "de" / "de.jsonl.gz", [row("De")])
     with_checksums(path.parent, "de_sha256.txt")
-    out = run("validate", tmp_path, "--quiet").out
+    out = run("validate", tmp_path).out
     assert "as the path says" not in out
     assert "of lid.176" not in out
-    ok(run("card", tmp_path, "--quiet"))
+    ok(run("card", tmp_path))
     assert head(tmp_path)["language"] == ["de"]
 
 
 def test_every_folder_of_a_label_has_its_checksums(run: Run, tmp_path: Path) -> None:
     published(tmp_path)
     (tmp_path / "de_meta" / "checksum.sha256").unlink()
-    ran = run("validate", tmp_path, "--quiet")
+    ran = run("validate", tmp_path)
     assert (ran.code, "1 findings" in ran.out) == (1, True)
     assert f"{tmp_path}/de_meta: expected a checksum file that lists de_meta_part_1.jsonl.gz, got none" in ran.out
 
@@ -246,14 +254,14 @@ CARD_FAULTS: dict[str, tuple[Edit, str]] = {
 def test_what_a_card_says_and_is_not_so_is_found(run: Run, tmp_path: Path, fault: str) -> None:
     edit, message = CARD_FAULTS[fault]
     published(tmp_path)
-    ok(run("card", tmp_path, "--quiet"))
-    ok(run("validate", tmp_path, "--quiet"))
+    ok(run("card", tmp_path))
+    ok(run("validate", tmp_path))
     path = tmp_path / "README.md"
     changed = head(tmp_path)
     edit(changed)
     _, _, body = path.read_text().split("---\n", 2)
     path.write_text(f"---\n{yaml.safe_dump(changed, sort_keys=False)}---\n{body}")
-    ran = run("validate", tmp_path, "--quiet")
+    ran = run("validate", tmp_path)
     assert ran.code == 1
     assert message in ran.out
     assert f"{path}:" in ran.out
@@ -261,8 +269,8 @@ def test_what_a_card_says_and_is_not_so_is_found(run: Run, tmp_path: Path, fault
 
 def test_what_people_give_in_a_card_is_not_held_against_the_data(run: Run, tmp_path: Path) -> None:
     published(tmp_path)
-    ok(run("card", tmp_path, "--quiet", 'about.in_language=["de-CH", "en"]'))
+    ok(run("card", tmp_path, 'about.in_language=["de-CH", "en"]'))
     assert head(tmp_path)["language"] == ["de", "en"]
-    ok(run("validate", tmp_path, "--quiet"))
+    ok(run("validate", tmp_path))
     (tmp_path / "README.md").write_text("---\nlanguage: [xx]\n---\n# of others\n")
-    ok(run("validate", tmp_path, "--quiet"))
+    ok(run("validate", tmp_path))
