@@ -16,7 +16,7 @@ from toolkit.measures import LineMeasures, WordMeasures
 from toolkit.models import Files, Model, entries, for_language, read_list, resolve
 from toolkit.ngrams import Repeated, Repetition, Sequences, Top
 from toolkit.normal_forms import decomposed
-from toolkit.numbers import shortest_float32
+from toolkit.numbers import natural_logs, shortest_float32
 from toolkit.phrases import occurrences
 from toolkit.predictions import LinePredictions
 from toolkit.sentences import TERMINALS, characters_in, spacy_sentences
@@ -113,6 +113,7 @@ __all__ = [
     "load_tokenizer",
     "merge_fields",
     "missing_extra",
+    "natural_logs",
     "occurrences",
     "places_among",
     "read_list",
