@@ -6,7 +6,6 @@ Source: Weber et al. 2024, arXiv:2411.12372; ``app/src/core/quality_signals`` of
 
 import functools
 import itertools
-import math
 import re
 import string
 import unicodedata
@@ -40,6 +39,7 @@ from toolkit import (
     entries,
     for_language,
     hashes_of,
+    natural_logs,
     places_among,
     read_list,
     resolve,
@@ -361,12 +361,11 @@ def _entropies(occurrences: Array, normal: Words) -> Array:
     """Of each text ln T - sum of c ln c / T, for T words of which different ones occur c times."""
     first = np.flatnonzero(occurrences > 1)
     different, which = np.unique(occurrences[first], return_inverse=True)
-    terms = np.array([c * math.log(c) for c in different.tolist()])
+    terms = different * natural_logs(different)
     text = np.searchsorted(normal.bounds, first, side="right") - 1
     total = np.bincount(text, weights=terms[which], minlength=len(normal.counts))  # one after the other, in any batch
     n = np.maximum(normal.counts, 1)
-    logs = np.array([math.log(c) for c in n.tolist()])
-    return cast("Array", np.maximum(logs - total / n, 0))
+    return cast("Array", np.maximum(natural_logs(n) - total / n, 0))
 
 
 def _of_lines(lines: LineTable, raw: Words, normal: Words, texts: Sequence[str]) -> dict[str, Sequence[Any]]:
