@@ -106,7 +106,8 @@ class C4(Tagger):
 
     - ``long_word``: more than `max_word_chars` code points without white space,
     - ``no_end_mark``: it does not end in a full stop, question mark or exclamation mark of some script or in a double
-      quotation mark; or it ends in ``...``,
+      quotation mark; or it ends in ``...``
+      (`end_marks` false: such a line stays, as FineWeb has it),
     - ``few_words``: fewer words than `min_words`, by Unicode's word boundaries,
     - ``javascript``: it has "javascript" in it,
     - ``policy``: it has "terms of use", "privacy policy", "cookie policy", "uses cookies", "use of cookies" or "use
@@ -160,6 +161,13 @@ class C4(Tagger):
             NOTHING | {"lines": 1, "kept_lines": 1, "words": 5, "sentences": 1, "curly_bracket": True},
             options={"variant": "datatrove"},
         ),
+        Example(
+            "Click { here\nThis line has no end mark[1]\nNor this...",
+            NOTHING
+            | {"cuts": [[38, 52, 1.0]], "lines": 3, "kept_lines": 2, "words": 9, "sentences": 2, "few_words": 1}
+            | {"curly_bracket": True},
+            options={"variant": "datatrove", "end_marks": False},
+        ),
     )
 
     variant: Annotated[Literal["paper", "code", "datatrove"], msgspec.Meta(description="whose definitions")] = "paper"
@@ -167,6 +175,9 @@ class C4(Tagger):
         Annotated[int, msgspec.Meta(ge=0)] | None,
         msgspec.Meta(description="of a line that stays; null: 5, of `datatrove` 3"),
     ] = None
+    end_marks: Annotated[
+        bool, msgspec.Meta(description="whether lines that do not end in an end mark are removed; FineWeb keeps them")
+    ] = True
     max_word_chars: Annotated[int, msgspec.Meta(ge=1, description="of a line that stays, its longest word")] = 1000
     paragraph_chars: Annotated[int, msgspec.Meta(ge=0, description="from which a line is a paragraph")] = 200
     bad_words: Annotated[
@@ -200,8 +211,9 @@ class C4(Tagger):
         texts = [document.text for document in batch]
         seen = _look(texts, lines, self.max_word_chars)
         n_words = np.diff(words.of_lines()) - seen.cited
+        no_mark = NO_MARK if self.end_marks else 0
         reasons = np.select(
-            [seen.found & LONG > 0, seen.found & NO_MARK > 0, n_words < self._least]
+            [seen.found & LONG > 0, seen.found & no_mark > 0, n_words < self._least]
             + [seen.found & bit > 0 for bit in (JAVASCRIPT, POLICY)],
             [1, 2, 3, 4, 5],
             0,
@@ -293,7 +305,7 @@ class C4(Tagger):
         """What a line, `body` with citations, is removed for."""
         if max(map(len, body.split()), default=0) > self.max_word_chars:
             return "long_word"
-        if not line.endswith(ENDS[self.variant]) or line.endswith("..."):
+        if self.end_marks and (not line.endswith(ENDS[self.variant]) or line.endswith("...")):
             return "no_end_mark"
         if n_words < self._least:
             return "few_words"

@@ -108,7 +108,7 @@ class GopherQuality(Tagger):
       ``\w+|[^\w\s]+``. A letter is one of ASCII. Its null is 0 here, and it rounds to 8 places.
     """
 
-    VERSION = "2"
+    VERSION = "3"
 
     EXAMPLES = (
         Example(

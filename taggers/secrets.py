@@ -57,11 +57,11 @@ class Secrets(Tagger):
         Example(
             "größe\nghp_abcdefghijklmnopqrstuvwxyz0123456789, password = 'mellon99'",
             {"spans": [[6, 46, 1.0]], "types": ["GitHub Token"]},
-            options={"without": ["Secret Keyword"]},
+            options={"leave_out": ["Secret Keyword"]},
         ),
     )
 
-    without: Annotated[
+    leave_out: Annotated[
         tuple[str, ...], msgspec.Meta(description="types that are not looked for, as detect-secrets calls them")
     ] = ("Public IP (ipv4)",)
 
@@ -76,7 +76,7 @@ class Secrets(Tagger):
         return Found([Span(a, b) for a, b, _ in ordered], [type_ for _, _, type_ in ordered])
 
     def _found(self, text: str) -> Iterator[tuple[int, int, str]]:
-        for type_, detector in _detectors(self.without):
+        for type_, detector in _detectors(self.leave_out):
             for a, b in _places(type_, detector, text):
                 yield a, b, type_
 
@@ -104,12 +104,12 @@ def _places(type_: str, detector: Any, text: str) -> Iterator[tuple[int, int]]:
 
 
 @functools.cache
-def _detectors(without: tuple[str, ...]) -> list[tuple[str, Any]]:
+def _detectors(leave_out: tuple[str, ...]) -> list[tuple[str, Any]]:
     try:
         from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
     except ImportError:
         raise missing_extra("secrets", "secrets", "detect-secrets") from None
     classes: dict[str, Any] = get_mapping_from_secret_type_to_class()
-    if unknown := [type_ for type_ in without if type_ not in classes]:
+    if unknown := [type_ for type_ in leave_out if type_ not in classes]:
         raise ConfigError(f"expected types of {', '.join(sorted(classes))}, got {unknown[0]!r}")
-    return [(type_, class_()) for type_, class_ in sorted(classes.items()) if type_ not in without]
+    return [(type_, class_()) for type_, class_ in sorted(classes.items()) if type_ not in leave_out]

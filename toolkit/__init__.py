@@ -21,7 +21,7 @@ from toolkit.ngrams import Repeated, Repetition, Sequences, Top
 from toolkit.normal_forms import decomposed
 from toolkit.numbers import shortest_float32
 from toolkit.phrases import occurrences
-from toolkit.predictions import LinePredictions
+from toolkit.predictions import LinePredictions, without_capitals
 from toolkit.sentences import TERMINALS, characters_in, spacy_sentences
 from toolkit.spacy_kinds import SpacyKind, spacy_kind
 from toolkit.spacy_rules import spacy_languages
@@ -134,4 +134,5 @@ __all__ = [
     "stop_lists",
     "stop_words",
     "sums",
+    "without_capitals",
 ]

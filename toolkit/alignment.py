@@ -36,6 +36,15 @@ def missing_file(path: str, documents: str, command: str = "tag") -> AlignmentEr
     return AlignmentError(message, path=path, line=1, id=first)
 
 
+def is_of_experiment(key: str, keys: Iterable[str]) -> bool:
+    """Return whether a key is called as Dolma's tagger calls it, and others there are of the same experiment.
+
+    Rows lack ``exp__tagger__label`` where there are no spans of the label.
+    """
+    experiment = key.partition("__")[0] + "__"
+    return key.count("__") > 1 and any(each.startswith(experiment) for each in keys)
+
+
 class AttributeRows:
     """The rows of an attribute file, each taken for a document. A context manager.
 

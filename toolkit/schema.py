@@ -325,6 +325,25 @@ def union(a: Type, b: Type) -> Type:
     return ANY
 
 
+def is_per_line(type_: Type) -> bool:
+    """Return whether an attribute of this type has a value for each line: any list but spans."""
+    return type_.kind == "list" and type_ != SPANS
+
+
+def has_spans(type_: Type) -> bool:
+    """Return whether values of this type have spans in them, at any depth."""
+    return _has(type_, "span")
+
+
+def has_any(type_: Type) -> bool:
+    """Return whether values of this type have something in them of which no type is declared."""
+    return _has(type_, "any")
+
+
+def _has(type_: Type, kind: str) -> bool:
+    return kind == type_.kind or any(_has(t, kind) for t in (type_.item, *(t for _, t in type_.fields)) if t)
+
+
 def fits(declared: Type, wanted: Type) -> bool:
     """Whether values of the declared type can be given where the wanted type is expected.
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 import xxhash
 
-from toolkit import config, models, records, schema, tagger
+from toolkit import config, models, records, schema, tagger, without
 from toolkit.config import ConfigStruct, Source
 from toolkit.errors import ConfigError, MissingExtra, MissingModel, UnknownPlugin, did_you_mean
 from toolkit.expressions import is_name
@@ -29,6 +29,7 @@ class Entry(ConfigStruct):
         key: the top-level key that it writes.
         reference: by which the class is found.
         options: what the configuration gives.
+        without: the spans that its texts are given without (see `toolkit.without`).
         place: file, line and key, for messages.
         code: digests of the class's code when the plan was read (see `toolkit.plugin_code`).
     """
@@ -36,6 +37,7 @@ class Entry(ConfigStruct):
     key: str
     reference: str
     options: dict[str, Any]
+    without: str | None = None
     place: str = ""
     code: dict[str, str] = {}
 
@@ -54,8 +56,9 @@ class Step:
         set, key: where its value goes.
         entry: of the configuration.
         tagger: configured.
-        references: the attributes that it reads.
+        references: the attributes that it reads, and those of `without`.
         fields: of the documents' metadata that it reads.
+        without: the spans that its texts are given without.
         type: declared.
         annotation: of the values, in Python.
     """
@@ -66,6 +69,7 @@ class Step:
     tagger: Tagger
     references: tuple[Reference, ...]
     fields: tuple[MetadataField, ...]
+    without: Reference | None
     type: schema.Type
     annotation: Any
 
@@ -99,33 +103,54 @@ def read_sets(section: Source, names: Iterable[str]) -> Plan:
 
 
 def _read_set(section: Source, set_name: str) -> list[Entry]:
-    value = section.value[set_name]
     if not is_set_name(set_name):
         raise section.error((set_name,), "expected a set name of letters, digits, - and _")
     if set_name == METADATA:
         what = f"`{METADATA}.field` in an option is a field of the document's metadata"
         raise section.error((set_name,), f"expected another set name than {METADATA!r}: {what}")
     entries: list[Entry] = []
+    shared = _of_all(section, set_name)
     for place in places_of(section, set_name):
-        entry = _read_entry(place)
+        entry = _read_entry(place, shared)
         if any(entry.key == other.key for other in entries):
             raise place.error((), f"expected each key of a set once, got {entry.key!r} twice; give one an `as:`")
         entries.append(entry)
-    if not value:
+    if not entries:
         raise section.error((set_name,), "expected at least one tagger, got none")
     return entries
 
 
+def _of_all(section: Source, set_name: str) -> Source:
+    """Return the options that a set of the form ``{taggers: […], option: …}`` gives all its taggers."""
+    place = section.at(set_name)
+    if not _is_long(place.value):
+        place.value = {}
+        return place
+    shared = config.divide(place, {"taggers"})[1]
+    for key in shared.value:
+        if key not in OF_SETS:
+            raise shared.error((key,), f"expected {' or '.join(OF_SETS)} beside `taggers`, got {key!r}")
+    return shared
+
+
+def _is_long(value: Any) -> bool:
+    return isinstance(value, dict) and "taggers" in value
+
+
 def places_of(section: Source, set_name: str) -> list[Source]:
     """Return the entries of a set as the section has them."""
-    value = section.value[set_name]
-    if isinstance(value, list):
-        return [section.at(set_name, i) for i in range(len(value))]
-    return [section.at(set_name)]
+    place = section.at(set_name)
+    if _is_long(place.value):
+        place = place.at("taggers")
+    return [place.at(i) for i in range(len(place.value))] if isinstance(place.value, list) else [place]
+
+
+OF_SETS = {without.OPTION: None}
+"""Options of any set, by name with their defaults. They stand beside a tagger, or beside `taggers` for all of a set."""
 
 
 def reference_of(place: Source) -> tuple[str, str | None, Source]:
-    """Return the reference to the class, the alias and the options of an entry.
+    """Return the reference to the class, the alias and the options of an entry, those of any set among them.
 
     Raises:
         ConfigError: if it is not of the form of one.
@@ -141,7 +166,7 @@ def reference_of(place: Source) -> tuple[str, str | None, Source]:
     return reference, key, options
 
 
-def _read_entry(place: Source) -> Entry:
+def _read_entry(place: Source, shared: Source) -> Entry:
     reference, key, options = reference_of(place)
     if key is not None and not is_name(key):
         raise place.error(("as",), f"expected a name that rules can use, of letters, digits and _, got {key!r}")
@@ -152,10 +177,30 @@ def _read_entry(place: Source) -> Entry:
         raise type(error)(str(place.error((), str(error)))) from None
     except ConfigError as error:
         raise place.error((), str(error)) from None
+    if taken := {field.encode_name for field in msgspec.structs.fields(class_)} & {"tagger", "as", "taggers", *OF_SETS}:
+        raise place.error(
+            (), f"expected a tagger without an option {min(taken)!r}, which stands for another thing here"
+        )
+    own, options = config.divide(options, OF_SETS)
+    if twice := own.value.keys() & shared.value.keys():
+        raise own.error((min(twice),), f"expected {min(twice)} once, got it beside `taggers`, too")
     config.convert(options, class_, f"tagger {reference}")
+    removed = _without(own if own.value else shared, class_, reference)
     where = ": ".join(part for part in (place.place(()), f"tagger {reference}") if part)
     key = key or default_name(reference)
-    return Entry(key=key, reference=reference, options=options.value, place=where, code=code)
+    return Entry(key=key, reference=reference, options=options.value, without=removed, place=where, code=code)
+
+
+def _without(given: Source, class_: type[Tagger], reference: str) -> str | None:
+    """Return the option `without` of an entry, checked."""
+    text = given.value.get(without.OPTION)
+    if text is None:
+        return None
+    try:
+        without.check_values(class_, f"the tagger {reference}")
+        return without.reference_of(text).text
+    except ConfigError as error:
+        raise given.error((without.OPTION,), str(error)) from None
 
 
 @lru_cache(maxsize=4)
@@ -174,8 +219,12 @@ def _build(encoded: bytes) -> tuple[Step, ...]:
                 references, fields = tuple(tagger.references(built)), tuple(tagger.metadata_fields(built))
             except ConfigError as error:
                 raise ConfigError(f"{entry.place}: {error}") from None
+            removed = without.reference_of(entry.without) if entry.without else None
+            references += (removed,) if removed else ()
             type_, annotation = tagger.value_type(class_), tagger.value_annotation(class_)
-            steps[set_name, entry.key] = Step(set_name, entry.key, entry, built, references, fields, type_, annotation)
+            steps[set_name, entry.key] = Step(
+                set_name, entry.key, entry, built, references, fields, removed, type_, annotation
+            )
     sets: dict[str, list[str]] = {set_name: [] for set_name, _ in steps}
     keys: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for (set_name, key), step in steps.items():
@@ -249,7 +298,8 @@ def _settings(step: Step, digest: Callable[[str], str]) -> dict[str, Any]:
     try:
         if digest is models.digest:  # or else the model need not be here
             tagger.check_models(step.tagger)
-        return tagger.settings(step.tagger, step.entry.reference, step.key, digest)
+        found = tagger.settings(step.tagger, step.entry.reference, step.key, digest)
+        return found | {without.OPTION: step.entry.without} if step.without else found
     except MissingModel as error:
         raise MissingModel(f"{step.entry.place}: {error}") from None
     except ConfigError as error:
@@ -260,8 +310,8 @@ def _check_reference(
     step: Step, reference: Reference, keys: Mapping[str, schema.Type] | None, planned: Iterable[str], dataset: Dataset
 ) -> None:
     where = f"{step.entry.place}: {reference.option}: {reference.text!r}"
-    if keys is None and reference.set in dataset.sets():
-        return  # written by another program: known when it is read
+    if keys is None and reference.set in dataset.sets():  # written by another program: known when it is read
+        return _check_read(step, reference, schema.from_annotation(reference.type, where), where)
     if keys is None:
         known = sorted({*planned, *dataset.sets()})
         hint = did_you_mean(reference.set, known) or f"; there are: {', '.join(known) or 'none'}"
@@ -275,6 +325,15 @@ def _check_reference(
     wanted = schema.from_annotation(reference.type, where)
     if type_ is None or not schema.fits(type_, wanted):
         raise ConfigError(f"{where}: expected a value of type {wanted}, got {type_ or 'no such field'}")
+    _check_read(step, reference, type_, where)
+
+
+def _check_read(step: Step, reference: Reference, type_: schema.Type, where: str) -> None:
+    if step.without:
+        try:
+            without.check_read(reference, type_)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: {error}") from None
 
 
 def differences(old: records.SetSchema, new: records.SetSchema) -> list[str]:

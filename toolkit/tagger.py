@@ -80,6 +80,9 @@ class Tagger(msgspec.Struct, dict=True, **FROZEN):
 
     EXAMPLES: ClassVar[Sequence[Example]] = ()
 
+    PER_LINE: ClassVar[Sequence[str]] = ()
+    """Fields of the value, where it is an object, that are lists with an element for each line of the text."""
+
     def check(self) -> None:
         """Raise ConfigError if it cannot run here with these options; called before anything is written."""
 

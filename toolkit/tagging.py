@@ -14,17 +14,18 @@ import msgspec
 import xxhash
 
 from toolkit import records, rowindex, schema
-from toolkit.alignment import MAX_ROW, AttributeRows
+from toolkit.alignment import MAX_ROW, AttributeRows, is_of_experiment
 from toolkit.batch import Batch, Column
 from toolkit.blocks import Block, in_blocks, in_order, next_block, threads_for
 from toolkit.config import ConfigStruct
-from toolkit.documents import DOCUMENT_DECODER, Document, Rows, to_document
-from toolkit.errors import ConfigError, DataError, StaleError, Unreadable
+from toolkit.documents import DOCUMENT_DECODER, Document, Rows, Span, to_document
+from toolkit.errors import ConfigError, DataError, StaleError, Unreadable, did_you_mean
 from toolkit.metadata_fields import MetadataField
 from toolkit.paths import Dataset, exists, stat
 from toolkit.streams import Lines, RowOutput
 from toolkit.tag_plan import Plan, Step, build
 from toolkit.tagger import Reference
+from toolkit.without import Shorter
 
 CHECKED_ROWS = 64  # rows of a shard whose values are checked against the declared type
 
@@ -242,15 +243,15 @@ class _Tagging:
         self._steps = _steps(job.work, job.todo)
         dataset = job.work.dataset
         self._path = dataset.shard_path(job.work.shard)
-        self._ours = [records.load_schema(dataset, name) is not None for name in job.external]
+        self._others = [_read(job.work, name, self._steps) for name in job.external]
 
     def __call__(self, part: _Part) -> _Tagged:
         entries = []
         batch: list[Numbered] = []
         rows = Rows(iter(part.documents), DOCUMENT_DECODER, self._path, part.number)
         others = [
-            _Others(self._job.work, name, self._steps, block, part.number, any_source=not ours)
-            for name, block, ours in zip(self._job.external, part.others, self._ours, strict=True)
+            _Others(self._job.work, read, block, part.number)
+            for read, block in zip(self._others, part.others, strict=True)
         ]
         for row, line in rows:
             if self._job.indexes:
@@ -296,6 +297,7 @@ def run_steps(
         path: of the file, for messages.
     """
     values: dict[tuple[str, str], Sequence[Any]] = {}
+    shorter: dict[str, Shorter] = {}
     for step in steps:
         for reference in step.references:
             if (produced := values.get((reference.set, reference.key))) is not None:
@@ -303,7 +305,13 @@ def run_steps(
                 batch.give(reference.text, _delivered(produced, annotation, reference))
         for field in step.fields:
             batch.give(field.text, _of_metadata(field, step, numbered, path))
-        found = values[step.set, step.key] = _run(step, batch, numbered, path)
+        if step.without is None:
+            found = _run(step, batch, numbered, path)
+        else:
+            text = step.without.text
+            seen = shorter[text] = shorter.get(text) or Shorter(numbered, step.without, path)
+            found = seen.in_whole(_run(step, seen.batch, seen.numbered, path), step.type, step.annotation, step.key)
+        values[step.set, step.key] = found
         yield step, found
 
 
@@ -370,16 +378,47 @@ def _delivered(values: Sequence[Any], annotation: Any, reference: Reference) -> 
     return found
 
 
+class _Read(NamedTuple):
+    """What is read of an existing attribute file.
+
+    Attributes:
+        path: of the file.
+        references: of the attributes.
+        ours: whether the toolkit wrote it; rows of other programs may lack a key of which they have no spans.
+    """
+
+    path: str
+    references: list[Reference]
+    ours: bool
+
+
+def _read(work: Work, set_name: str, steps: list[Step]) -> _Read:
+    """Return what is read of a set.
+
+    Raises:
+        DataError: if another program wrote it, and spans are read that none of its rows has nor can lack.
+    """
+    references = [r for step in steps for r in step.references if r.set == set_name]
+    path = work.dataset.attribute_path(set_name, work.shard)
+    ours = records.load_schema(work.dataset, set_name) is not None
+    if not ours:
+        keys = records.look_at(work.dataset, set_name, work.shard).types
+        for each in references:
+            if each.type == list[Span] and keys and each.key not in keys and not is_of_experiment(each.key, keys):
+                hint = did_you_mean(each.key, keys) or f"; there are: {', '.join(keys)}"
+                raise DataError(
+                    f"{each.option}: {each.text!r}: expected rows with {each.key!r}, got none{hint}", path=path
+                )
+    return _Read(path, references, ours)
+
+
 class _Others(AttributeRows):
     """The rows of an existing attribute file, given to the documents that they describe."""
 
-    def __init__(
-        self, work: Work, set_name: str, steps: list[Step], block: Block, number: int, *, any_source: bool
-    ) -> None:
-        path = work.dataset.attribute_path(set_name, work.shard)
+    def __init__(self, work: Work, read: _Read, block: Block, number: int) -> None:
         documents = work.dataset.shard_path(work.shard)
-        super().__init__(path, documents, any_source=any_source, block=block, number=number)
-        self._references = [r for step in steps for r in step.references if r.set == set_name]
+        super().__init__(read.path, documents, any_source=not read.ours, block=block, number=number)
+        self._references, self._ours = read.references, read.ours
 
     def give(self, document: Document, number: int) -> None:
         """The values of the next row, to its document."""
@@ -387,6 +426,9 @@ class _Others(AttributeRows):
         values = msgspec.json.decode(row.attributes)
         for reference in self._references:
             try:
+                if not self._ours and reference.type == list[Span] and reference.key not in values:
+                    document.give(reference.text, [])
+                    continue
                 value = values[reference.key]
                 for name in reference.path:
                     value = None if value is None else value[name]

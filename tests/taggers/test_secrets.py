@@ -64,4 +64,4 @@ def test_time_is_linear(piece: str) -> None:
 @pytest.mark.usefixtures("_extra")
 def test_unknown_types_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"expected types of AWS Access Key, .*, got 'IP'"):
-        Secrets(without=("IP",)).tag(Document("a"))
+        Secrets(leave_out=("IP",)).tag(Document("a"))

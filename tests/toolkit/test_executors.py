@@ -319,7 +319,8 @@ def hold(payload: str, report: Report) -> str:
 def hear_nothing_once() -> None:
     """Waits in native code for a signal, then once more, without Python in between."""
     libc = ctypes.CDLL(None)
-    list(map(operator.call, [libc.pause, partial(libc.sleep, 600)]))
+    calls: list[Callable[[], object]] = [libc.pause, partial(libc.sleep, 600)]
+    list(map(operator.call, calls))
 
 
 @pytest.mark.parametrize("kept", [False, True])

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from toolkit import ingest_plan, records, rowindex, selectors, tag_check
+from toolkit.alignment import is_of_experiment
 from toolkit.commands import Context, Outcome, failures, places, sharing
 from toolkit.errors import ConfigError, ToolkitError, did_you_mean
 from toolkit.executors import Task
@@ -236,8 +237,7 @@ def _may_be_rare(key: str, joined: list[JoinedSet], inline: set[str]) -> bool:
     foreign = {each.key for found in joined if not found.ours for each in found.keys} | inline
     if any(not found.ours and not found.keys for found in joined):
         return True
-    experiment = key.partition("__")[0] + "__"
-    if key.count("__") > 1 and any(each.startswith(experiment) for each in foreign):
+    if is_of_experiment(key, foreign):
         return True
     return bool(foreign) and not difflib.get_close_matches(key, foreign, n=1, cutoff=SLIP)
 

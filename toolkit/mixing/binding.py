@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from toolkit import config, rules, schema, tagger
+from toolkit import config, rules, schema, tagger, without
 from toolkit.config import ConfigStruct, Source
 from toolkit.documents import Document
 from toolkit.errors import ConfigError, did_you_mean
@@ -17,7 +17,6 @@ from toolkit.metadata_fields import METADATA, MetadataField, label_of, path_of, 
 from toolkit.mixing.sets import JoinedSet, Key
 from toolkit.mixing.settings import MixSettings
 from toolkit.plugin_code import changes, code_of
-from toolkit.rules import is_per_line
 from toolkit.tagger import TAGGERS, Tagger
 from toolkit.writer import Wanted
 
@@ -100,7 +99,7 @@ def _of_metadata(wanted: Wanted, sets: list[JoinedSet]) -> tuple[str, ...] | Non
 
 
 def _check_metadata(where: str, wanted: Wanted, path: tuple[str, ...], found: rules.RuleSet) -> None:
-    if found.edits and is_per_line(schema.from_annotation(wanted.type, where)):
+    if found.edits and schema.is_per_line(schema.from_annotation(wanted.type, where)):
         raise ConfigError(f"{where}: rules edit the text, whose lines it describes; take an attribute")
     if wanted.not_null and not found.known & {value_of(path), label_of(wanted.path)}:
         raise ConfigError(
@@ -156,11 +155,13 @@ def _after_edits(key: Key, sets: list[JoinedSet], where: str) -> Literal["by lin
     Raises:
         ConfigError: if it would be stale.
     """
-    if is_per_line(key.declared):
+    if schema.is_per_line(key.declared):
         return "by line"
     stale = f"{where}: rules edit the text that it describes, and it cannot be computed anew: "
     if key.settings is None:
         raise ConfigError(f"{stale}its set was made by another program")
+    if removed := key.settings.get(without.OPTION):
+        raise ConfigError(f"{stale}it was made of the text without {removed}")
     _tagger.cache_clear()  # the file of a tagger may have been edited since
     try:
         found = tagger_of(key)
@@ -170,7 +171,7 @@ def _after_edits(key: Key, sets: list[JoinedSet], where: str) -> Literal["by lin
         read = next((k for s in sets if s.set == reference.set for k in s.keys if k.key == reference.key), None)
         if read is None:
             raise ConfigError(f"{stale}it is made from {reference.text}; add {reference.set} to `attributes:`")
-        if not is_per_line(read.declared):
+        if not schema.is_per_line(read.declared):
             raise ConfigError(f"{stale}it is made from {reference.text}, which is not one value for each line")
     return "recomputed"
 

@@ -22,7 +22,7 @@ A `Rule` is read from YAML (`reading`), then checked against the types of attrib
 
 from toolkit.rules.compiling import LABEL, WHOLE
 from toolkit.rules.reading import check_names, read_rules
-from toolkit.rules.rule import DROPPING, Rule, is_per_line, sample_hash, settings
+from toolkit.rules.rule import DROPPING, Rule, sample_hash, settings
 from toolkit.rules.ruleset import Outcome, RuleSet, rules_in
 from toolkit.rules.scopes import Scope, check_used, merged, read_scope
 
@@ -36,7 +36,6 @@ __all__ = [
     "Scope",
     "check_names",
     "check_used",
-    "is_per_line",
     "merged",
     "read_rules",
     "read_scope",

@@ -30,7 +30,7 @@ from toolkit.rules.compiled import (
     falls_out,
     label_function,
 )
-from toolkit.rules.rule import Rule, is_per_line, parameter_type
+from toolkit.rules.rule import Rule, parameter_type
 from toolkit.schema import ANY, BOOL, INT, SPANS, STR, Type
 
 WHOLE = ""
@@ -221,7 +221,7 @@ class Compiler:
 
     def _lines(self, rule: Rule, names: _Names) -> tuple[Function, Function]:
         """Whether a line goes; and the lists, of which expressions see the line's element."""
-        lists = {name: found for name, found in self._names.items() if is_per_line(found.type)}
+        lists = {name: found for name, found in self._names.items() if schema.is_per_line(found.type)}
         elements = {name: Name(found.type.item or ANY, f"{found.code}[i]") for name, found in lists.items()}
         found = self._checked(rule, {**names, **elements, "line": Name(_LINE, "line")}, rule.expression)
         used = "".join(f"{lists[name].code}, " for name in found.names if name in lists)

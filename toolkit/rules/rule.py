@@ -8,7 +8,7 @@ import msgspec
 import xxhash
 
 from toolkit.config import ConfigStruct
-from toolkit.schema import ANY, NEVER, SPANS, Type, infer, list_of, union
+from toolkit.schema import ANY, NEVER, Type, infer, list_of, union
 
 Kind = Literal["drop", "keep", "blocklist", "sample", "annotate", "set", "route", "replace", "cut", "cut lines"]
 Syntax = Literal["", "jsonpath", "jq"]
@@ -140,8 +140,3 @@ def parameter_type(*values: Any) -> Type:
 def sample_hash(seed: str, source: str, id: str) -> int:
     """xxh3-64 of seed, source and id, joined by NUL bytes; a document stays in a sample of p below p x 2^64."""
     return xxhash.xxh3_64_intdigest(f"{seed}\0{source}\0{id}".encode())
-
-
-def is_per_line(type_: Type) -> bool:
-    """Whether an attribute of this type has a value for each line: any list but spans."""
-    return type_.kind == "list" and type_ != SPANS

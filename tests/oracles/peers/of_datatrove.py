@@ -1,0 +1,74 @@
+"""Steps of datatrove over documents, as its executor runs them, in an environment of its own.
+
+of_datatrove.py PAGES VERDICTS NAME MODEL     NAME is that of an oracle; MODEL a fastText model on this machine
+"""
+
+import gzip
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def steps(name: str, model: str, dropped: Path) -> list[Any]:
+    """Return the filters of a pipeline; each writes what it drops into a folder that is called as its number."""
+    from datatrove.pipeline import filters  # type: ignore[import-not-found,unused-ignore]
+    from datatrove.pipeline.writers import JsonlWriter  # type: ignore[import-not-found,unused-ignore]
+
+    kinds: dict[str, list[tuple[Any, dict[str, Any]]]] = {
+        "gopher": [(filters.GopherQualityFilter, {}), (filters.GopherRepetitionFilter, {})],
+        "c4": [(filters.C4QualityFilter, {})],
+        "fineweb": [  # examples/fineweb.py; its LanguageFilter took English by default when FineWeb was made
+            (filters.LanguageFilter, {"languages": "en"}),
+            (filters.GopherRepetitionFilter, {}),
+            (filters.GopherQualityFilter, {}),
+            (filters.C4QualityFilter, {"filter_no_terminal_punct": False}),
+            (filters.FineWebQualityFilter, {}),
+        ],
+    }
+    found = []
+    for number, (kind, options) in enumerate(kinds[name]):
+        step = kind(exclusion_writer=JsonlWriter(str(dropped / str(number)), compression="gzip"), **options)
+        if kind is filters.LanguageFilter:
+            step.model.MODEL_URL = model
+        found.append(step)
+    return found
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    """Return the documents that a writer wrote into a folder."""
+    found = []
+    for path in sorted(folder.rglob("*.jsonl.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            found += [json.loads(line) for line in lines]
+    return found
+
+
+def main(pages: str, verdicts: str, name: str, model: str) -> None:
+    """Write a verdict for each page."""
+    folder = Path(verdicts).parent.resolve() / "datatrove"
+    os.environ["HF_ASSETS_CACHE"] = str(folder / "assets")  # read when datatrove is imported
+    from datatrove.executor import LocalPipelineExecutor  # type: ignore[import-not-found,unused-ignore]
+    from datatrove.pipeline.readers import JsonlReader  # type: ignore[import-not-found,unused-ignore]
+    from datatrove.pipeline.writers import JsonlWriter
+
+    filters = steps(name, model, folder / "dropped")
+    reader = JsonlReader(str(Path(pages).parent), paths_file=None, glob_pattern=Path(pages).name, doc_progress=False)
+    pipeline = [reader, *filters, JsonlWriter(str(folder / "kept"), compression="gzip")]
+    LocalPipelineExecutor(pipeline, tasks=1, workers=1, logging_dir=str(folder / "log"), skip_completed=False).run()
+    found = {row["id"]: {"id": row["id"], "text": row["text"]} for row in rows(folder / "kept")}
+    for number, step in enumerate(filters):
+        for row in rows(folder / "dropped" / str(number)):
+            reason = row["metadata"].get("filter_reason") or type(step).__name__
+            found[row["id"]] = {"id": row["id"], "reason": reason}
+    with open(pages, encoding="utf-8") as lines, open(verdicts, "w", encoding="utf-8") as out:
+        for line in lines:
+            id = json.loads(line)["id"]
+            if id not in found and json.loads(line)["text"]:
+                raise SystemExit(f"{id}: datatrove neither kept nor dropped it")
+            out.write(json.dumps(found.get(id) or {"id": id, "reason": "reader"}) + "\n")  # it reads no empty texts
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
