@@ -17,7 +17,17 @@ from pathlib import Path
 
 from tests.oracles.frame import FOLDER, HEAD, Oracle, by_id, compare, record, write_pages
 
-PARTS = {"__init__", "__main__", "frame", "pages", "of_datatrove", "test_frame", "test_recorded", "dolma_configs"}
+PARTS = {
+    "__init__",
+    "__main__",
+    "frame",
+    "pages",
+    "of_datatrove",
+    "written",
+    "test_frame",
+    "test_recorded",
+    "dolma_configs",
+}
 
 
 def names() -> list[str]:
