@@ -144,8 +144,8 @@ def _cut_lines() -> Iterator[tuple[str, str]]:
         "x" * 1001 + " is a word", "mail joe@example.org or call 8.8.8.8", "図書館は九時に開きます。", "Déjà vu à 5 h.",
     )  # fmt: skip
     for number, line in enumerate(some):
-        for lines in (3, 5, 12):
-            yield f"line {number} among {lines}", Writer(f"line {number} {lines}").page(line, lines=lines)
+        for size in (3, 5, 12):
+            yield f"line {number} among {size}", Writer(f"line {number} {size}").page(line, lines=size)
     own = Writer("several lines")
     for number in range(30):
         yield f"several lines {number}", own.page(*random.Random(number).sample(some, 5), lines=4 + number % 9)
