@@ -1,8 +1,9 @@
 """OSCAR as released from 22.01 on: one JSON object a document, in a folder a language.
 
 Source: the OSCAR project's schema v2 and ungoliant 1.1, which wrote 22.01; key order, lower-case labels and compact
-JSON are those of the released files. The published JSON schema spells labels ``Af``, ``Multi``; no file does. 23.01:
-oscar-io 0.4 (``v3/types/document.rs``) and the documentation's "Layout"; labels: ungoliant 2.0, ``tag_convert.rs``.
+JSON are those of the released files. The published JSON schema spells labels ``Af``, ``Multi``; no file does, but such
+labels are read. 23.01: oscar-io 0.4 (``v3/types/document.rs``) and the documentation's "Layout"; labels: ungoliant 2.0,
+``tag_convert.rs``. JSON Schemas of both: docs/schemas.
 
     22.01  {"content": …, "warc_headers": {…}, "metadata": {
                "identification": {"label": "en", "prob": 0.9}, "annotation": ["short_sentences"] | null,
@@ -30,6 +31,7 @@ from toolkit import (
     explain_bad_row,
     label_of,
     merge_fields,
+    without_capitals,
 )
 
 
@@ -115,6 +117,7 @@ class Oscar(Writer):
             "harmful_ppl": float | None,
         },
         label="identification.label",
+        is_language=True,
     )
 
     ABOUT = {
@@ -247,7 +250,11 @@ class Oscar(Writer):
             return None
         return cls(schema="23.01") if _is_2301(line) else cls()
 
+    def respelled(self, line: bytes) -> bytes:
+        return without_capitals(line)
+
     def check(self, line: bytes) -> str | None:
+        line = self.respelled(line)
         try:
             found = _CHECKED[self.schema].decode(line)
         except (ValueError, RecursionError) as error:

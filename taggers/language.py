@@ -6,7 +6,7 @@ alphabetically first label wins.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 import numpy as np
@@ -17,6 +17,7 @@ from toolkit import (
     Document,
     Example,
     LinePredictions,
+    LineTable,
     Prediction,
     Tagger,
     compiled,
@@ -67,11 +68,14 @@ class Language(Tagger):
       first of several), null if the lines without language have more bytes than any.
     - ``prob``: 0.5 for ``multi``, else f32(sum of f32(bytes) x f32(prob)) / f32(all bytes) over the winner's lines, in
       their order; a line without language counts with probability 1 for the null label. 0 for a text without bytes.
+      NUL characters are no bytes here.
     - ``multilingual``: with n lines in k languages (lines without language count as one more key, if there are any):
       n >= `min_lines`; more than `min_share` of the lines have a probability of at least `min_prob`;
       2 <= k <= `max_languages`; every language has at least t = floor(n / keys) lines, the lines without language are
       at most t.
     """
+
+    VERSION = "2"
 
     EXAMPLES = (
         Example("", {"label": None, "prob": 0.0, "multilingual": False, "shares": {}}, attributes={"lines": []}),
@@ -97,6 +101,19 @@ class Language(Tagger):
                 "shares": {"fr": {"lines": 1, "bytes": 5, "prob": 0.625}},
             },
             attributes={"lines": [FR, None]},
+        ),
+        Example(
+            "ab\n\0\0\0c",
+            {
+                "label": "en",
+                "prob": 0.59999996,
+                "multilingual": False,
+                "shares": {
+                    "en": {"lines": 1, "bytes": 2, "prob": 0.59999996},
+                    "fr": {"lines": 1, "bytes": 1, "prob": 0.33333334},
+                },
+            },
+            attributes={"lines": [EN, FR]},
         ),
         Example(
             "a\n" * 10,
@@ -135,7 +152,7 @@ class Language(Tagger):
         ends = np.zeros(len(lines.bounds), dtype=np.int64)
         place = np.full(len(found.labels) + 1, -1, dtype=np.int64)
         _add_up(
-            found.numbers, found.probs, lines.bytes, lines.bounds, len(batch), len(found.labels), place,
+            found.numbers, found.probs, _sizes(lines), lines.bounds, len(batch), len(found.labels), place,
             keys, n_lines, n_bytes, probs, ends,
         )  # fmt: skip
         n = ends[-1]
@@ -159,6 +176,14 @@ class Language(Tagger):
             return False
         t = n // len(shares)
         return all(share.lines <= t if label is None else share.lines >= t for label, share in shares)
+
+
+def _sizes(lines: LineTable) -> Array:
+    """UTF-8 length of each line without NUL characters, which the original takes out before it counts."""
+    if lines.utf8.all():
+        return lines.bytes
+    before = np.cumsum(lines.utf8 == 0)
+    return cast("Array", lines.bytes - (before[lines.ends - 1] - before[lines.starts - 1]))
 
 
 def _most_bytes(item: tuple[str | None, Share]) -> tuple[int, bool, str]:

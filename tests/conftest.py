@@ -64,6 +64,17 @@ def _no_run_before() -> Iterator[None]:
     set_options(StorageOptions())
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _every_line_of_oscar_is_valid() -> Iterator[None]:
+    """Holds each line that the format writes, here and in processes forked from here, against its JSON Schema."""
+    from mixers.oscar import Oscar
+    from tests.schemas import checked
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Oscar, "encode", checked(Oscar.encode))
+        yield
+
+
 @pytest.fixture
 def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """How long was waited, which takes no time but by the clock that counts."""

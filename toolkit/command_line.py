@@ -208,6 +208,13 @@ def _add_look(command: argparse.ArgumentParser, name: str) -> None:
         command.add_argument("--first", type=_positive, metavar="N", help="only the first N rows of each file")
     if name == "stats":
         _add_stats(command)
+    elif name == "validate":
+        command.add_argument(
+            "--labels",
+            choices=("known", "any"),
+            default="known",
+            help="labels that rows of an OSCAR release may have: known languages (lid.176's, GlotLID's), or any",
+        )
 
 
 def _add_description(command: argparse.ArgumentParser, name: str) -> None:

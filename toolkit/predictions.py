@@ -1,6 +1,7 @@
 """What a model says of the lines of documents, as arrays."""
 
 import itertools
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,17 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
+_CAPITAL = re.compile(rb'("label"[ \t]*:[ \t]*")([A-Z])(?=[a-z-]{1,20}")')
+
 _DIGITS = 16  # of a probability's text, with its point
+
+
+def without_capitals(line: bytes) -> bytes:
+    """Return a line of JSON whose labels are in lower case where they begin with a capital.
+
+    The published schema of OSCAR 22.01 spells labels ``En``, ``Multi``; no file of the release does, but others may.
+    """
+    return _CAPITAL.sub(lambda found: found[1] + found[2].lower(), line)
 
 
 class LinePredictions(Column[list[Prediction | None]]):

@@ -1,16 +1,17 @@
 """Which output format a file is of, by what wrote it, or by what the installed formats say of it."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
 
 from toolkit.config import Source, convert
+from toolkit.documents import BAD_ROW
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.streams import Lines
-from toolkit.writer import WRITERS, Writer, find_writer
+from toolkit.writer import WRITERS, Reading, Writer, find_writer
 
 LONGEST = 1 << 30
 """Bytes of a first line, at most."""
@@ -62,6 +63,31 @@ def first_line(path: str) -> bytes:
             return next(lines, b"")
     except ToolkitError:
         return b""
+
+
+def label_reader(reading: Reading) -> Callable[[bytes], str | None] | None:
+    """Return what reads the label in a line that is JSON; None where lines do not say it by a plain path of fields.
+
+    Of a line without a label, or that is damaged, it gives None.
+    """
+    keys = [reading.values, *reading.label.split(".")]
+    if not all(key.isidentifier() for key in keys):
+        return None
+    row: Any = str
+    for key in reversed(keys):
+        row = msgspec.defstruct("Row", [("inner", row | None, None)], rename={"inner": key})
+    decoder = msgspec.json.Decoder(row)
+
+    def label_of(line: bytes) -> str | None:
+        try:
+            value = decoder.decode(line)
+        except BAD_ROW:
+            return None
+        while value is not None and not isinstance(value, str):
+            value = value.inner
+        return value
+
+    return label_of
 
 
 def suffixes() -> frozenset[str]:

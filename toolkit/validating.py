@@ -3,11 +3,10 @@
 Each check reads one file (or index) and can run in a worker; none stops at the first finding.
 """
 
-import hashlib
 import os
-import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -17,22 +16,17 @@ from toolkit.config import ConfigStruct
 from toolkit.documents import BAD_ROW, DOCUMENT_DECODER, Document, DocumentRow, Rows, to_document
 from toolkit.errors import AlignmentError, DataError, StaleError, ToolkitError
 from toolkit.ingest_records import InputRecord, carried_shards
-from toolkit.mixing import publish
-from toolkit.paths import Dataset, below, exists, join, list_files, stat
-from toolkit.recognising import Format, suffixes
-from toolkit.streams import READ, Lines, open_stored
+from toolkit.languages import is_known
+from toolkit.paths import Dataset, exists, list_files, stat
+from toolkit.recognising import Format, label_reader
+from toolkit.streams import Lines
+from toolkit.writer import Writer
 
 SHOWN = 20
 """Findings of one file that are shown; the others are counted."""
 
 INDEX_ROWS = 1 << 12
 """Rows of attributes that are compared at a time."""
-
-DESCRIPTIONS = ("croissant.json", "README.md")
-"""Files that describe an output, and are none of its parts."""
-
-SPLIT = re.compile(r"splits/.+\.split\.gz")
-"""Likewise, files that say which split the documents of a part are in."""
 
 PARTITION = 1 << 24
 """Row hashes held at a time when duplicates are looked for."""
@@ -68,6 +62,8 @@ class Work(ConfigStruct):
         format: of an output, with its options.
         fields: that its rules have added to the metadata.
         documents: that the output should have, if that is known.
+        label: that rows of the output should have, if that is known; compared without regard to case.
+        labels: whether rows may have ``any`` label, or only those that are ``known``.
         first: at most so many rows; then nothing is said about what comes after them.
     """
 
@@ -80,17 +76,36 @@ class Work(ConfigStruct):
     options: dict[str, Any] = {}
     fields: list[str] = []
     documents: int | None = None
+    label: str | None = None
+    labels: Literal["known", "any"] = "any"
     first: int | None = None
 
 
-def check_file(work: Work, report: Report) -> list[str]:
-    """The findings about one file."""
+class Checked(NamedTuple):
+    """What came of a file.
+
+    Attributes:
+        findings: texts.
+        rows: that were read, if these are all.
+        size: of their bytes, uncompressed, with line ends.
+        labels: that rows have, with the number of these.
+    """
+
+    findings: list[str]
+    rows: int | None = None
+    size: int | None = None
+    labels: dict[str, int] = {}  # nobody adds to it
+
+
+def check_file(work: Work, report: Report) -> Checked:
+    """Return the findings about one file, and what of it was counted."""
     findings = Findings()
+    counted: Checked | None = None
     try:
-        _CHECKS[work.kind](work, findings, report)
+        counted = _CHECKS[work.kind](work, findings, report)
     except ToolkitError as error:
         findings.add(error)
-    return findings.listed(work.path)
+    return (counted or Checked([]))._replace(findings=findings.listed(work.path))
 
 
 # --- documents and attributes -----------------------------------------------------------------------------------------
@@ -299,22 +314,62 @@ def duplicates(dataset: Dataset, shards: list[str]) -> Iterator[str]:
 # --- outputs ----------------------------------------------------------------------------------------------------------
 
 
-def _check_output(work: Work, findings: Findings, report: Report) -> None:
+def _check_output(work: Work, findings: Findings, report: Report) -> Checked | None:
     writer = Format(work.format, work.options).writer()
     if not writer.CONCATENATES:
         for row, fault in writer.check_file(work.path, work.documents, work.first):
             findings.add(DataError(fault, path=work.path, line=row))
         report(work.documents or 0, 0)
-        return
+        return None
+    labels, size = _Labels(work, writer, findings), 0
     with Lines(work.path, work.max_document_bytes * 2) as lines:
         for line in lines:
             if (wrong := writer.check(_without(line, work.fields) if work.fields else line)) is not None:
                 findings.add(DataError(wrong, path=work.path, line=lines.number))
+            labels.check(line, lines.number)
+            size += len(line) + 1
             report(1, len(line))
             if work.first is not None and lines.number >= work.first:
-                return
+                return None
         if not lines.ended:
             findings.add(DataError("expected a line feed at the end of the file", path=work.path, line=lines.number))
+        rows = lines.number if writer.has_json_lines() else None
+    return Checked([], rows, size, dict(labels.found))
+
+
+class _Labels:
+    """Checks the labels of rows: that each is the one of the folder, and that it is known.
+
+    Attributes:
+        found: labels with the number of their rows.
+    """
+
+    def __init__(self, work: Work, writer: Writer, findings: Findings) -> None:
+        self.found = Counter[str]()
+        self._work = work
+        self._findings = findings
+        self._place = f"$.{writer.READING.values}.{writer.READING.label}"
+        self._reader = label_reader(writer.READING) if writer.has_json_lines() else None
+        self._is_language = writer.READING.is_language
+
+    def check(self, line: bytes, number: int) -> None:
+        """Check the label of a row; the number is that of its line."""
+        label = self._reader(line) if self._reader else None
+        if not label:
+            return
+        work, wanted = self._work, self._work.label
+        self.found[label] += 1
+        if not self._is_language:
+            return
+        if wanted is not None and label.lower() != wanted.lower():
+            wrong = f"expected the label {wanted!r}, as the path says it, got {label!r} - at {self._place}"
+        elif work.labels == "known" and self.found[label] == 1 and not is_known(label):
+            wrong = (
+                f"expected a label of lid.176, or `multi`, got {label!r} - at {self._place}; --labels any allows others"
+            )
+        else:
+            return
+        self._findings.add(DataError(wrong, path=work.path, line=number))
 
 
 def _without(line: bytes, fields: Collection[str]) -> bytes:
@@ -366,138 +421,9 @@ def is_rejected(path: str) -> bool:
     return True
 
 
-_CHECKS: dict[str, Callable[[Work, Findings, Report], None]] = {
+_CHECKS: dict[str, Callable[[Work, Findings, Report], Checked | None]] = {
     "documents": _check_documents,
     "attributes": _check_attributes,
     "output": _check_output,
     "rejected": _check_rejected,
 }
-
-_CHECKSUM_FILE = re.compile(r"(_sha256\.txt|checksum\.sha(256|384)|\.sha256|\.sha384)$")
-
-
-def _as_part(path: str) -> re.Match[str] | None:
-    """Return the stem, number and suffix of a path that is named as parts of installed formats are."""
-    if _CHECKSUM_FILE.search(path):
-        return None
-    known = "|".join(map(re.escape, sorted(suffixes())))
-    return re.fullmatch(rf"(?P<stem>.+?)(?:_part_(?P<number>\d+))?(?P<suffix>(?:{known})(?:\.gz|\.zst|\.zstd)?)", path)
-
-
-def is_output(folder: str) -> bool:
-    """Whether a folder looks like the output of a mix, or an OSCAR release."""
-    if exists(publish.manifest_path(folder)):
-        return True
-    return any(_CHECKSUM_FILE.search(path) for path in list_files(folder))
-
-
-def is_checksum_file(path: str) -> bool:
-    return _CHECKSUM_FILE.search(path) is not None
-
-
-def data_files(folder: str) -> list[str]:
-    """The parts in an output folder."""
-    manifest = publish.load_manifest(folder)
-    parts = {part.path for part in manifest.parts} if manifest else set()
-    return [path for path in list_files(folder) if path in parts or _as_part(path)]
-
-
-def check_folder(folder: str) -> list[str]:
-    """Findings about an output as a whole: checksums, parts, manifest."""
-    return [*_check_checksums(folder), *_check_numbers(folder), *_check_manifest(folder)]
-
-
-def _check_checksums(folder: str) -> Iterator[str]:
-    """Checksum files in all the spellings that OSCAR releases had.
-
-    ``<hex><two spaces><name>`` and ``<hex> *<name>`` (sha256sum), ``<hex> <name>`` (ungoliant), ``<name><TAB><hex>``
-    (2019), SHA-256 or SHA-384.
-    """
-    listed: set[str] = set()
-    folders: set[str] = set()
-    for relative in list_files(folder):
-        if not _CHECKSUM_FILE.search(relative):
-            continue
-        path, base = join(folder, relative), os.path.dirname(relative)
-        folders.add(base)
-        with Lines(path, 1 << 20) as lines:
-            for line in lines:
-                parsed = _parse_checksum(line.decode(errors="replace"))
-                if parsed is None:
-                    yield f"{path}:{lines.number}: expected a checksum and a file name, got {line[:80]!r}"
-                    continue
-                digest, name = parsed
-                target = os.path.normpath(join(base, name))
-                listed.add(target)
-                if not exists(join(folder, target)):
-                    yield f"{path}:{lines.number}: expected the file {name}, got none there"
-                elif (got := _digest(join(folder, target), digest)) != digest:
-                    yield f"{join(folder, target)}: expected the checksum {digest} of {path}:{lines.number}, got {got}"
-    for name in data_files(folder):
-        base = os.path.dirname(name)
-        if name not in listed and (base in folders or not folders):
-            yield f"{join(folder, name)}: expected a checksum file that lists it, got none"
-
-
-def _parse_checksum(line: str) -> tuple[str, str] | None:
-    for pattern in (
-        r"(?P<hex>[0-9a-fA-F]{64,96})[ \t][ *]?(?P<name>\S.*)",
-        r"(?P<name>\S.*?)[ \t]+(?P<hex>[0-9a-fA-F]{64,96})",
-    ):
-        if (found := re.fullmatch(pattern, line.rstrip("\r"))) and len(found["hex"]) in (64, 96):
-            return found["hex"].lower(), found["name"]
-    return None
-
-
-def _digest(path: str, like: str) -> str:
-    digest = hashlib.new("sha384" if len(like) == 96 else "sha256")
-    with open_stored(path) as stream:
-        while block := stream.read(READ):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def _check_numbers(folder: str) -> Iterator[str]:
-    parts: dict[tuple[str, str], list[int | None]] = {}
-    for path in data_files(folder):
-        found = _as_part(path)
-        if not found:
-            continue
-        parts.setdefault((found["stem"], found["suffix"]), []).append(int(found["number"]) if found["number"] else None)
-    for (stem, suffix), numbers in sorted(parts.items()):
-        numbered = sorted(n for n in numbers if n is not None)
-        if None in numbers and numbered:
-            yield f"{join(folder, stem + suffix)}: expected one file or numbered parts, got both"
-        missing = sorted(set(range(1, (numbered or [0])[-1] + 1)) - set(numbered))
-        if missing:
-            path = f"{join(folder, stem)}_part_{missing[0]}{suffix}"
-            yield f"{path}: expected the parts 1 to {numbered[-1]}, got none of this number"
-
-
-def _check_manifest(folder: str) -> Iterator[str]:
-    if exists(publish.journal_path(folder)):
-        yield f"{publish.journal_path(folder)}: expected a finished publication; run `toolkit mix` again to finish it"
-    manifest = publish.load_manifest(folder)
-    if manifest is None:
-        return
-    known = {part.path for part in manifest.parts} | set(manifest.files) | set(DESCRIPTIONS)
-    for part in manifest.parts:
-        path = below(folder, part.path)
-        found = stat(path)
-        if found is None:
-            yield f"{path}: expected a part that the manifest lists, got no such file"
-        elif found.size != part.size:
-            yield f"{path}: expected {part.size} bytes by the manifest, got {found.size}"
-        elif (got := _digest(path, part.sha256)) != part.sha256:
-            yield f"{path}: expected sha256 {part.sha256} by the manifest, got {got}"
-    for name, text in manifest.files.items():
-        path = below(folder, name)
-        if not exists(path):
-            yield f"{path}: expected a checksum file that the manifest lists, got no such file"
-        else:
-            with open_stored(path) as stream:
-                if stream.read() != text.encode():
-                    yield f"{path}: expected the checksums of the manifest, got others"
-    for name in list_files(folder):
-        if name not in known and not SPLIT.fullmatch(name):
-            yield f"{join(folder, name)}: expected only files that the manifest lists, got another"

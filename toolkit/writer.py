@@ -74,6 +74,7 @@ class Reading:
         types: the types of these fields, by name. What may be null may be absent. A format whose lines are no JSON can
             have ``label`` here.
         label: an expression over these fields that gives the label of a document; if empty, it has that of its part.
+        is_language: whether the label is that of a language, in each row that of the folder which its file lies in.
     """
 
     text: str = "text"
@@ -82,6 +83,7 @@ class Reading:
     values: str = "attributes"
     types: Mapping[str, Any] = field(default_factory=dict)
     label: str = ""
+    is_language: bool = False
 
 
 class Writer(msgspec.Struct, dict=True, **FROZEN):
@@ -192,6 +194,10 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
             line: the first one, decompressed; empty if there is none.
         """
         return None
+
+    def respelled(self, line: bytes) -> bytes:
+        """Return a line as the format has it, of one in another spelling that is read, too; else the line itself."""
+        return line
 
     def check(self, line: bytes) -> str | None:
         """Return what is wrong with a line of output, ``expected …, got …``; None if nothing.

@@ -158,6 +158,80 @@ EDITS: dict[str, tuple[Edit | None, str]] = {
         lambda d: records(d, "attributes-own-0")["examples"][0]["attributes-own-0/mine"].update(zz=1),
         "expected examples of its fields, got 'zz' in 'attributes-own-0/mine'",
     ),
+    "an example that is invented": (
+        lambda d: records(d, "documents")["examples"][0].update({"documents/text": "invented"}),
+        "documents: example 1: expected one of the first rows, got another record",
+    ),
+    "a part of an example that is invented": (
+        lambda d: records(d, "attributes-own-0")["examples"][1]["attributes-own-0/mine"].update(
+            {"attributes-own-0/mine/prob": 0.125}
+        ),
+        "attributes-own-0: example 2: expected one of the first rows",
+    ),
+    "an example of another row": (
+        lambda d: records(d, "attributes-exp")["examples"][0].update({"attributes-exp/row": 77}),
+        "attributes-exp: example 1: expected one of the first rows",
+    ),
+    "a path in other quotes": (
+        lambda d: records(d, "attributes-own-0")["field"][4]["subField"][0]["source"].update(
+            transform={"jsonPath": '$["nope"]'}
+        ),
+        "attributes-own-0/mine/label: expected a JSON path that leads to a key of some row",
+    ),
+    "a path of another form": (
+        lambda d: records(d, "attributes-own-0")["field"][4]["subField"][0]["source"].update(
+            transform={"jsonPath": "$..label"}
+        ),
+        "attributes-own-0/mine/label: expected a JSON path of keys and indexes, got '$..label'",
+    ),
+    "references to nothing": (
+        lambda d: records(d, "documents")["field"][4].update(references={"field": {"@id": "documents/nope"}}),
+        "documents/text: expected references to a field, got 'documents/nope'",
+    ),
+    "references to files": (
+        lambda d: records(d, "documents")["field"][4].update(references={"@id": "documents-files"}),
+        "documents/text: expected references to a field, got 'documents-files'",
+    ),
+    "a term of the context": (
+        lambda d: d["@context"].update(column="cr:colum"),
+        "expected column as cr:column in @context, got cr:colum",
+    ),
+    "a type of a term of the context": (
+        lambda d: d["@context"].update(dataType="cr:dataType"),
+        'expected dataType as {"@id":"cr:dataType","@type":"@vocab"} in @context, got cr:dataType',
+    ),
+    "no term of the context": (
+        lambda d: d["@context"].pop("jsonPath"),
+        "expected jsonPath in @context, because it is used, got none",
+    ),
+    "a prefix of the context": (lambda d: d["@context"].pop("rai"), "expected rai in @context, because it is used"),
+    "a version of two numbers": (
+        lambda d: d.update(version="1.0"),
+        "expected MAJOR.MINOR.PATCH as version, got '1.0'",
+    ),
+    "a term that no vocabulary has": (
+        lambda d: d.update({"rai:dataLimitation": "x"}),
+        "expected a term of the RAI vocabulary, got rai:dataLimitation; did you mean 'dataLimitations'?",
+    ),
+    "a term without text": (lambda d: d.update({"rai:dataBiases": 3}), "expected text as rai:dataBiases, got 3"),
+    "a version of the format that is none": (
+        lambda d: d.update(conformsTo=[d["conformsTo"], "http://mlcommons.org/croissant/9.9"]),
+        "expected conformsTo http://mlcommons.org/croissant/1.0 or",
+    ),
+    "a property that is misspelt": (
+        lambda d: d.update(keyword=["x"]),
+        "expected a key that `toolkit croissant` writes, got 'keyword'; did you mean 'keywords'?",
+    ),
+    "a transform that is misspelt": (
+        lambda d: records(d, "attributes-own-0")["field"][4]["subField"][0]["source"].update(
+            transform={"jsonPth": "$['mine']['label']"}
+        ),
+        "attributes-own-0/mine/label: expected jsonPath, regex … in `transform`",
+    ),
+    "a way to extract that is none": (
+        lambda d: records(d, "documents")["field"][4]["source"].update(extract={"colunm": "text"}),
+        "documents/text: expected column, fileProperty, jsonPath in `extract`, got colunm",
+    ),
     "an example that is no record": (
         lambda d: records(d, "documents").update(examples="x"),
         "expected examples that are records, got 'x'",
@@ -182,6 +256,18 @@ def test_findings_name_what_is_wrong(described: Project, path: Path) -> None:
 
 
 OUTPUT_EDITS: dict[str, tuple[Edit, str]] = {
+    "a language that no label is": (
+        lambda d: d["inLanguage"].append("xx"),
+        "expected languages of its labels as inLanguage, got 'xx'",
+    ),
+    "a label that is no language": (
+        lambda d: d["inLanguage"].pop(),
+        "expected 'zh', a label of its files, as inLanguage, too, got none",
+    ),
+    "a split that is nowhere": (
+        lambda d: records(d, "document-splits")["field"][-1]["references"]["field"].update({"@id": "splits/nope"}),
+        "expected references to a field, got 'splits/nope'",
+    ),
     "a language that is not listed": (
         lambda d: records(d, "languages")["data"].pop(),
         "languages: expected 'zh', which files have, among its data, got none",
@@ -247,7 +333,7 @@ FOREIGN: dict[str, Any] = {
     "url": "https://example.org/",
     "creator": {"@type": "Person", "name": "A B"},
     "datePublished": "2026-01-31T10:00:00Z",
-    "version": "1.0",
+    "version": "1.0.0",
     "distribution": [
         {
             "@type": "cr:FileObject",
@@ -371,8 +457,7 @@ def test_mlcroissant_reads_the_records(described: Project) -> None:
     described.ok("validate")
     path = described.data / "croissant.json"
     found = json.loads(path.read_text())
-    records(found, "documents")["field"][0]["source"]["transform"]["regex"] = "^documents/(.+)$"
-    records(found, "documents")["field"][5]["source"]["transform"] = {"jsonPath": "$.1d"}
+    records(found, "documents")["field"][4]["dataType"] = "cr:BoundingBox"  # which texts are not
     path.write_text(json.dumps(found))
     assert "mlcroissant: documents" in described("validate").out
     assert read_rows(described.documents / "b.jsonl.gz")

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.describing.conftest import ABOUT
 from tests.describing.reading import lines_of
-from tests.pipeline.conftest import Project, write_rows
+from tests.pipeline.conftest import Project, read_rows, write_rows
 from toolkit.describing import looking
 from toolkit.describing.about import About
 from toolkit.describing.of_output import output_facts
@@ -220,6 +220,25 @@ def test_a_live_dataset_has_no_checksums(described: Project) -> None:
     assert not any(key in node for node in found["distribution"] for key in ("sha256", "contentSize"))
 
 
+def test_of_live_globs_only_the_files_that_grow_have_no_checksums(described: Project) -> None:
+    described.config["about"]["live"] = ["documents/cc/**", "no/*"]
+    ran = described.ok("croissant", "--of", "dataset")
+    assert "about.live: 'no/*' matches no file" in ran.out
+    path = described.data / "croissant.json"
+    found = json.loads(path.read_text())
+    assert found["isLiveDataset"] is True
+    files = {each["@id"]: each for each in found["distribution"] if each["@type"] == "cr:FileObject"}
+    assert [id_ for id_, each in files.items() if "sha256" not in each] == ["documents/cc/a.jsonl.gz"]
+    assert [id_ for id_, each in files.items() if "contentSize" not in each] == ["documents/cc/a.jsonl.gz"]
+    described.ok("validate", path)
+    rows = read_rows(described.documents / "b.jsonl.gz")
+    write_rows(described.documents / "b.jsonl.gz", [rows[0] | {"text": "other"}, *rows[1:]])
+    assert "documents/b.jsonl.gz: expected" in described("validate", path).out
+    described.config["about"]["live"] = ["documents/[z-a]"]
+    ran = described("croissant", "--of", "dataset")
+    assert (ran.code, "expected a glob" in ran.err) == (2, True)
+
+
 def test_files_that_are_no_shards_are_not_matched(described: Project) -> None:
     described.config["documents"] = {"exclude": ["notes/**"]}
     write_rows(described.documents / "notes" / "x.jsonl.gz", [{"other": 1}])
@@ -242,7 +261,7 @@ def test_rules_and_taggers_are_told_with_their_counts_and_models(released: Proje
     assert f"model: {{name: lid.176.ftz, sha256: {settings['options']['model']['sha256']}}}" in tool
     assert f"version {settings['version']}" in tool
     assert found["rai:dataLimitations"] == ["Few pages."]
-    assert found["conformsTo"][1] == "http://mlcommons.org/croissant/RAI/1.0"
+    assert found["conformsTo"] == "http://mlcommons.org/croissant/1.0"
 
 
 def test_a_set_that_lacks_a_shard_is_not_described(described: Project) -> None:

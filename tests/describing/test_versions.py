@@ -81,6 +81,48 @@ def test_the_same_bytes_elsewhere_replace_no_file(old: list[str], new: list[str]
     assert (found, reasons[0]) == (level, reason)
 
 
+def cut(contents: dict[str, str], **files: str) -> dict[str, Any]:
+    """A description of files by language, with the digests of what each language has."""
+    named = [{"name": name, "value": value} for name, value in contents.items()]
+    group = {"@type": "cr:FileSet", "@id": "documents-files", "includes": ["*/*"], "identifier": named}
+    listed = [file(path.replace("_", "/"), digest) for path, digest in files.items()]
+    return {"distribution": [*listed, group], "recordSet": [{"field": [LANGUAGE]}]}
+
+
+DE = {"de": "1", "en": "2"}
+
+
+@pytest.mark.parametrize(
+    ("new", "level", "reason"),
+    [
+        (cut(DE, de_a="10", en_a="2"), "PATCH", "de/a has the same content in other parts, or compressed otherwise"),
+        (cut(DE, de_b="1", de_c="3", en_a="2"), "PATCH", "de/a has the same content"),
+        (cut({**DE, "de": "5"}, de_a="10", en_a="2"), "MAJOR", "de/a has changed"),
+        (cut({"de": "1"}, de_a="1"), "MAJOR", "en/a is gone"),
+        (cut({**DE, "zh": "3"}, de_a="10", en_a="2", zh_a="4"), "MINOR", "zh/a is new"),
+        (cut({}, de_a="10", en_a="2"), "MAJOR", "de/a has changed"),  # which rows it has was not looked at
+    ],
+)
+def test_the_same_content_cut_or_compressed_otherwise_is_the_same_data(
+    new: dict[str, Any], level: str, reason: str
+) -> None:
+    found, reasons = versions.due(cut(DE, de_a="1", en_a="2"), new)
+    assert found == level
+    assert reasons[0].startswith(reason)
+
+
+@pytest.mark.parametrize(
+    "output",
+    [{"part_size": 2_000}, {"compression": "gzip-fast"}, {"compression": "zstd", "part_size": 1_000}],
+)
+def test_an_output_in_other_parts_or_compressed_otherwise_is_a_patch(released: Project, output: dict[str, Any]) -> None:
+    released.ok("croissant")
+    released.config["mix"]["output"] |= output
+    released.ok("mix")
+    ran = released.ok("croissant", "--dry-run", "--json", "about.version=1.0.1")
+    assert ran.json["due"] == "PATCH", ran.json["reasons"]
+
+
 MORE = changed(distribution=[file("a", "1"), file("b", "2"), file("c", "3")])
 
 

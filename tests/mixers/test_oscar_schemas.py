@@ -128,7 +128,7 @@ BROKEN = [
     ("quality_warnings", "tiny", "$.metadata.quality_warnings"),
     ("adult", True, "unknown field adult"),
     ("sentence_identifications", [None], "for each of 2 lines, got 1"),
-    ("sentence_identifications", [None, {"label": "Fr", "prob": 1}], "sentence_identifications[1].label"),
+    ("sentence_identifications", [None, {"label": "FR", "prob": 1}], "sentence_identifications[1].label"),
 ]
 
 

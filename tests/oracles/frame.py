@@ -98,10 +98,14 @@ class Oracle(ABC):
             f"mix.output.path={folder / 'out'}",
             f"mix.rejected={folder / 'rejected'}",
         )
-        for row in _rows(folder / "out"):
+        for row in rows_of(folder / "out"):
             yield Verdict(row["id"], text=row["text"])
-        for row in _rows(folder / "rejected"):
+        for row in rows_of(folder / "rejected"):
             yield Verdict(row["id"], self.reason(row["rejected"]["rule"]))
+
+    def same(self, one: Any, other: Any) -> bool:
+        """Return True if two values are equal; for peers that round, or compute in another order."""
+        return bool(one == other)
 
     def run(self, folder: Path, *settings: str) -> None:
         """Run the configuration as a user does; its dataset is `folder/dataset`."""
@@ -119,7 +123,8 @@ class Oracle(ABC):
         return self.REASONS.get(rule) or self.REASONS.get(rule.partition(":")[0]) or rule
 
 
-def _rows(folder: Path) -> Iterator[dict[str, Any]]:
+def rows_of(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of an output, in the order of its parts' names."""
     for path in sorted(folder.rglob("*.jsonl.gz")):
         if ".toolkit" not in path.parts:
             with Lines(str(path), 1 << 30) as lines:

@@ -11,7 +11,7 @@ import yaml
 from tests.conftest import ROOT
 from tests.oracles.frame import FOLDER, Oracle, Verdict
 from tests.oracles.pages import Page
-from tests.oracles.written import web_pages
+from tests.oracles.written_thresholds import web_pages
 from toolkit import resolve
 
 GOPHER = {

@@ -84,17 +84,21 @@ class Late(Tagger):
         return [document.attribute(self.vote).label, *document.attribute(self.of).values()]
 
 
-def happens(folder: str, seconds: float, act: str) -> bool:
+def happens(id: str, folder: str, seconds: float, act: str) -> bool:
     """Whether something happens at a document; it takes some time in any case.
 
     Args:
-        folder: where processes leave their numbers; a file called ``mended`` ends all mischief.
+        id: of the document.
+        folder: where processes leave their numbers; a file called ``mended`` ends all mischief. While there is a file
+            called ``held``, nobody gets on with a document of the large shard.
         seconds: that each document takes.
         act: what should happen.
     """
     if folder:
         open(os.path.join(folder, f"{os.getpid()}.pid"), "w").close()
     time.sleep(seconds)
+    while folder and id.startswith("d") and os.path.exists(os.path.join(folder, "held")):
+        time.sleep(0.01)
     return bool(act) and not (folder and os.path.exists(os.path.join(folder, "mended")))
 
 
@@ -135,7 +139,7 @@ class Chars(Tagger):
 
     def tag(self, document: Document) -> int:
         act = self.acts.get(document.id, "")
-        if happens(self.folder, self.seconds, act) and act != "lose":
+        if happens(document.id, self.folder, self.seconds, act) and act != "lose":
             return do(act, self.folder)
         return len(document.text)
 
@@ -154,7 +158,7 @@ class Ids(Writer):
 
     def encode(self, document: Document, mixed: Mixed) -> Any:
         act = self.acts.get(document.id, "")
-        if not happens(self.folder, self.seconds, act):
+        if not happens(document.id, self.folder, self.seconds, act):
             return [("ids", document.id.encode() + b"\\n")]
         pieces = {
             "label": [("../up", b"x\\n")],
@@ -1159,6 +1163,7 @@ class Running:
     """A command that runs by itself, in a process group of its own, with two processes on each shard.
 
     Attributes:
+        alone: whether there is one shard only, and so no worker of the executor.
         pids: of those who have worked on documents.
         log: what it has said.
     """
@@ -1166,6 +1171,7 @@ class Running:
     process: subprocess.Popen[bytes]
     folder: Path
     log_path: Path
+    alone: bool
 
     @property
     def pids(self) -> set[int]:
@@ -1173,22 +1179,27 @@ class Running:
 
     @property
     def workers(self) -> set[int]:
-        """Of the executor, which have whole shards; none where there is one."""
-        return {pid for pid in children(self.process.pid) if children(pid)}
+        """Of the executor, which have whole shards."""
+        return set() if self.alone else {pid for pid in children(self.process.pid) if children(pid)}
 
     @property
     def helpers(self) -> set[int]:
         """Processes that work on a part of the large shard."""
-        return {pid for worker in self.workers or {self.process.pid} for pid in children(worker)} & self.pids
+        above = {self.process.pid} if self.alone else self.workers
+        return {pid for each in above for pid in children(each)} & self.pids
 
     @property
     def log(self) -> str:
         return self.log_path.read_text()
 
     def wait_for(self, processes: int) -> None:
-        """Until so many work on the large shard."""
+        """Until so many work on the large shard, which does not get on before `release`."""
         assert wait_until(lambda: len(self.helpers) >= processes or self.process.poll() is not None), self.log
         assert self.process.poll() is None, self.log
+
+    def release(self) -> None:
+        """Let the large shard get on."""
+        (self.folder / "held").unlink(missing_ok=True)
 
     def end(self) -> int:
         """Its exit status, when no process of its group is left."""
@@ -1198,10 +1209,12 @@ class Running:
 
 
 @contextmanager
-def running(project: Project, command: str) -> Iterator[Running]:
+def running(project: Project, command: str, *, held: bool = False) -> Iterator[Running]:
     folder, script = project.root / "folder", project.root / "script.py"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
+    if held:
+        (folder / "held").touch()
     script.write_text(SCRIPT)
     log = project.root / "log"
     with log.open("wb") as stream:
@@ -1213,7 +1226,7 @@ def running(project: Project, command: str) -> Iterator[Running]:
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
     try:
-        yield Running(process, folder, log)
+        yield Running(process, folder, log, alone=not (project.documents / "f.jsonl.gz").exists())
     finally:
         end_group(process.pid)
         process.wait(30)
@@ -1289,9 +1302,10 @@ def test_a_run_that_is_ended_leaves_no_process_and_the_next_one_is_whole(
     if shards == "one":
         only_large(slow)
     act, code, said = ENDS[how]
-    with running(slow, command) as run:
+    with running(slow, command, held=True) as run:
         run.wait_for(3 if shards == "one" else 2)
         act(run)
+        run.release()
         assert run.end() == code, run.log
         assert said in run.log
         assert "Traceback" not in run.log
@@ -1324,12 +1338,13 @@ def test_a_run_that_is_ended_leaves_no_process_and_the_next_one_is_whole(
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["tag", "mix"])
 def test_a_worker_that_is_killed_with_its_processes_costs_its_shard_one_retry(command: str, slow: Project) -> None:
-    with running(slow, command) as run:
+    with running(slow, command, held=True) as run:
         run.wait_for(2)
         helpers = run.helpers
         (worker,) = run.workers
         os.kill(worker, signal.SIGKILL)
         assert wait_until(lambda: not any(map(is_alive, helpers)))
+        run.release()
         assert run.end() == 0, run.log
         assert len(run.pids) >= 4
     for path in slow.root.rglob(".*.tmp"):  # of the worker; the next run would delete it

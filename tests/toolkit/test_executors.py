@@ -1,5 +1,7 @@
 """Executors: every task once, errors as values, workers that die, and nothing left behind."""
 
+import ctypes
+import operator
 import os
 import random
 import re
@@ -9,6 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -307,8 +310,17 @@ def hold(payload: str, report: Report) -> str:
         code = "import time; held = b'x' * 300_000_000; time.sleep(600)"
         if kind == "helper":
             subprocess.run([sys.executable, "-c", code], check=True)
-        exec(code)
+        if kind == "deaf":
+            code = code.replace("time.sleep(600)", "deaf()")
+        exec(code, {"deaf": hear_nothing_once})
     return ""
+
+
+def hear_nothing_once() -> None:
+    """Waits in native code for a signal, then once more, without Python in between."""
+    libc = ctypes.CDLL(None)
+    calls: list[Callable[[], object]] = [libc.pause, partial(libc.sleep, 600)]
+    list(map(operator.call, calls))
 
 
 @pytest.mark.parametrize("kept", [False, True])
@@ -325,7 +337,7 @@ def test_a_worker_is_replaced_after_so_many_tasks(kept: bool) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-@pytest.mark.parametrize("kind", ["itself", "helper"])
+@pytest.mark.parametrize("kind", ["itself", "helper", "deaf"])
 def test_a_worker_that_holds_too_much_is_ended_and_its_task_fails(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

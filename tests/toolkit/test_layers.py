@@ -14,12 +14,12 @@ import toolkit
 
 ROOT = Path(__file__).parent.parent.parent
 LAYERS = [
-    "errors distribution docstrings processes interrupts waiting",
+    "errors distribution docstrings processes interrupts waiting languages",
     "paths globs streams inflating stores numbers yaml_loader config plugins models blocks",
     "record_files",
     "machine_code code_folder compiling",
     "plugin_code unicode_table normal_forms stop_lists tokenizer claims failure_records isolated places",
-    "http_message media_types charsets",
+    "http_message http_dates media_types charsets",
     "intrinsics line_table words spacy_tokenizer words_kernel ngrams icu_words code_points sentences",
     "html_text phrases measures measures_kernel eurolingua counting counting_kernel",
     "documents",
@@ -27,7 +27,8 @@ LAYERS = [
     "predictions metadata_fields fasttext_file fasttext_arrays arrivals crawls downloads",
     "fasttext_kernel fasttext_model writer recognising tagger reader alignment rowindex records warc_records",
     "ingest_plan ingest_records ingesting shares rejected without",
-    "tag_plan tag_check tagging stats dolma expressions selectors rules mixing readers validating describing",
+    "tag_plan tag_check tagging dolma expressions selectors rules mixing readers stats",
+    "targets validating validating_folders describing",
     "executors progress per_shard",
     "commands",
     "command_line",

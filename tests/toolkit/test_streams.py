@@ -80,6 +80,32 @@ def test_compressors_give_back_what_they_got_and_always_the_same_bytes(name: str
     assert COMPRESSORS[name](data) == stored
 
 
+@pytest.mark.parametrize("name", COMPRESSORS)
+def test_compressors_give_the_same_bytes_wherever_the_stack_lies(name: str) -> None:
+    """Threads that live at once have different stacks, as processes have. Short inputs meet the fault soonest."""
+    starts = (b"abcdefgh", b"aab", b'{"source":"s","id":"1-0"}\n')
+    inputs = [(start * 30)[:size] for size in (1, 8, 9, 16, 17, 24, 33, 70, 200) for start in starts]
+    compress, count = COMPRESSORS[name], 200
+    gate = threading.Barrier(count)
+    found: list[tuple[bytes, ...]] = []
+
+    def work() -> None:
+        gate.wait(60)  # until all live
+        found.append(tuple(map(compress, inputs)))
+
+    before = threading.stack_size(1 << 18)
+    try:
+        threads = [threading.Thread(target=work) for _ in range(count)]
+        for thread in threads:
+            thread.start()
+    finally:
+        threading.stack_size(before)
+    for thread in threads:
+        thread.join()
+    assert len(found) == count
+    assert [len(set(members)) for members in zip(*found, strict=True)] == [1] * len(inputs)
+
+
 @pytest.mark.parametrize("name", ["gzip", "gzip-fast"])
 def test_gzip_headers_carry_no_name_and_no_time(name: str) -> None:
     stored = COMPRESSORS[name](b"data\n")

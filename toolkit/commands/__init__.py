@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Literal, Protocol, Self, TypeVar
 
 from toolkit import claims, config, ingest_plan
 from toolkit.commands.workers import Workers
@@ -62,6 +62,7 @@ class Options:
         format: of tables.
         top: so many groups.
         output: file for what is else printed.
+        labels: that rows of a release may have.
     """
 
     command: str = ""
@@ -97,6 +98,7 @@ class Options:
     format: str | None = None
     top: int | None = None
     output: str | None = None
+    labels: Literal["known", "any"] = "known"
 
 
 @dataclass

@@ -10,15 +10,16 @@ from typing import Any
 
 import msgspec
 
-from toolkit import inflating, schema, validating
+from toolkit import inflating, schema, targets
 from toolkit.commands import Context, sharing, works
 from toolkit.errors import ConfigError, did_you_mean
+from toolkit.languages import label_of_path
 from toolkit.mixing import publish, sets
 from toolkit.mixing import settings as mix_settings
 from toolkit.mixing.join import JoinedShard
 from toolkit.mixing.sets import JoinedSet, Key, names_for_rules, null_safe
 from toolkit.mixing.settings import Joined, Stream
-from toolkit.paths import BOOKKEEPING, Dataset, check_writable, exists, is_folder, join, strip_suffix
+from toolkit.paths import BOOKKEEPING, Dataset, check_writable, join, strip_suffix
 from toolkit.recognising import Format, recorded
 from toolkit.rules import Rule
 from toolkit.stats import files, places, shard
@@ -28,8 +29,6 @@ from toolkit.stats.shard import Settings, Work
 
 _PATHS = ("language.label", "oscar.identification.label")
 """Where documents have a label, if no mix says so."""
-
-_META = re.compile(r"_meta\.jsonl?(\.\w+)?$")
 
 
 @dataclass
@@ -98,13 +97,14 @@ class _Place:
 
 
 def _add_target(context: Context, settings: Settings, counting: Counting, target: str, place: _Place) -> None:
-    if is_folder(join(target, "documents")) and not publish.load_manifest(target):
+    found = targets.recognise(target)
+    if found is None:
+        raise ConfigError(f"{target}: expected a dataset, an output or files of documents, got none there")
+    if found.kind == "dataset":
         dataset = Dataset(join(target, "documents"), join(target, "attributes"))
         _add_stream(context, settings, counting, _stream_of(dataset), None, place)
-    elif is_folder(target) or exists(target):
-        _add_files(context, settings, counting, target, place)
     else:
-        raise ConfigError(f"{target}: expected a dataset, an output or a file, got nothing there")
+        _add_files(context, settings, counting, found, place)
 
 
 def _add_configured(context: Context, settings: Settings, counting: Counting, place: _Place) -> None:
@@ -121,20 +121,14 @@ def _add_configured(context: Context, settings: Settings, counting: Counting, pl
 # --- outputs ----------------------------------------------------------------------------------------------------------
 
 
-def _add_files(context: Context, settings: Settings, counting: Counting, target: str, place: _Place) -> None:
-    """Those of a folder, or one."""
-    home = places.home_of(target)
+def _add_files(context: Context, settings: Settings, counting: Counting, target: targets.Target, place: _Place) -> None:
+    """Add those of a folder, or one."""
+    home = places.home_of(target.path)
     manifest = publish.load_manifest(home.root) if home.kind == "output" else None
     labels = {part.path: part.label for part in manifest.parts} if manifest else {}
-    found = [target]
-    places.forget_former(join(target if is_folder(target) else os.path.dirname(target) or ".", BOOKKEEPING))
-    if is_folder(target):
-        found = [join(target, path) for path in validating.data_files(target) if not _META.search(path)]
-    if manifest and not home.name(target):
-        found = [path for path in found if labels.get(home.name(path)) != mix_settings.REJECTED]
-        counting.emptied = counting.emptied or not found
-    elif not found:
-        raise ConfigError(f"{target}: expected a dataset, an output or files of documents, got none there")
+    places.forget_former(join(target.folder, BOOKKEEPING))
+    found = [join(target.folder, path) for path in target.files]
+    counting.emptied = counting.emptied or (target.kind == "output" and not found)
     types = _merged(manifest) if manifest else {}
     kept = place.of(home.folder, settings.digest(home.kind, home.root if home.kind == "files" else "", types))
     paths = {home.name(path): path for path in found}
@@ -182,8 +176,8 @@ def _work(
     writer = format_.writer() if format_ else None
     if writer and writer.READING.label and settings.label is None:
         settings = msgspec.structs.replace(settings, label=writer.READING.label)
-    if label is None and writer and not writer.READING.label:
-        label = _label_of(path, writer.SUFFIX)
+    if label is None and not (writer and writer.READING.label):
+        label = label_of_path(name) or (_stem(path, writer.SUFFIX) if writer else None)
     work = Work(
         settings=settings,
         folder=kept,
@@ -199,8 +193,8 @@ def _work(
     return work
 
 
-def _label_of(path: str, suffix: str) -> str:
-    """By the name of the file: ``en`` of ``en/en_part_1.jsonl.gz``."""
+def _stem(path: str, suffix: str) -> str:
+    """Return the name of a file without number and suffix, which is the label where the path says no other."""
     name = strip_suffix(strip_suffix(os.path.basename(path), tuple(inflating.SUFFIXES)), [suffix])
     return re.sub(r"_part_\d+$", "", name)
 

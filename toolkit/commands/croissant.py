@@ -11,6 +11,7 @@ from toolkit.describing import croissant, jsonld, splits, versions
 from toolkit.describing.about import About, read_about
 from toolkit.describing.facts import Facts
 from toolkit.errors import ConfigError
+from toolkit.globs import glob_regex
 from toolkit.paths import exists, join
 from toolkit.stores import store_of
 from toolkit.streams import write_file
@@ -94,6 +95,9 @@ def _notes(about: About, facts: Facts) -> list[str]:
     notes = list(facts.notes)
     if len(facts.files) > _MANY:
         notes.append(f"{len(facts.files):,} files: mlcroissant takes long to read their list")
+    for glob in about.live if isinstance(about.live, list) else ():
+        if not any(glob_regex(glob).match(file.path) for file in facts.files):
+            notes.append(f"about.live: {glob!r} matches no file")
     for key, what in (("citation", "how to cite the data"), ("version", "a version")):
         if not getattr(about, key):
             notes.append(f"about.{key}: not required, but readers warn where {what} is missing")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from toolkit import schema, validating
+from toolkit import schema, targets
 from toolkit.commands import Context, Outcome
 from toolkit.documents import explain_bad_row
 from toolkit.errors import ConfigError
@@ -23,7 +23,7 @@ _VALUES = {"bool": "bool", "int": "int64", "float": "float64", "str": "string"}
 def run(context: Context) -> Outcome:
     """Print the features of an output; of keys that depend on the data, such as header names, those really there."""
     folder = _folder(context)
-    files = validating.data_files(folder)
+    files = targets.data_files(folder)
     if not files:
         raise ConfigError(f"{folder}: expected an output, got no data files")
     manifest = publish.load_manifest(folder)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from toolkit import config, validating
+from toolkit import config, targets
 from toolkit.commands import Context, sharing
 from toolkit.config import Config, Source
 from toolkit.describing import aligned, looking, of_dataset, of_output, splits
@@ -87,10 +87,7 @@ def run_each(context: Context, what: str, function: Callable[[W, Report], R], wo
 
 def _kind(target: str) -> str:
     """Whether a path is that of an output, or of a dataset."""
-    if publish.load_manifest(target):
-        return "output"
-    if is_folder(join(target, "documents")):
-        return "dataset"
-    if is_folder(target) and (validating.is_output(target) or validating.data_files(target)):
-        return "output"
-    raise ConfigError(f"{target}: expected an output, or a dataset with a folder `documents`, got neither")
+    found = targets.recognise(target)
+    if found is None:
+        raise ConfigError(f"{target}: expected a dataset, an output or files of documents, got none there")
+    return "dataset" if found.kind == "dataset" else "output"

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from toolkit import validating
+from toolkit import targets
 from toolkit.alignment import AttributeRows
 from toolkit.commands import Context, Outcome
 from toolkit.documents import DOCUMENT_DECODER, DocumentRow, Rows
@@ -79,7 +79,7 @@ def _outputs(target: str) -> list[tuple[str, Writer]]:
         return [(target + path.removeprefix(name) if name else join(target, path), writer) for path in chosen]
     if whole and is_folder(join(target, "documents")):
         return []
-    paths = [join(target, path) for path in validating.data_files(target)] if whole else [target]
+    paths = [join(target, path) for path in targets.data_files(target)] if whole else [target]
     return [(path, found.writer()) for path in paths if (found := recognised(path))]
 
 

@@ -2,12 +2,13 @@
 
 import os
 
-from toolkit import ingest_records, records, rowindex, tag_plan, validating
-from toolkit.commands import Context, Outcome, sharing
+from toolkit import ingest_records, records, rowindex, tag_plan, targets, validating, validating_folders
+from toolkit.commands import Context, Outcome, carded, sharing
 from toolkit.describing import checking, checking_files, croissant, reference
 from toolkit.describing.checking_files import Checked
 from toolkit.errors import ConfigError, DataError, NoDocuments
-from toolkit.executors import Task
+from toolkit.executors import Result, Task
+from toolkit.languages import label_of_path
 from toolkit.mixing import publish
 from toolkit.mixing import settings as mix_settings
 from toolkit.paths import Dataset, exists, is_folder, join, size_of
@@ -15,6 +16,7 @@ from toolkit.recognising import recognised, recorded
 from toolkit.stores import scheme_of
 from toolkit.validating import Work
 from toolkit.waiting import for_each
+from toolkit.writer import Writer
 
 
 def run(context: Context) -> Outcome:
@@ -38,7 +40,7 @@ def run(context: Context) -> Outcome:
             settings = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
             datasets += [stream.dataset for stream in settings.streams]
         for dataset in dict.fromkeys(datasets):
-            findings += _check_dataset(context, dataset, checked)
+            findings += _check_dataset(context, dataset, checked) + _check_card(context, dataset)
             described += _beside(os.path.dirname(dataset.documents))
         if context.has("tag"):
             findings += _check_settings(context)
@@ -103,14 +105,19 @@ def _check_files(
 
 
 def _check_target(context: Context, target: str, checked: list[str]) -> list[str]:
-    if is_folder(join(target, "documents")) and not publish.load_manifest(target):
-        return _check_dataset(context, Dataset(join(target, "documents"), join(target, "attributes")), checked)
-    if is_folder(target) and validating.is_output(target):
+    known = targets.recognise(target)
+    if known is None:
+        raise ConfigError(f"{target}: expected a dataset, an output or files of documents, got none there")
+    if known.kind == "dataset":
+        dataset = Dataset(join(target, "documents"), join(target, "attributes"))
+        return _check_dataset(context, dataset, checked) + _check_card(context, dataset)
+    if known.kind in ("output", "release") and not known.is_file:
         return _check_output(context, target, checked)
-    if is_folder(target):
-        return _check_dataset(context, Dataset(target, join(target, ".toolkit", "none")), checked)
-    if not exists(target):
-        raise ConfigError(f"{target}: expected a dataset, an output or a file, got nothing there")
+    if not known.is_file:
+        others = (*targets.DESCRIPTIONS, "splits/**")
+        dataset = Dataset(target, join(target, ".toolkit", "none"), exclude=others)
+        findings = _check_dataset(context, dataset, checked)
+        return findings + (carded.check_documents(dataset, known.files) if _is_whole(context) else [])
     folder, name = os.path.split(target)
     checked.append(target)
     if (found := recognised(target)) is not None:
@@ -119,6 +126,8 @@ def _check_target(context: Context, target: str, checked: list[str]) -> list[str
             path=target,
             format=found.name,
             options=found.options,
+            label=label_of_path(name),
+            labels=context.options.labels,
             max_document_bytes=_limit(context),
             first=context.options.first,
         )
@@ -131,6 +140,10 @@ def _check_target(context: Context, target: str, checked: list[str]) -> list[str
             first=context.options.first if context.options.first is not None else 1 << 60,
         )
     return _run(context, "validate", [work])
+
+
+def _check_card(context: Context, dataset: Dataset) -> list[str]:
+    return carded.check_dataset(dataset, _shards(context, dataset)) if _is_whole(context) else []
 
 
 def _limit(context: Context) -> int:
@@ -190,13 +203,14 @@ def _shards(context: Context, dataset: Dataset) -> list[str]:
 
 def _check_output(context: Context, folder: str, checked: list[str], rejected: str | None = None) -> list[str]:
     manifest = publish.load_manifest(folder)
-    files = validating.data_files(folder)
+    files = targets.data_files(folder)
     mine = files
     if context.share:
         sizes = for_each(lambda path: size_of(join(folder, path)), files)
         mine = context.share.owned("file", dict(zip(files, sizes, strict=True)))
     checked.append(f"{len(mine)} files of {folder}")
     documents = {part.path: part.documents for part in manifest.parts} if manifest else {}
+    labels = _labels(manifest, files)
     fields = mix_settings.MixSettings.added_fields(manifest.settings) if manifest else []
     found = recorded(manifest.settings) if manifest else None
     works, unknown = [], []
@@ -214,14 +228,36 @@ def _check_output(context: Context, folder: str, checked: list[str], rejected: s
                 options=found.options if found else {},
                 fields=fields,
                 documents=documents.get(path),
+                label=labels.get(path),
+                labels=context.options.labels if manifest is None else "any",  # what a mix was told to write is right
                 max_document_bytes=_limit(context),
                 first=context.options.first,
             )
         )
-    findings = unknown + _run(context, "output", works, "files")
+    results = _results(context, "output", works, "files")
+    findings = [*unknown, *_findings(results)]
     if context.options.first is None and context.options.shard is None:
-        findings += validating.check_folder(folder)
+        findings += validating_folders.check_folder(folder)
+    if _is_whole(context):
+        done = {work.path: result.value for work, result in zip(works, results, strict=True) if work.kind == "output"}
+        mine = [path for path in files if join(folder, path) in done]
+        writer = found.writer() if found else Writer()
+        findings += carded.check_output(folder, manifest, writer, mine, [done[join(folder, path)] for path in mine])
     return findings
+
+
+def _is_whole(context: Context) -> bool:
+    """Return whether all rows of all files are looked at, so that their numbers are known."""
+    return context.options.first is None and not context.in_part
+
+
+def _labels(manifest: publish.Manifest | None, files: list[str]) -> dict[str, str]:
+    """Return the labels that rows of files should have; of an output whose rules or settings give others, none."""
+    if manifest is None:
+        return {path: label for path in files if (label := label_of_path(path)) is not None}
+    if manifest.relabels:
+        return {}
+    return {part.path: part.label for part in manifest.parts if part.label != mix_settings.REJECTED}
 
 
 def _is_rejected(folder: str, path: str, manifest: publish.Manifest | None, rejected: str | None) -> bool:
@@ -280,9 +316,16 @@ def _check_settings(context: Context) -> list[str]:
 
 
 def _run(context: Context, what: str, works: list[Work], unit: str = "shards") -> list[str]:
-    results = context.run(what, validating.check_file, [Task(f"{w.set} {w.path}", w) for w in works], unit)
+    return _findings(_results(context, what, works, unit))
+
+
+def _results(context: Context, what: str, works: list[Work], unit: str) -> list[Result[validating.Checked]]:
+    return context.run(what, validating.check_file, [Task(f"{w.set} {w.path}", w) for w in works], unit)
+
+
+def _findings(results: list[Result[validating.Checked]]) -> list[str]:
     found: list[str] = []
     for result in results:
-        found += result.value or []
+        found += result.value.findings if result.value else []
         found += [result.failure.message] if result.failure else []
     return found

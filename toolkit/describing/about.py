@@ -9,6 +9,8 @@ import msgspec
 
 from toolkit import config
 from toolkit.config import ConfigStruct, Description, Source
+from toolkit.globs import glob_regex
+from toolkit.languages import WELL_FORMED
 
 Texts = str | list[str]
 
@@ -77,7 +79,8 @@ class About(ConfigStruct):
         Texts | None, Description(description="BCP 47 codes; default: the labels of an output that is cut by language")
     ] = None
     live: Annotated[
-        bool, Description(description="the data still grow: files are listed without size and checksum")
+        bool | list[str],
+        Description(description="the data still grow; or globs of the files that do: listed without size and checksum"),
     ] = False
     splits: Annotated[dict[str, float], Description(description="{train: 0.98, test: 0.02}: by hash of the id")] = {}
     examples: Annotated[
@@ -93,6 +96,12 @@ class About(ConfigStruct):
     def language(self) -> list[str]:
         return listed(self.in_language)
 
+    def grows(self, path: str) -> bool:
+        """Return whether a file, by its path below the description, still grows."""
+        if isinstance(self.live, bool):
+            return self.live
+        return any(glob_regex(glob).match(path) for glob in self.live)
+
 
 REQUIRED = ("name", "description", "license", "url", "creator", "date_published")
 """Keys without which there is no Croissant file, by the specification."""
@@ -101,15 +110,6 @@ _URLS = ("url", "license", "same_as", "sd_license")
 _DATES = ("date_published", "date_created", "date_modified")
 _AGENTS = ("creator", "publisher")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?")
-_LANGUAGE = re.compile(
-    r"[a-z]{2,3}(-[a-z]{3}){0,3}"  # with extended language subtags
-    r"(-[a-z]{4})?(-([a-z]{2}|\d{3}))?"  # script, region
-    r"(-([a-z0-9]{5,8}|\d[a-z0-9]{3}))*"  # variants
-    r"(-[a-wyz0-9](-[a-z0-9]{2,8})+)*(-x(-[a-z0-9]{1,8})+)?",  # extensions, private use
-    re.IGNORECASE | re.ASCII,
-)
-"""A well-formed tag of a language. Source: RFC 5646, section 2.1."""
-
 VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 
 
@@ -147,7 +147,7 @@ def read_about(section: Source, required: Sequence[str] = REQUIRED) -> About:
         if value is not None and not _is_date(value):
             raise source.error((key,), f"expected a date such as 2026-01-31, got {value!r}")
     for language in about.language():
-        if not _LANGUAGE.fullmatch(language):
+        if not WELL_FORMED.fullmatch(language):
             raise source.error(("in_language",), f"expected a BCP 47 code such as de or zh-Hant, got {language!r}")
     for key in _AGENTS:
         given = getattr(about, key)

@@ -43,7 +43,7 @@ def check(work: Work, report: Report) -> bool:
         first=work.first,
         max_document_bytes=work.max_bytes,
     )
-    if found := validating.check_file(of_set, report):
+    if found := validating.check_file(of_set, report).findings:
         raise ToolkitError("\n".join(found))
     if work.first is not None:
         _check_records(work)

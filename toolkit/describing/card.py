@@ -10,9 +10,10 @@ from toolkit.describing import keeping, responsible
 from toolkit.describing.about import About, Agent, listed
 from toolkit.describing.facts import Facts, Group, Mixture
 from toolkit.describing.fields import bare
-from toolkit.describing.hub import KEYS, NO_LANGUAGE, SPLIT, Configuration, documents_of, head, loaded_otherwise
+from toolkit.describing.hub import KEYS, SPLIT, Configuration, comments, documents_of, head, loaded_otherwise
 from toolkit.describing.licences import identifier
 from toolkit.errors import amount
+from toolkit.languages import tag_of
 from toolkit.schema import ANY, Type
 from toolkit.stats.tables import markdown, mix_markdown, percent, size
 
@@ -51,7 +52,7 @@ def document(
     }
     title = about.name or facts.root.rstrip("/").rpartition("/")[2]
     sections = [("", introduction(about)), *((title, made[title]) for title in TITLES if made[title])]
-    return keeping.write(head(facts, about, configurations), title, sections, kept, path)
+    return keeping.write(head(facts, about, configurations), title, sections, kept, path, comments(about))
 
 
 def read(path: str, text: str, about: About) -> keeping.Kept:
@@ -102,7 +103,7 @@ def what_it_is(facts: Facts, about: About, configurations: Sequence[Configuratio
     parts = ["" if rows is None else amount(rows, "document")]
     if facts.labels:
         labels = [each.label for each in facts.labels]
-        others = [label for label in labels if label in NO_LANGUAGE and facts.label_name == "language"]
+        others = [label for label in labels if tag_of(label) is None and facts.label_name == "language"]
         named = [amount(len(labels) - len(others), facts.label_name), *(f"`{label}`" for label in others)]
         parts.append(f"in {' and '.join(named)}")
     parts.append(f"in {amount(len(data), 'file')}, {size(stored)} as stored" + (
@@ -130,7 +131,7 @@ def _columns(facts: Facts, group: Group) -> str:
             inner = [((name, key), each) for key, each in bare(type_).fields]
         else:
             inner = [((name,), type_)]
-        rows += [[f"`{'.'.join(keys)}`", _shown(each), told.get(keys, "")] for keys, each in inner]
+        rows += [[f"`{'.'.join(keys)}`", _shown(each), told.get(keys) or each.description] for keys, each in inner]
     return markdown(rows, left=3)
 
 

@@ -5,7 +5,7 @@ Findings are what is wrong. Warnings are what readers by pandas, as mlcroissant 
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ import msgspec
 from toolkit.describing import checking_distribution, checking_labels
 from toolkit.describing.about import listed
 from toolkit.describing.checking_distribution import Distribution
+from toolkit.describing.checking_examples import examples
 from toolkit.describing.checking_files import Checked, Work
 from toolkit.describing.checking_values import Column
 from toolkit.describing.structure import check_structure, fields_of, nodes, transforms
@@ -90,6 +91,7 @@ def plan(path: str, first: int | None, max_bytes: int) -> Plan:
     found, faults = checking_distribution.read(path, document, nodes(document, "distribution"))
     findings += faults
     findings += [f"{path}: {each}" for each in checking_labels.path_faults(document, found)]
+    findings += [f"{path}: {each}" for each in checking_labels.language_faults(document)]
     columns = _columns(document)
     there = set(found.there)
     works = {
@@ -106,6 +108,7 @@ def plan(path: str, first: int | None, max_bytes: int) -> Plan:
         for name, node in found.listed.items()
         if name in there
     }
+    shown = examples(document) if found.ours else {}
     listings = {listing.file_set: listing for listing in checking_labels.listings(document)}
     for node in nodes(document, "distribution"):
         id_ = str(node.get("@id"))
@@ -128,6 +131,7 @@ def plan(path: str, first: int | None, max_bytes: int) -> Plan:
                 columns=[*known.columns, *columns.get(id_, ())],
                 count=known.count or listing is not None,
                 values=listing.column if listing else known.values,
+                examples=shown.get(id_, []),
             )
     return Plan(path, document, found, list(works.values()), findings)
 
@@ -138,7 +142,20 @@ def finish(plan: Plan, done: Iterable[tuple[Work, Checked]]) -> list[str]:
     counts = {work.name: checked.rows for work, checked in pairs if checked.rows is not None}
     values = {work.name: checked.values for work, checked in pairs if work.values}
     faults = checking_labels.faults(plan.document, plan.files, counts, values)
-    return [f"{plan.path}: {each}" for each in faults]
+    return [f"{plan.path}: {each}" for each in [*faults, *_invented(pairs)]]
+
+
+def _invented(done: Iterable[tuple[Work, Checked]]) -> Iterator[str]:
+    """Examples that are none of the rows; those of `toolkit croissant` are the first over all files."""
+    found: set[str] = set()
+    wanted: dict[str, None] = {}
+    for work, checked in done:
+        found |= checked.examples
+        if work.first >= len(work.examples):
+            wanted |= {example.place: None for example in work.examples}
+    yield from (
+        f"{place}: expected one of the first rows, got another record" for place in wanted if place not in found
+    )
 
 
 def lost(done: Iterable[tuple[Work, Checked]]) -> list[Work]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from toolkit import validating
+from toolkit import targets, validating
 from toolkit.describing.about import listed
-from toolkit.describing.checking_properties import kind_of
+from toolkit.describing.checking_properties import is_ours, kind_of
 from toolkit.describing.common import MEDIA_TYPES, matches, matching, media_type
 from toolkit.mixing import publish
 from toolkit.mixing.settings import REJECTED
@@ -53,8 +53,7 @@ def read(path: str, document: dict[str, Any], files: Sequence[dict[str, Any]]) -
     """
     folder = path.rpartition("/")[0] or "."
     there = sorted(list_files(folder, hidden=True)) if is_folder(folder) else []
-    ours = any(node.get("@id") == "documents-files" and kind_of(node) == "FileSet" for node in files)
-    found = Distribution(folder, ours, document.get("isLiveDataset") is True, there)
+    found = Distribution(folder, is_ours(document), document.get("isLiveDataset") is True, there)
     faults: list[str] = []
     known = set(there)
     for node in files:
@@ -162,7 +161,7 @@ def _unlisted(found: Distribution, files: Sequence[dict[str, Any]]) -> Iterator[
         by = sets.get(path, [])
         if len(by) > 1:
             yield f"{id_}: expected one FileSet that matches it, got {' and '.join(by)}"
-        if not by and not validating.is_checksum_file(path):
+        if not by and not targets.is_checksum_file(path):
             yield f"{id_}: expected a FileSet that matches it, got none"
         if by and kinds[by[0]] not in (kind, _MIXED) and by[0] not in wrong:
             wrong.add(by[0])
@@ -176,11 +175,12 @@ def _unlisted(found: Distribution, files: Sequence[dict[str, Any]]) -> Iterator[
 def _published(found: Distribution) -> list[str]:
     """The data files of an output: those of its manifest, and those like the listed ones that lie beside them."""
     manifest = publish.load_manifest(found.folder)
-    if not manifest and (is_folder(join(found.folder, "documents")) or not validating.is_output(found.folder)):
+    recognised = targets.recognise(found.folder)
+    if recognised is None or recognised.kind not in ("output", "release"):
         return []
     parts = {part.path: part.label for part in manifest.parts} if manifest else {}
     suffixes = tuple({_suffix(path) for path in found.sets.get("documents-files", ())})
-    others = [path for path in validating.data_files(found.folder) if path not in found.listed and path not in parts]
+    others = [path for path in targets.data_files(found.folder) if path not in found.listed and path not in parts]
     others = [
         path for path in others if path.endswith(suffixes) and not validating.is_rejected(join(found.folder, path))
     ]

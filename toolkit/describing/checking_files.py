@@ -9,6 +9,7 @@ import msgspec
 
 from toolkit.config import ConfigStruct
 from toolkit.describing.checking_distribution import stored_hash
+from toolkit.describing.checking_examples import Example, is_row
 from toolkit.describing.checking_values import Column, fault, leads
 from toolkit.describing.looking import DATES, EXACT, NUMERIC
 from toolkit.errors import DataError, ToolkitError
@@ -28,6 +29,7 @@ class Checked:
             in.
         rows: of the file, if they were counted.
         values: of the column that was asked for, with their numbers.
+        examples: places of those that are rows of the file.
     """
 
     findings: list[str] = field(default_factory=list)
@@ -35,6 +37,7 @@ class Checked:
     leads: dict[str, bool] = field(default_factory=dict)
     rows: int | None = None
     values: Counter[str] = field(default_factory=Counter)
+    examples: set[str] = field(default_factory=set)
 
 
 class Work(ConfigStruct):
@@ -51,6 +54,7 @@ class Work(ConfigStruct):
         count: whether all rows are counted.
         values: a column whose values are.
         search: whether only `Checked.leads` are wanted, of all rows.
+        examples: of the file's rows, some of which may be in it.
     """
 
     name: str
@@ -64,6 +68,7 @@ class Work(ConfigStruct):
     count: bool = False
     values: str = ""
     search: bool = False
+    examples: list[Example] = []
 
 
 def check_file(work: Work, report: Report) -> Checked:
@@ -146,6 +151,7 @@ def _check_rows(work: Work, checked: Checked, report: Report) -> None:
                     large.add(name)
                 elif value is None or isinstance(value, float):
                     partly.add(name)
+            checked.examples |= {e.place for e in work.examples if is_row(e, work.name, rows - 1, row)}
             for column in work.columns:
                 _lead(column, row, checked)
                 if column.id not in wrong and (wrong_value := fault(column, row)):

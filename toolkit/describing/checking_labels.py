@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from toolkit.describing.about import listed
 from toolkit.describing.checking_distribution import Distribution
+from toolkit.describing.enumerations import language_code
 from toolkit.describing.structure import compiled, fields_of, nodes, transforms
 
 
@@ -89,6 +91,25 @@ def faults(
                 yield f"{listing.id}: expected {there[label]} documents of {label!r}, as many as rows, got {number}"
         for label in there.keys() - listing.rows.keys():
             yield f"{listing.id}: expected {label!r}, which files have, among its data, got none"
+
+
+def language_faults(document: dict[str, Any]) -> Iterator[str]:
+    """Yield the languages of a dataset that none of its labels is, and the labels that are none of its languages.
+
+    Codes are compared by their first part, those of two letters with those of two.
+    """
+    given = {str(each): code for each in listed(document.get("inLanguage")) if (code := language_code(str(each)))}
+    rows = next((listing.rows for listing in listings(document) if listing.id == "languages"), {})
+    labels = {label: code for label in rows if (code := language_code(label)) and code != "mul"}
+    if not given or not labels:
+        return
+    sizes = {len(code) for code in given.values()} & {len(code) for code in labels.values()}
+    for language, code in given.items():
+        if code not in labels.values() and len(code) in sizes:
+            yield f"expected languages of its labels as inLanguage, got {language!r}"
+    for label, code in labels.items():
+        if code not in given.values() and len(code) in sizes:
+            yield f"expected {label!r}, a label of its files, as inLanguage, too, got none"
 
 
 def _of_file(

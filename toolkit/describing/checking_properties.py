@@ -14,7 +14,7 @@ REQUIRED = ("name", "description", "license", "url", "creator", "datePublished",
 """Properties of a dataset, by the specification."""
 
 _DATE = re.compile(r"\d{4}(-\d\d(-\d\d([T ].+)?)?)?")
-_VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)(\.(0|[1-9]\d*)([-+][0-9A-Za-z.+-]+)?)?")
+_VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)([-+][0-9A-Za-z.+-]+)?")
 _LANGUAGE = re.compile(r"([A-Za-z]{2,8}|[xi])(-[A-Za-z0-9]{1,8})*")
 _AGENTS = ("Person", "Organization")
 
@@ -22,6 +22,12 @@ _AGENTS = ("Person", "Organization")
 def kind_of(node: dict[str, Any]) -> str:
     """The type of a node without its prefix."""
     return re.split(r"[:/]", str(node.get("@type")))[-1]
+
+
+def is_ours(document: dict[str, Any]) -> bool:
+    """Return whether `toolkit croissant` wrote a document, so that all is known that it says."""
+    files = [node for node in listed(document.get("distribution")) if isinstance(node, dict)]
+    return any(node.get("@id") == "documents-files" and kind_of(node) == "FileSet" for node in files)
 
 
 def faults(document: dict[str, Any]) -> Iterator[str]:

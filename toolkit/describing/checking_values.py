@@ -6,7 +6,7 @@ from typing import Any
 
 from toolkit.config import ConfigStruct
 
-_STEP = re.compile(r"\['((?:[^'\\]|\\.)*)'\]|\[(\d+)\]|\.([A-Za-z_]\w*)")
+_STEP = re.compile(r"""\[(['"])((?:(?!\1)[^\\]|\\.)*)\1\]|\[(\d+)\]|\.([A-Za-z_]\w*)""")
 
 
 class Column(ConfigStruct):
@@ -41,6 +41,12 @@ def fault(column: Column, row: dict[str, Any]) -> str:
     return ""
 
 
+def value_of(column: Column, row: dict[str, Any]) -> Any:
+    """Return the value of a field in a row; of a path of a form that is not known, None."""
+    value, _ = _at(column, row)
+    return None if value is _UNKNOWN else value
+
+
 def leads(column: Column, row: dict[str, Any]) -> bool | None:
     """Whether the paths of a field lead to a key (of any value) in a row; None where there is nothing to look in."""
     return _at(column, row)[1]
@@ -49,12 +55,13 @@ def leads(column: Column, row: dict[str, Any]) -> bool | None:
 def steps(path: str) -> list[str | int] | None:
     """The keys and indexes of a JSON path; None if it is of another form than `croissant.json_path` writes."""
     found: list[str | int] = []
+    path = path if path.startswith(("$", "[", ".")) else f".{path}"
     place = 1 if path.startswith("$") else 0
     while place < len(path):
         step = _STEP.match(path, place)
         if step is None:
             return None
-        quoted, index, plain = step.groups()
+        _, quoted, index, plain = step.groups()
         found.append(int(index) if index else plain if plain is not None else re.sub(r"\\(.)", r"\1", quoted))
         place = step.end()
     return found

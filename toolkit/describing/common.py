@@ -26,13 +26,13 @@ MEDIA_TYPES = {".jsonl": "application/jsonlines", ".json": "application/jsonline
 MEDIA_TYPES |= {".parquet": "application/x-parquet", ".zst": "application/zstd", ".zstd": "application/zstd"}
 """By the last suffix, that of gzip taken off: readers find gzip by itself."""
 
-_DOCUMENT = {
-    "id": "unique within its source",
-    "source": "where the document comes from",
-    "text": "of the document",
-    "added": "when the document was added; for Common Crawl when the page was fetched",
-    "created": "when the document was made",
-    "metadata": "of the source",
+DOCUMENT = {
+    "id": "Identifies the document within its source.",
+    "source": "Where the document comes from.",
+    "text": "The text of the document.",
+    "added": "When the document was gathered; for Common Crawl when the page was fetched.",
+    "created": "Best guess of when the document was made; of a WARC file the date that the server sent.",
+    "metadata": "What the source says of the document.",
 }
 
 
@@ -122,8 +122,8 @@ def documents(
 ) -> RecordType:
     """The record type of documents."""
     described, refused = columns(types, absent)
-    order = dict.fromkeys((*_DOCUMENT, *described))
-    fields, more = fields_of([(k, described[k]) for k in order if k in described], descriptions=_DOCUMENT)
+    order = dict.fromkeys((*DOCUMENT, *described))
+    fields, more = fields_of([(k, described[k]) for k in order if k in described], descriptions=DOCUMENT)
     return RecordType(
         name="documents",
         description="One record a document.",

@@ -1,15 +1,18 @@
 """Croissant from facts: the JSON-LD document of a dataset or an output."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from toolkit.describing import jsonld, responsible
+from toolkit.describing import enumerations, jsonld, responsible
 from toolkit.describing.about import About, Agent, listed
-from toolkit.describing.facts import Facts, Field, PathField, RecordType
+from toolkit.describing.facts import Facts, Field, Group, PathField, RecordType
 from toolkit.describing.fields import bare, is_label
+from toolkit.describing.looking import joined
+from toolkit.describing.sentences import SPAN, by_place, sentence
+from toolkit.languages import tags_of
 from toolkit.schema import ANY, Type
 
 NAME = "croissant.json"
@@ -32,15 +35,12 @@ _DATA_TYPES = {
     "url": "sc:URL",
 }
 
-_LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]{2,8})*|x-[a-z0-9]{1,8}", re.IGNORECASE)
-
 
 def document(facts: Facts, about: About, version: str) -> dict[str, Any]:
     """The document, in the order in which it is written."""
     rai = responsible.rai_terms(facts, about)
-    conforms = [f"{jsonld.BASE}{version}", *([jsonld.RAI] if rai else [])]
-    labels = [each.label for each in facts.labels] if facts.label_name == "language" else []
-    languages = about.language() or [label for label in labels if label != "multi" and _LANGUAGE.fullmatch(label)]
+    conforms = [f"{jsonld.BASE}{version}", *([jsonld.RAI] if rai and version != "1.0" else [])]  # 1.0 says: one
+    languages = about.language() or tags_of(facts.languages)
     found = jsonld.Dataset(
         context=jsonld.context(version),
         name=about.name or "",
@@ -59,8 +59,8 @@ def document(facts: Facts, about: About, version: str) -> dict[str, Any]:
         same_as=jsonld.one_or_list(listed(about.same_as)),
         sd_license=jsonld.one_or_list(listed(about.sd_license)),
         in_language=languages or None,
-        is_live_dataset=about.live,
-        distribution=_distribution(facts, live=about.live),
+        is_live_dataset=bool(about.live),
+        distribution=_distribution(facts, about),
         record_set=_record_sets(facts, about, version),
     )
     whole = msgspec.to_builtins(found)
@@ -85,15 +85,15 @@ def identifier(*parts: str) -> str:
     return "/".join(_RELATIVE.sub(_quoted, _RESERVED.sub(_quoted, part)) for part in parts)
 
 
-def _distribution(facts: Facts, *, live: bool) -> list[jsonld.FileObject | jsonld.FileSet]:
+def _distribution(facts: Facts, about: About) -> list[jsonld.FileObject | jsonld.FileSet]:
     files: list[jsonld.FileObject | jsonld.FileSet] = [
         jsonld.FileObject(
             id=identifier(*file.path.split("/")),
             name=file.path.rpartition("/")[2],
             content_url=file.path,
-            content_size=None if live else f"{file.size} B",
+            content_size=None if about.grows(file.path) else f"{file.size} B",
             encoding_format=file.media_type,
-            sha256=None if live else file.sha256,
+            sha256=None if about.grows(file.path) else file.sha256,
         )
         for file in facts.files
     ]
@@ -104,9 +104,33 @@ def _distribution(facts: Facts, *, live: bool) -> list[jsonld.FileObject | jsonl
             description=group.description,
             encoding_format=group.media_type,
             includes=jsonld.one_or_list(group.includes),
+            identifier=_contents(facts, group) or None,
         )
         for group in facts.groups
     ]
+
+
+def _contents(facts: Facts, group: Group) -> list[jsonld.PropertyValue]:
+    """What is in the files of a group, of each label apart, by the digest of their lines in the order of the parts."""
+    files = {file.path: file for file in facts.files}
+    labels = facts.labels if group is facts.groups[0] else []
+    named: list[tuple[str | None, list[str]]] = [(each.label, each.paths) for each in labels]
+    found = []
+    for name, paths in named or [(None, group.paths)]:
+        lines = [files[path].lines for path in sorted(paths, key=_natural)]
+        if all(lines):
+            number, digest = joined(each for each in lines if each)
+            found.append(jsonld.PropertyValue(property_id=CONTENT, name=name, value=f"{number}-{digest:032x}"))
+    return found
+
+
+CONTENT = "lines-xxh3"
+"""What the content of files is told by."""
+
+
+def _natural(path: str) -> list[str | int]:
+    """What parts are sorted by: numbers as such."""
+    return [int(each) if each.isdigit() else each for each in re.split(r"(\d+)", path)]
 
 
 # --- record sets ------------------------------------------------------------------------------------------------------
@@ -115,50 +139,10 @@ def _distribution(facts: Facts, *, live: bool) -> list[jsonld.FileObject | jsonl
 def _record_sets(facts: Facts, about: About, version: str) -> list[jsonld.RecordSet]:
     found = []
     if facts.labels:
-        found.append(_enumeration(facts))
+        found.append(enumerations.labels(facts, about.url or ""))
     if facts.splits:
-        found.append(_splits(facts))
+        found.append(enumerations.splits(facts, about.url or ""))
     return found + [_record_set(record, about.examples, version) for record in facts.records]
-
-
-def _enumeration(facts: Facts) -> jsonld.RecordSet:
-    name = f"{facts.label_name}s"
-    counted = all(each.documents is not None for each in facts.labels)
-    code, documents = identifier(name, "code"), identifier(name, "documents")
-    rows = [{code: each.label} | ({documents: each.documents} if counted else {}) for each in facts.labels]
-    fields = [jsonld.Field(id=code, name="code", description="as in the paths of files", data_type="sc:Text")]
-    if counted:
-        fields.append(
-            jsonld.Field(
-                id=documents, name="documents", description=f"of the {facts.label_name}", data_type="sc:Integer"
-            )
-        )
-    return jsonld.RecordSet(
-        id=identifier(name),
-        name=name,
-        description=f"The {name} of the documents.",
-        data_type="sc:Enumeration",
-        key=jsonld.Reference(id=code),
-        data=rows,
-        field=fields,
-    )
-
-
-def _splits(facts: Facts) -> jsonld.RecordSet:
-    name, share, documents = (identifier("splits", each) for each in ("name", "share", "documents"))
-    return jsonld.RecordSet(
-        id="splits",
-        name="splits",
-        description="The splits of the documents, by hash of the id.",
-        data_type="cr:Split",
-        key=jsonld.Reference(id=name),
-        data=[{name: each.name, share: each.share, documents: each.documents} for each in facts.splits],
-        field=[
-            jsonld.Field(id=name, name="name", data_type="sc:Text"),
-            jsonld.Field(id=share, name="share", description="as asked for", data_type="sc:Float"),
-            jsonld.Field(id=documents, name="documents", description="of the split", data_type="sc:Integer"),
-        ],
-    )
 
 
 def _record_set(record: RecordType, examples: int, version: str) -> jsonld.RecordSet:
@@ -168,7 +152,7 @@ def _record_set(record: RecordType, examples: int, version: str) -> jsonld.Recor
     if record.undescribed:
         listed_ = "; ".join(f"{each.name} ({each.why})" for each in record.undescribed)
         description += f" Not described, to be read from the files: {listed_}."
-    shown = [_example(record, *row) for row in record.examples[:examples]]
+    shown = [_example(record, version, *row) for row in record.examples[:examples]]
     return jsonld.RecordSet(
         id=identifier(record.name),
         name=record.name,
@@ -185,13 +169,14 @@ def _path_field(record: RecordType, place: PathField) -> jsonld.Field:
         extract=jsonld.Extract(file_property="fullpath" if place.pattern else "lineNumbers"),
         transform=jsonld.Transform(regex=place.pattern) if place.pattern else None,
     )
-    return jsonld.Field(
+    found = jsonld.Field(
         id=identifier(record.name, place.name),
         name=place.name,
-        description=place.description,
+        description=sentence(place.description),
         data_type="sc:Text" if place.pattern else "sc:Integer",
         source=source,
     )
+    return _referring(found, place.references) if place.references else found
 
 
 def json_path(keys: tuple[str | int, ...]) -> str:
@@ -224,55 +209,63 @@ def _data_type(name: str, type_: Type) -> str | list[str]:
 
 def _field(record: RecordType, field: Field, version: str) -> jsonld.Field:
     id_, inner = identifier(record.name, field.name), bare(field.type)
-    given: dict[str, Any] = {"id": id_, "name": field.name, "description": field.description or None}
-    if inner.kind == "object":
-        subs = [
-            _leaf(f"{id_}/{identifier(key)}", key, type_, _source(record, field, (*field.keys, key)), version)
-            for key, type_ in inner.fields
-        ]
-        return jsonld.Field(**given, sub_field=subs)
-    if inner.kind == "span":
-        names = enumerate((("start", "int"), ("end", "int"), ("score", "float")))
-        subs = [
-            _leaf(f"{id_}/{name}", name, Type(kind), _source(record, field, (*field.keys, i)), version)
-            for i, (name, kind) in names
-        ]
-        return jsonld.Field(**given, sub_field=subs)
     item = bare(inner.item or ANY)
+    about = field.description or by_place(field.column, *field.keys)
+    given: dict[str, Any] = {"id": id_, "name": field.name, "description": about}
+
+    def parts(named: Iterable[tuple[str, str | int, Type]], *before: tuple[str | int, ...]) -> list[jsonld.Field]:
+        """The fields of a struct: name, key, type of each; before: keys that lead to the structs of a list."""
+        found = []
+        for name, key, type_ in named:
+            paths = (*before, (key,)) if before else ((*field.keys, key),)
+            told = sentence(type_.description) or by_place(field.column, *field.keys, key)
+            part_id = f"{id_}/{identifier(name)}"
+            found.append(_leaf(part_id, name, told, type_, _source(record, field, *paths), version))
+        return found
+
+    if inner.kind == "object":
+        return jsonld.Field(**given, sub_field=parts((name, name, type_) for name, type_ in inner.fields))
+    if inner.kind == "span":
+        return jsonld.Field(**given, sub_field=parts(_SPAN))
     if inner.kind == "list" and item.kind == "span":
-        given["description"] = field.description or "spans: start, end (code points of the text) and score"
+        given["description"] = field.description or f"Spans of `{field.name}`: start, end (code points) and score."
         if version == "1.1":
             source = _source(record, field, field.keys)
             return jsonld.Field(**given, data_type="cr:Float64", source=source, **_many(version, "-1,3"))
-        names = enumerate((("start", "int"), ("end", "int"), ("score", "float")))
-        subs = [
-            _leaf(f"{id_}/{name}", name, Type(kind), _source(record, field, field.keys, (i,)), version)
-            for i, (name, kind) in names
-        ]
-        return jsonld.Field(**given, sub_field=subs, **_many(version))
+        return jsonld.Field(**given, sub_field=parts(_SPAN, field.keys), **_many(version))
     if inner.kind == "list" and item.kind == "object":
-        subs = [
-            _leaf(f"{id_}/{identifier(key)}", key, type_, _source(record, field, field.keys, (key,)), version)
-            for key, type_ in item.fields
-        ]
-        return jsonld.Field(**given, sub_field=subs, **_many(version))
-    leaf = _leaf(id_, field.name, field.type, _source(record, field, field.keys), version)
-    return msgspec.structs.replace(leaf, description=field.description or None)
+        structs = parts(((name, name, type_) for name, type_ in item.fields), field.keys)
+        return jsonld.Field(**given, sub_field=structs, **_many(version))
+    leaf = _leaf(id_, field.name, about, field.type, _source(record, field, field.keys), version)
+    return _referring(leaf, field.references) if field.references else leaf
 
 
-def _leaf(id_: str, name: str, type_: Type, source: jsonld.Source, version: str) -> jsonld.Field:
+def _referring(field: jsonld.Field, id_: str) -> jsonld.Field:
+    """The field of a split, with what lists the splits."""
+    types = ["sc:Text", "cr:Split"]
+    return msgspec.structs.replace(field, data_type=types, references=jsonld.References(field=jsonld.Reference(id=id_)))
+
+
+_SPAN = tuple(
+    (name, i, Type(kind, description=SPAN.get(name, "")))
+    for i, (name, kind) in enumerate((("start", "int"), ("end", "int"), ("score", "float")))
+)
+"""The parts of a span: name, place, type."""
+
+
+def _leaf(id_: str, name: str, about: str, type_: Type, source: jsonld.Source, version: str) -> jsonld.Field:
     """A field of a value, or of a list of values."""
     inner = bare(type_)
     many = inner.kind == "list"
     kind = inner.item or ANY if many else inner
     more = _many(version) if many else {}
-    return jsonld.Field(id=id_, name=name, data_type=_data_type(name, kind), source=source, **more)
+    return jsonld.Field(id=id_, name=name, description=about, data_type=_data_type(name, kind), source=source, **more)
 
 
 # --- examples ---------------------------------------------------------------------------------------------------------
 
 
-def _example(record: RecordType, path: str, number: int, row: Mapping[str, Any]) -> dict[str, Any]:
+def _example(record: RecordType, version: str, path: str, number: int, row: Mapping[str, Any]) -> dict[str, Any]:
     """A record as readers give it, with its texts and lists cut."""
     shown: dict[str, Any] = {}
     for place in record.places:
@@ -282,7 +275,9 @@ def _example(record: RecordType, path: str, number: int, row: Mapping[str, Any])
         value: Any = row.get(field.column)
         for key in field.keys:
             value = value.get(key) if isinstance(value, dict) else None
-        shown[identifier(record.name, field.name)] = _shown(identifier(record.name, field.name), field.type, value)
+        id_ = identifier(record.name, field.name)
+        as_list = version == "1.1" and bare(field.type).kind == "list"  # where spans are arrays of numbers
+        shown[id_] = _shown("" if as_list else id_, field.type, value)
     return shown
 
 
@@ -294,6 +289,6 @@ def _shown(id_: str, type_: Type, value: Any) -> Any:
         return [_shown(id_, inner.item or ANY, each) for each in value[:EXAMPLE_ITEMS]]
     if inner.kind == "object" and isinstance(value, dict):
         return {f"{id_}/{identifier(key)}": _shown("", t, value.get(key)) for key, t in inner.fields}
-    if inner.kind == "span" and isinstance(value, list):
+    if inner.kind == "span" and isinstance(value, list) and id_:
         return dict(zip((f"{id_}/{name}" for name in ("start", "end", "score")), value, strict=False))
     return value

@@ -18,6 +18,7 @@ class File:
         media_type: of its content, whether compressed or not.
         rows: documents that it holds, if that is known.
         content_size: of its uncompressed bytes, if that is known.
+        lines: number and digest of its lines (see `toolkit.describing.looking.joined`), if these are known.
     """
 
     path: str
@@ -26,6 +27,7 @@ class File:
     media_type: str
     rows: int | None = None
     content_size: int | None = None
+    lines: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Field:
         keys: that lead from there to the value.
         type: of `toolkit.schema`, and ``datetime``, ``digits``, ``url`` for texts that are all of that form. An object
             has only scalars, and lists of such.
+        references: the id of the field that lists its values; empty if none does.
     """
 
     name: str
@@ -65,6 +68,7 @@ class Field:
     keys: tuple[str, ...]
     type: Type
     description: str = ""
+    references: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,11 +77,13 @@ class PathField:
 
     Attributes:
         pattern: None for the row's number in the file, from 0.
+        references: as of `Field`.
     """
 
     name: str
     description: str
     pattern: str | None = None
+    references: str = ""
 
 
 @dataclass(frozen=True)
@@ -219,6 +225,7 @@ class Facts:
     Attributes:
         root: folder that all paths are below.
         label_name: what labels are: ``language``, or ``label``.
+        languages: labels of languages that documents have, whether the files are cut by them or not, sorted.
         crawled: documents of WARC records, by source.
         crawls: that the metadata of documents name.
         rows: documents that were looked at, if these are all.
@@ -236,6 +243,7 @@ class Facts:
     records: list[RecordType]
     labels: list[Label] = field(default_factory=list)
     label_name: str = "language"
+    languages: list[str] = field(default_factory=list)
     ingested: list[Ingested] = field(default_factory=list)
     tagged: list[Tagged] = field(default_factory=list)
     mixture: Mixture | None = None

@@ -5,9 +5,11 @@ out, under the names of the keys that lead to it, joined by dots. What has no fi
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from toolkit.describing.facts import Field, Undescribed
-from toolkit.schema import ANY, FLOAT, NEVER, NULL, SPANS, STR, Type, nullable
+from toolkit.describing.sentences import sentence
+from toolkit.schema import ANY, FLOAT, NEVER, NULL, SPANS, STR, Type, about, nullable
 
 TEXTS = ("str", "datetime", "digits", "url")
 INTEGERS = ("int", "long", "huge")
@@ -24,8 +26,10 @@ KEYS = 64
 
 
 def bare(type_: Type) -> Type:
-    """The type without ``| null``."""
-    return type_.item if type_.kind == "nullable" and type_.item else type_
+    """The type without ``| null``, described as before."""
+    if type_.kind != "nullable" or not type_.item:
+        return type_
+    return about(type_.item, type_.description) if type_.description else type_.item
 
 
 def merged(a: Type, b: Type) -> Type:
@@ -57,9 +61,11 @@ def merged(a: Type, b: Type) -> Type:
 
 
 def completed(declared: Type, seen: Type | None) -> Type:
-    """A declared type with the keys that its maps, and its objects, were seen to have."""
-    if seen is None:
-        return declared
+    """A declared type with the keys that its maps, and its objects, were seen to have; described as it is declared."""
+    return declared if seen is None else about(_completed(declared, seen), declared.description)
+
+
+def _completed(declared: Type, seen: Type) -> Type:
     if declared.kind == "nullable" and declared.item:
         return nullable(completed(declared.item, bare(seen)))
     if (declared.kind == "map" and bare(seen).kind == "object") or (declared.kind == "int" and seen in (LONG, HUGE)):
@@ -72,7 +78,11 @@ def completed(declared: Type, seen: Type | None) -> Type:
 
 
 def with_maps(type_: Type, declared: Type) -> Type:
-    """The type with a map wherever another one, of the same values, is declared to have one."""
+    """The type with a map wherever another one, of the same values, is declared to have one; described as that is."""
+    return about(_with_maps(type_, declared), declared.description)
+
+
+def _with_maps(type_: Type, declared: Type) -> Type:
     inner, other = bare(type_), bare(declared)
     if inner != type_:
         return nullable(with_maps(inner, other))
@@ -121,7 +131,7 @@ def fields_of(
         if isinstance(each, Field) and names.setdefault(each.name, i) != i:
             found[i] = Undescribed(each.name, "another field has this name")
     fields = [each for each in found if isinstance(each, Field)]
-    fields = [Field(f.name, f.column, f.keys, f.type, told.get(f.name, "")) for f in fields]
+    fields = [replace(f, description=sentence(told.get(f.name) or f.type.description)) for f in fields]
     return fields, [each for each in found if isinstance(each, Undescribed)]
 
 
@@ -137,7 +147,7 @@ def _flat(name: str, type_: Type, column: str, keys: tuple[str, ...]) -> Iterato
     elif inner.kind == "object":
         here = [(key, t) for key, t in inner.fields if _is_leaf(key, t)]
         if here:
-            yield Field(name, column, keys, Type("object", fields=tuple(here)))
+            yield Field(name, column, keys, Type("object", fields=tuple(here), description=inner.description))
         for key, t in inner.fields:
             if not _is_leaf(key, t):
                 yield from _flat(f"{name}.{key}", t, column, (*keys, key))
@@ -146,7 +156,8 @@ def _flat(name: str, type_: Type, column: str, keys: tuple[str, ...]) -> Iterato
             yield Undescribed(name, _EMPTY)
         here = [(key, t) for key, t in item.fields if bare(t).kind in SCALARS and key not in _NO_KEYS]
         if here:
-            yield Field(name, column, keys, Type("list", Type("object", fields=tuple(here))))
+            objects = Type("object", fields=tuple(here))
+            yield Field(name, column, keys, Type("list", objects, description=inner.description))
         for key, t in item.fields:
             if (key, t) not in here:
                 yield Undescribed(f"{name}.{key}", "it lies in objects of a list")

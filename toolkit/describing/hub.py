@@ -16,6 +16,7 @@ from toolkit.describing.facts import Facts, File, Group
 from toolkit.describing.features import features_of, otherwise
 from toolkit.describing.licences import identifiers
 from toolkit.errors import ConfigError
+from toolkit.languages import NO_LANGUAGE, code_of, tags_of
 
 KEYS = (
     "pretty_name",
@@ -35,13 +36,12 @@ KEYS = (
 SPLIT = "train"
 """The name of the one split of each configuration."""
 
-NO_LANGUAGE = ("multi", "mul", "und", "unk", "mis", "zxx", "none")
-"""Labels that name no language."""
+GIVEN = "as `about:` gives it"
+"""Stands above a key whose value the data do not say."""
 
 _SIZES = ["n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B", "1B<n<10B"]
 _SIZES += ["10B<n<100B", "100B<n<1T", "n>1T"]
 
-_TAG = re.compile(r"([A-Za-z]{2,3})([-_][A-Za-z0-9]{2,8})*")
 _LOADED = re.compile(r"\.(jsonl|json|txt|parquet)(\.(gz|zst|bz2|xz))?$")
 _NOT_IN_NAMES = re.compile(r'[<>:/\\|?*"]')
 
@@ -74,8 +74,23 @@ def head(facts: Facts, about: About, configurations: Sequence[Configuration]) ->
     found["task_categories"] = ["text-generation"]
     found["tags"] = about.keywords
     found["configs"] = [_config(each) for each in configurations]
-    found["dataset_info"] = [info for each in configurations if (info := _info(each, live=about.live))]
+    found["dataset_info"] = [
+        info
+        for each in configurations
+        if (info := _info(each, live=any(about.grows(file.path) for file in each.files)))
+    ]
     return {name: found[name] for name in KEYS if found.get(name)}
+
+
+def comments(about: About) -> dict[str, str]:
+    """Return what stands above keys of the head, so that whoever checks it without the settings knows them."""
+    return {"language": GIVEN} if about.language() else {}
+
+
+def is_given(key: str, head: str) -> bool:
+    """Return whether a key in the text of a head has what `about:`, or the user, gives, and not what the data say."""
+    kept = re.search(rf"^# toolkit: keep (\S+)$.*?^{key}:.*?^# toolkit: end \1$", head, re.MULTILINE | re.DOTALL)
+    return kept is not None or f"# {GIVEN}\n{key}:" in head
 
 
 def documents_of(facts: Facts) -> int | None:
@@ -91,10 +106,8 @@ def size_category(rows: int) -> str:
 
 def languages(facts: Facts, about: About) -> dict[str, list[str]]:
     """The languages as the hub takes them, and whole tags where these say more."""
-    labels = [each.label for each in facts.labels] if facts.label_name == "language" else []
-    given = [label for label in about.language() or labels if label.lower() not in NO_LANGUAGE]
-    tags = [label.replace("_", "-") for label in given if _TAG.fullmatch(label)]
-    codes = list(dict.fromkeys(tag.partition("-")[0].lower() for tag in tags))
+    tags = about.language() or tags_of(facts.languages)
+    codes = list(dict.fromkeys(code for tag in tags if (code := code_of(tag)) and code not in NO_LANGUAGE))
     return {"language": codes, "language_bcp47": tags if any("-" in tag for tag in tags) else []}
 
 
@@ -118,15 +131,25 @@ def configurations_of(facts: Facts, there: Iterable[str]) -> list[Configuration]
         groups = [(name, each.paths, each) for name, each in zip(names, facts.groups, strict=True)]
     found: dict[str, Configuration] = {}
     for label, paths, group in groups:
-        if not paths or not all(_LOADED.search(path) for path in paths):
+        if not paths or not all(map(is_loaded, paths)):
             continue
-        name = _NOT_IN_NAMES.sub("--", label)
+        name = configuration_name(label)
         if name in found:
             raise ConfigError(
                 f"{facts.root}: expected labels that differ in more than slashes, got {label!r} and another"
             )
         found[name] = Configuration(name, [files[p] for p in paths], patterns(paths, there), _features(group))
     return list(found.values())
+
+
+def is_loaded(path: str) -> bool:
+    """Return whether Hugging Face datasets has a reader for a file, by its name."""
+    return _LOADED.search(path) is not None
+
+
+def configuration_name(label: str) -> str:
+    """Return the name of the configuration of a label."""
+    return _NOT_IN_NAMES.sub("--", label)
 
 
 def notes_of(facts: Facts, configurations: Sequence[Configuration]) -> list[str]:

@@ -71,6 +71,14 @@ class FileObject(_Node, kw_only=True, tag_field="@type", tag="cr:FileObject"):
     sha256: str | None = None
 
 
+class PropertyValue(_Node, kw_only=True, tag_field="@type", tag="sc:PropertyValue"):
+    """A name for something by what it is."""
+
+    property_id: str = msgspec.field(name="propertyID")
+    name: str | None = None
+    value: str
+
+
 class FileSet(_Node, kw_only=True, tag_field="@type", tag="cr:FileSet"):
     """Files of one kind."""
 
@@ -79,6 +87,7 @@ class FileSet(_Node, kw_only=True, tag_field="@type", tag="cr:FileSet"):
     description: str
     encoding_format: str
     includes: str | list[str]
+    identifier: list[PropertyValue] | None = None
 
 
 class Extract(_Node, kw_only=True):
@@ -103,6 +112,12 @@ class Source(_Node, kw_only=True):
     transform: Transform | list[Transform] | None = None
 
 
+class References(_Node, kw_only=True):
+    """The field of another record set that has the values of this one, in the form that mlcroissant takes."""
+
+    field: Reference
+
+
 class Field(_Node, kw_only=True, tag_field="@type", tag="cr:Field"):
     """A field of a record set."""
 
@@ -113,6 +128,7 @@ class Field(_Node, kw_only=True, tag_field="@type", tag="cr:Field"):
     repeated: bool = False
     is_array: bool = False
     array_shape: str | None = None
+    references: References | None = None
     source: Source | None = None
     sub_field: list["Field"] | None = None
 

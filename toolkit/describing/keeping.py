@@ -11,8 +11,9 @@ place of ours. Keys that a card of ours never has stay without marks.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from toolkit import config
@@ -97,8 +98,15 @@ def read(path: str, text: str, ours: Collection[str], inner: Collection[str]) ->
     return kept
 
 
-def write(head: dict[str, Any], title: str, sections: Sequence[tuple[str, str]], kept: Kept, name: str) -> str:
-    """A card.
+def write(
+    head: dict[str, Any],
+    title: str,
+    sections: Sequence[tuple[str, str]],
+    kept: Kept,
+    name: str,
+    comments: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """Return a card.
 
     Args:
         head: keys of ours.
@@ -106,12 +114,16 @@ def write(head: dict[str, Any], title: str, sections: Sequence[tuple[str, str]],
         sections: headings and texts; the first, without heading, is what stands below the title.
         kept: of the card before.
         name: of the file, for messages.
+        comments: that stand above keys of ours.
 
     Raises:
         ConfigError: if the head is no YAML with what was kept.
     """
     ours = {key: value for key, value in head.items() if key not in kept.keys}
-    yaml = (config.dump(ours) if ours else "") + "".join(_ended(line) for line in kept.head)
+    yaml = config.dump(ours) if ours else ""
+    for key, comment in comments.items():
+        yaml = re.sub(rf"^{key}:", f"# {comment}\n{key}:", yaml, flags=re.MULTILINE)
+    yaml += "".join(_ended(line) for line in kept.head)
     config.parse("\n" + yaml, name)  # the first line is ---
     placed = {section for section, _ in sections}
     parts = [f"---\n{yaml}---\n", f"# {title}\n", f"{_NOTICE}\n"]

@@ -2,11 +2,12 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+import xxhash
 
 from toolkit import crawls
 from toolkit.config import ConfigStruct
@@ -14,6 +15,7 @@ from toolkit.describing.fields import HUGE, INTEGERS, KEYS, LONG, bare, merged
 from toolkit.documents import BAD_ROW
 from toolkit.errors import DataError
 from toolkit.paths import stat
+from toolkit.recognising import Format, label_reader
 from toolkit.schema import ANY, BOOL, FLOAT, INT, NEVER, NULL, SPAN, STR, Type, nullable
 from toolkit.streams import Lines, stored_digest
 
@@ -60,14 +62,19 @@ class Work(ConfigStruct):
         path: of the file.
         digest: whether its checksum is wanted.
         rows: whether its rows are; they are JSON objects.
+        lines: whether the digest of its lines is wanted, though they are no rows that are described.
         first: at most so many rows.
         max_bytes: of a row.
+        format: of an output, with its options, which knows where rows have their label; empty for other files.
     """
 
     path: str
     max_bytes: int
+    format: str = ""
+    options: dict[str, Any] = {}
     digest: bool = False
     rows: bool = False
+    lines: bool = False
     first: int | None = None
 
 
@@ -110,6 +117,8 @@ class Looked:
         too_large: first row that has an integer of `LARGEST` or more, from 1; 0 if none has.
         warc: documents of WARC records, by source; empty if there is none, or there are more than `SOURCES`.
         crawls: that the metadata name.
+        labels: that rows say, with the number of these.
+        lines: number of the lines that are not blank, and the digest of these (see `joined`), if they were all read.
     """
 
     size: int
@@ -123,6 +132,8 @@ class Looked:
     too_large: int = 0
     warc: dict[str, FromWarc] = field(default_factory=dict)
     crawls: set[str] = field(default_factory=set)
+    labels: dict[str, int] = field(default_factory=dict)
+    lines: tuple[int, int] | None = None
 
 
 def look(work: Work, report: Report) -> Looked:
@@ -137,7 +148,34 @@ def look(work: Work, report: Report) -> Looked:
     looked = Looked(found.size, sha256_of(work.path) if work.digest else "")
     if work.rows:
         _Look(work, looked).run(report)
+    elif work.lines and work.first is None:
+        looked.lines = (0, 0)
+        with Lines(work.path, work.max_bytes) as lines:
+            for line in lines:
+                looked.lines = _with(looked.lines, line)
+                report(1, len(line))
     return looked
+
+
+_BASE, _PRIME = 0x9E3779B97F4A7C15F39CC0605CEDC835, (1 << 127) - 1
+
+
+def _with(before: tuple[int, int], line: bytes) -> tuple[int, int]:
+    if not line.strip():
+        return before
+    return before[0] + 1, (before[1] * _BASE + xxhash.xxh3_128_intdigest(line)) % _PRIME
+
+
+def joined(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    """Return the number and digest of the lines of files one behind the other, from those of each.
+
+    The digest is a polynomial of the lines' xxh3-128: it depends on the lines and their order, and not on where one
+    file ends and another begins, nor on how they are compressed.
+    """
+    number, digest = 0, 0
+    for more, of_more in parts:
+        number, digest = number + more, (digest * pow(_BASE, more, _PRIME) + of_more) % _PRIME
+    return number, digest
 
 
 def sha256_of(path: str) -> str:
@@ -151,10 +189,13 @@ class _Look:
         self._decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
         self._large: set[str] = set()  # keys with integers beyond `EXACT`
         self._headers: dict[str, Any] = {}  # of the row
+        reading = Format(work.format, work.options).writer().READING if work.format else None
+        self._label = label_reader(reading) if reading else None
 
     def run(self, report: Report) -> None:
         work, looked = self._work, self._looked
         texts: dict[str, bool] = {}  # whether all were numbers
+        all_lines = (0, 0)
         with Lines(work.path, work.max_bytes) as lines:
             for line in lines:
                 if work.first is not None and looked.number >= work.first:
@@ -163,13 +204,17 @@ class _Look:
                 if not line.strip():
                     continue
                 row = self._row(line, lines.number)
+                all_lines = _with(all_lines, line)
                 looked.number += 1
                 looked.content_size += len(line) + 1
                 for key, raw in row.items():
                     if texts.get(key, True) and bytes(memoryview(raw)[:1]) == b'"':
                         texts[key] = _is_numeric(raw)
                 self._add(row)
+                if self._label and (label := self._label(line)):
+                    looked.labels[label] = looked.labels.get(label, 0) + 1
                 report(1, len(line))
+        looked.lines = all_lines if looked.whole else None
         looked.numeric = sorted(key for key, numeric in texts.items() if numeric)
         looked.rounded = sorted(
             key

@@ -10,6 +10,7 @@ from toolkit import ingest_records, records, rowindex, schema
 from toolkit.alignment import MAX_ROW
 from toolkit.describing import aligned, made
 from toolkit.describing.common import (
+    DOCUMENT,
     MEDIA_TYPES,
     Looks,
     changed_notes,
@@ -34,8 +35,8 @@ from toolkit.paths import SHARD_SUFFIXES, Dataset, join, list_files, stat, strip
 from toolkit.schema import STR, Type
 from toolkit.stores import Stat
 
-_FILE = "the file, without its folder and suffix: the same for aligned rows of documents and attributes"
-_ROW = "line in the file, from 0: the same for aligned rows of documents and attributes"
+_FILE = "The file without its folder and suffix; the same for aligned rows of documents and attributes."
+_ROW = "Line in the file, from 0; the same for aligned rows of documents and attributes."
 
 
 def root_of(dataset: Dataset) -> str:
@@ -96,6 +97,7 @@ def dataset_facts(
             max_bytes=max_bytes,
             digest=not _is_current(path, known.get(shard)),
             rows=compression_of(path) != "zstd",
+            lines=True,
             first=first,
         )
         for path, shard in zip(paths, shards, strict=True)
@@ -168,7 +170,7 @@ def _file(path: str, looked: Looked, state: records.OutputState | None, rows: in
         content: int | None = looked.content_size
     else:
         content = state.content_size if state and not looked.sha256 else 0 if rows == 0 else None
-    return File(path, looked.size, sha256, media_type(path), rows, content)
+    return File(path, looked.size, sha256, media_type(path), rows, content, looked.lines)
 
 
 def _shard_group(folder: str, name: str, description: str, shards: Sequence[str], there: Sequence[str]) -> Group:
@@ -228,7 +230,10 @@ def _set_facts(
     rows = Type("object", fields=tuple(types.items()))
     group = dataclasses.replace(group, columns={"source": STR, "id": STR, "attributes": rows})
     fields, undescribed = fields_of(
-        [("id", STR), ("source", STR), ("attributes", rows)], opened=("attributes",), places=("file", "row")
+        [("id", STR), ("source", STR), ("attributes", rows)],
+        opened=("attributes",),
+        descriptions={name: DOCUMENT[name] for name in ("id", "source")},
+        places=("file", "row"),
     )
     record = RecordType(
         name=f"attributes-{set_name}",

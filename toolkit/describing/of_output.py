@@ -1,12 +1,10 @@
 """The facts about the output of a mix, or a release in the same form."""
 
 import dataclasses
-import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from toolkit import schema, validating
+from toolkit import schema, targets
 from toolkit.describing import made
 from toolkit.describing.common import (
     MEDIA_TYPES,
@@ -20,11 +18,11 @@ from toolkit.describing.common import (
     not_read,
     odd_paths_note,
     origins,
-    suffix_of,
     unreadable_notes,
 )
-from toolkit.describing.facts import Example, Facts, File, Group, Label, PathField, RecordType
+from toolkit.describing.facts import Example, Facts, File, Group, PathField, RecordType
 from toolkit.describing.fields import bare, completed, fields_of, with_maps
+from toolkit.describing.labelling import labelling, suffix_in
 from toolkit.describing.looking import Looked, Work, merge_types, sha256_of
 from toolkit.errors import ConfigError, DataError, MissingExtra
 from toolkit.mixing import publish
@@ -34,7 +32,7 @@ from toolkit.paths import Dataset, exists, join, list_files, size_of, stat
 from toolkit.recognising import recognised, recorded
 from toolkit.schema import Type
 from toolkit.stats.files import Source
-from toolkit.writer import WRITERS, Writer
+from toolkit.writer import Writer
 
 
 def output_facts(
@@ -69,8 +67,10 @@ def output_facts(
         if (size := size_of(join(folder, path))) != parts[path].size:
             message = f"expected {parts[path].size} bytes by the manifest, got {size}; run `toolkit mix`"
             raise DataError(message, path=join(folder, path))
-    writer = _writer(folder, manifest, paths)
+    format_ = recorded(manifest.settings) if manifest else recognised(join(folder, paths[0]))
+    writer = format_.writer() if format_ else Writer()  # documents
     readable = writer.has_json_lines()
+    says = manifest is None or manifest.relabels  # else files have the labels that the manifest gives
     looked = looks(
         [
             Work(
@@ -78,13 +78,16 @@ def output_facts(
                 max_bytes=max_bytes * 2,
                 digest=path not in parts,
                 rows=readable,
+                lines=writer.CONCATENATES,
                 first=first,
+                format=format_.name if format_ and says else "",
+                options=format_.options if format_ and says else {},
             )
             for path in paths
         ]
     )
     whole = readable and all(each.whole for each in looked)
-    labels, cuts = _labels(manifest, writer, dict(zip(paths, looked, strict=True)) if whole else {}, paths)
+    found = labelling(manifest, writer, paths, looked, whole=whole)
     group = _output_group(folder, writer, paths)
     files = [_file(path, each, parts.get(path), readable) for path, each in zip(paths, looked, strict=True)]
     files += [
@@ -95,11 +98,9 @@ def output_facts(
     group = dataclasses.replace(group, examples=[row for _, _, row in shown])
     if whole:
         group = dataclasses.replace(group, columns=_columns(writer, types))
-    name = "language" if cuts and _is_of_language(manifest, writer) else "label"
-    place = _label_place(name, writer, paths, labels) if cuts else []
     if manifest and writer.takes_all():
         types = _with_declared_maps(types, manifest)
-    record = _output_record(writer, group, types, absent, shown, place)
+    record = _output_record(writer, group, types, absent, shown, found.places)
     notes += changed_notes(paths, looked, record) + unreadable_notes(paths, looked)
     notes += [] if record else [not_read("documents", paths)]
     return Facts(
@@ -107,8 +108,9 @@ def output_facts(
         groups=[group],
         files=files,
         records=[record] if record else [],
-        labels=labels if cuts else [],
-        label_name=name,
+        labels=found.labels,
+        label_name=found.name,
+        languages=found.languages,
         ingested=made.ingested(datasets),
         tagged=made.mixed_sets(manifest) if manifest else [],
         mixture=made.mixture(manifest) if manifest else None,
@@ -159,21 +161,12 @@ def _with_declared_maps(types: dict[str, Type], manifest: publish.Manifest) -> d
 
 
 def _released(folder: str) -> list[str]:
-    found = validating.data_files(folder)
+    target = targets.recognise(folder)
+    found = target.files if target else []
     suffixes = {path.partition(".")[2] for path in found}
     if len(suffixes) > 1:
         raise ConfigError(f"{folder}: expected files of one kind, got {' and '.join(sorted(suffixes))}")
     return found
-
-
-def _writer(folder: str, manifest: publish.Manifest | None, paths: Sequence[str]) -> Writer:
-    found = recorded(manifest.settings) if manifest else recognised(join(folder, paths[0]))
-    if found is None:
-        known = ", ".join(WRITERS.names())
-        raise ConfigError(
-            f"{folder}: expected the output of a mix, or a release in a format ({known}), got other files"
-        )
-    return found.writer()
 
 
 def _output_record(
@@ -218,9 +211,9 @@ def _declared(writer: Writer) -> tuple[tuple[str, Type], ...]:
 
 def _file(path: str, looked: Looked, part: PartRecord | None, readable: bool) -> File:
     if part:
-        return File(path, looked.size, part.sha256, media_type(path), part.documents, part.content_size)
+        return File(path, looked.size, part.sha256, media_type(path), part.documents, part.content_size, looked.lines)
     rows, content = (looked.number, looked.content_size) if readable and looked.whole else (None, None)
-    return File(path, looked.size, looked.sha256, media_type(path), rows, content)
+    return File(path, looked.size, looked.sha256, media_type(path), rows, content, looked.lines)
 
 
 _ANY_LABEL = "LABEL"
@@ -228,7 +221,7 @@ _ANY_LABEL = "LABEL"
 
 def _output_group(folder: str, writer: Writer, paths: Sequence[str]) -> Group:
     there = list(list_files(folder, hidden=True))
-    suffixes = dict.fromkeys(_suffix(path) for path in paths)
+    suffixes = dict.fromkeys(suffix_in(path) for path in paths)
     stem = writer.stem(_ANY_LABEL).replace(_ANY_LABEL, "*")
     deep = stem.count("/") < max(path.count("/") for path in paths)
     stems = [stem, *([f"**/{stem}"] if deep else [])]
@@ -236,56 +229,9 @@ def _output_group(folder: str, writer: Writer, paths: Sequence[str]) -> Group:
     return group_of("documents-files", "Documents, one a line.", paths, globs, there)
 
 
-def _suffix(path: str) -> str:
-    return re.search(r"(\.(jsonl|json|txt|parquet)(\.gz|\.zst|\.zstd)?)?$", path)[0]  # type: ignore[index]  # may be empty
-
-
-def _labels(
-    manifest: publish.Manifest | None, writer: Writer, looked: Mapping[str, Looked], paths: Sequence[str]
-) -> tuple[list[Label], bool]:
-    """The labels, and whether the output is cut by one; looked: at all rows of each file, or of none."""
-    if manifest is None:
-        found: dict[str, list[str]] = {}
-        for path in paths:
-            found.setdefault(os.path.dirname(path), []).append(path)
-        counts = {label: sum(looked[path].number for path in some) for label, some in found.items()} if looked else {}
-        return [Label(label, counts.get(label), found[label]) for label in sorted(found)], "" not in found
-    documents = [
-        Label(label, totals.documents, [part.path for part in manifest.parts if part.label == label])
-        for label, totals in manifest.labels.items()
-        if label != REJECTED
-    ]
-    given = writer.label()
-    routed = any("route" in str(rule.get("kind")) for s in manifest.settings["streams"] for rule in s["rules"])
-    by_one = given is not None and given.startswith("'") and not routed and not manifest.settings["label"]
-    return documents, not by_one and (given is not None or writer.parts_documents())
-
-
-def _is_of_language(manifest: publish.Manifest | None, writer: Writer) -> bool:
-    if manifest is None:
-        return True
-    routed = any("route" in str(rule.get("kind")) for s in manifest.settings["streams"] for rule in s["rules"])
-    by = writer.label() or " ".join(wanted.path for wanted in writer.wants().values())
-    return "language" in by and not routed and not manifest.settings["label"]
-
-
-def _label_place(name: str, writer: Writer, paths: Sequence[str], labels: Sequence[Label]) -> list[PathField]:
-    """The field that reads the label from the path: of its folder, or of the file's name."""
-    suffix = suffix_of(paths, sorted({_suffix(path) for path in paths}))
-    if not suffix:
-        return []
-    before, _, behind = writer.stem(_ANY_LABEL).partition(_ANY_LABEL)
-    label = "(.+)" if any("/" in each.label for each in labels) else "([^/]+)"
-    ending = "/.+" if behind else "(?:_part_.+)?"
-    if not behind and label == "([^/]+)":
-        label = "([^/]+?)"
-    pattern = f"^{re.escape(before)}{label}{ending}{re.escape(suffix)}$"
-    return [PathField(name, f"the {name} that the file is of, from its path", pattern)]
-
-
 def _checksum_files(folder: str, manifest: publish.Manifest | None) -> list[tuple[str, str]]:
     if manifest is None:
-        found = [path for path in list_files(folder) if validating.is_checksum_file(path)]
+        found = [path for path in list_files(folder) if targets.is_checksum_file(path)]
     else:
         found = [path for path in manifest.files if not path.startswith("../")]
     return [(path, sha256_of(join(folder, path))) for path in found if stat(join(folder, path))]

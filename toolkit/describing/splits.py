@@ -23,6 +23,8 @@ from toolkit.streams import Lines, RowOutput
 
 FOLDER = "splits"
 SUFFIX = ".split.gz"
+REFERENCES = "splits/name"
+"""The field that lists the splits."""
 
 Report = Callable[[int, int], None]
 
@@ -149,8 +151,8 @@ def added(facts: Facts, shares: dict[str, float], done: Sequence[Done]) -> Facts
         key=["file", "row"],
         places=_places(rf"^{FOLDER}/(.+)\.split\.gz$"),
         fields=[
-            Field("id", "id", (), STR, "of the document; null if it has none"),
-            Field("split", "split", (), STR, "by hash of the id"),
+            Field("id", "id", (), STR, "The id of the document; null if it has none."),
+            Field("split", "split", (), STR, "The split of the document, by hash of its id.", REFERENCES),
         ],
         examples=[
             (path, i, row) for path, each in zip(paths, done, strict=True) for i, row in enumerate(each.examples)
@@ -170,8 +172,8 @@ def added(facts: Facts, shares: dict[str, float], done: Sequence[Done]) -> Facts
 
 def _places(pattern: str) -> list[PathField]:
     return [
-        PathField("file", "the data file, without its suffix: the same for documents and their splits", pattern),
-        PathField("row", "line in the file, from 0: the same for documents and their splits"),
+        PathField("file", "The data file without its suffix; the same for documents and their splits.", pattern),
+        PathField("row", "Line in the file, from 0; the same for documents and their splits."),
     ]
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from toolkit.describing import checking_properties, jsonld
+from toolkit.describing import checking_properties, checking_terms, jsonld
 from toolkit.describing.about import listed
 from toolkit.describing.checking_properties import kind_of
 from toolkit.describing.checking_values import fits, steps
@@ -28,16 +28,10 @@ def check_structure(path: str, document: dict[str, Any]) -> list[str]:
 
 
 def _structure(document: dict[str, Any]) -> Iterator[str]:
-    context = document.get("@context")
-    if not isinstance(context, dict):
-        yield f"expected an object as @context, got {context!r:.80}"
-    elif not re.fullmatch(r"https?://schema\.org/", str(context.get("@vocab"))) or context.get("cr") != jsonld.BASE:
-        yield f"expected @context with @vocab of https://schema.org/ and cr of {jsonld.BASE}, got others"
+    yield from checking_terms.faults(document)
     if document.get("@type") not in ("sc:Dataset", "Dataset", "schema.org/Dataset"):
         yield f"expected @type sc:Dataset, got {document.get('@type')!r}"
-    versions = [f"{jsonld.BASE}1.0", f"{jsonld.BASE}1.1"]
-    if not set(map(str, listed(document.get("conformsTo")))) & set(versions):
-        yield f"expected conformsTo {' or '.join(versions)}, got {document.get('conformsTo')!r}"
+    yield from _conforms(listed(document.get("conformsTo")))
     yield from checking_properties.faults(document)
     for key, kinds in (("distribution", ("FileObject", "FileSet")), ("recordSet", ("RecordSet",))):
         for node in listed(document.get(key)):
@@ -51,8 +45,18 @@ def _structure(document: dict[str, Any]) -> Iterator[str]:
         if re.search(r"\s", id_) or id_ == "None":
             yield f"expected @id without white space, got {id_!r}"
     files = {str(node.get("@id")) for node in nodes(document, "distribution")}
-    for record in nodes(document, "recordSet"):
-        yield from _record_structure(record, files, set(counts))
+    records = nodes(document, "recordSet")
+    known = {str(each.get("@id")) for record in records for each, _ in fields_of(record)}
+    for record in records:
+        yield from _record_structure(record, files, known)
+
+
+def _conforms(given: list[Any]) -> Iterator[str]:
+    versions = [f"{jsonld.BASE}1.0", f"{jsonld.BASE}1.1"]
+    named = [each for each in map(str, given) if each in versions]
+    others = [each for each in map(str, given) if re.fullmatch(rf"{jsonld.BASE}\d.*", each) and each not in versions]
+    if len(named) != 1 or others:
+        yield f"expected conformsTo {' or '.join(versions)}, got {given[0] if len(given) == 1 else given!r}"
 
 
 def nodes(node: dict[str, Any], key: str) -> list[dict[str, Any]]:
@@ -91,6 +95,7 @@ def _record_structure(record: dict[str, Any], files: set[str], known: set[str]) 
         if kind_of(each) != "Field":
             yield f"{id_}: expected @type cr:Field, got {each.get('@type')!r}"
         yield from _type(each)
+        yield from _references(each, known)
         if not each.get("subField") and not rows and "value" not in each:
             yield from _source(each, files, known)
 
@@ -142,6 +147,15 @@ def _type(each: dict[str, Any]) -> Iterator[str]:
         yield f"{each.get('@id')}: expected a dataType such as sc:Text, got {' and '.join(types)}"
 
 
+def _references(each: dict[str, Any], known: set[str]) -> Iterator[str]:
+    """What a field refers to; the specification's short form names the field at once."""
+    for found in listed(each.get("references")):
+        target = found.get("field", found) if isinstance(found, dict) else found
+        id_ = target.get("@id") if isinstance(target, dict) else target
+        if id_ not in known or id_ == each.get("@id"):
+            yield f"{each.get('@id')}: expected references to a field, got {id_!r}"
+
+
 def _source(each: dict[str, Any], files: set[str], known: set[str]) -> Iterator[str]:
     id_, source = each.get("@id"), each.get("source")
     if isinstance(source, dict) and isinstance(field := source.get("field"), dict):
@@ -152,6 +166,7 @@ def _source(each: dict[str, Any], files: set[str], known: set[str]) -> Iterator[
     if not isinstance(source, dict) or not isinstance(extract, dict):
         yield f"{id_}: expected a source with `extract`, got {source!r:.200}"
         return
+    yield from checking_terms.source_faults(id_, source)
     place = source.get("fileSet") or source.get("fileObject") or source.get("distribution")
     if not isinstance(place, dict) or place.get("@id") not in files:
         yield f"{id_}: expected a source among the distribution, got {place!r:.200}"

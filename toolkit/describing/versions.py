@@ -5,10 +5,13 @@ there; MAJOR, data changed or removed.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Literal
 
-from toolkit.describing.about import VERSION
+import msgspec
+
+from toolkit.describing.about import VERSION, listed
+from toolkit.describing.common import matching
 
 Level = Literal["none", "PATCH", "MINOR", "MAJOR"]
 _LEVELS: tuple[Level, ...] = ("none", "PATCH", "MINOR", "MAJOR")
@@ -75,7 +78,8 @@ def _reasons(old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[Level, 
     if old.get("conformsTo") != new.get("conformsTo"):
         yield "PATCH", "it conforms to another version of the specification"
         return
-    left, right = _fields(old), _fields(new)
+    otherwise = _stored_otherwise(old, new)
+    left, right = _fields(old, otherwise), _fields(new, otherwise)
     for name, type_ in left.items():
         if name not in right:
             yield "MAJOR", f"{name} is not described any more"
@@ -87,32 +91,54 @@ def _reasons(old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[Level, 
 
 
 def _file_reasons(old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[Level, str]]:
-    """What has changed of the data; of live datasets nobody knows.
+    """What has changed of the data, as far as it is known: of files that grow nobody knows; new ones are no news there.
 
-    A file that is gone has another name now only if there are as many as before, and its bytes are under the same
-    label: nobody is to miss a file, or find it under another language.
+    Where the lines of all files of a label are the same as before, the files were only cut or compressed otherwise. A
+    file that is gone has another name now only if there are as many as before, and its bytes are under the same label:
+    nobody is to miss a file, or find it under another language.
     """
-    if any(each.get("isLiveDataset") is True for each in (old, new)):
-        return
-    before, after = _files(old), _files(new)
+    before, after, known, there = _files(old), _files(new), _paths(old), _paths(new)
+    live = any(each.get("isLiveDataset") is True for each in (old, new))
+    contents = _contents(old), _contents(new)
+    kept = {place for place, _ in contents[0].items() & contents[1].items()}
+    kept |= {(id_, "") for id_, _ in kept if all(p in kept for each in contents for p in each if p[0] == id_)}
     places: dict[tuple[str, str], list[str]] = {}
     for path, digest in after.items():
-        if path not in before and len(after) == len(before):
+        if path not in known and len(after) == len(before):
             places.setdefault((digest, _label(new, path)), []).append(path)
     renamed: set[str] = set()
     for path, digest in before.items():
-        if after.get(path) == digest:
+        if after.get(path) == digest or (path in there and path not in after):
             continue
-        if path in after:
-            yield "MAJOR", f"{path} has changed; if only its compression has, PATCH is enough"
-        elif there := places.get((digest, _label(old, path))):
-            renamed.add(there.pop(0))
+        if _place(old, path) in kept:
+            yield "PATCH", f"{path} has the same content in other parts, or compressed otherwise"
+        elif path in after:
+            yield "MAJOR", f"{path} has changed"
+        elif others := places.get((digest, _label(old, path))):
+            renamed.add(others.pop(0))
             yield "PATCH", f"{path} has another name"
         else:
             yield "MAJOR", f"{path} is gone"
-    for path in after:
-        if path not in before and path not in renamed:
+    for path in after if not live else ():
+        if path not in known and path not in renamed and _place(new, path) not in kept:
             yield "MINOR", f"{path} is new"
+
+
+def _contents(document: dict[str, Any]) -> dict[tuple[str, str], str]:
+    """Digests of the lines of file sets, by set and label; see `toolkit.describing.croissant`."""
+    return {
+        (str(node.get("@id")), str(each.get("name", ""))): str(each.get("value"))
+        for node in document.get("distribution", ())
+        for each in node.get("identifier") or ()
+    }
+
+
+def _place(document: dict[str, Any], path: str) -> tuple[str, str]:
+    """The file set that a file belongs to, and its label."""
+    for node in document.get("distribution", ()):
+        if node.get("includes") and matching([path], listed(node["includes"])):
+            return str(node.get("@id")), _label(document, path)
+    return "", ""
 
 
 _LABELS = ("language", "label")
@@ -139,8 +165,30 @@ def _files(document: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _fields(document: dict[str, Any]) -> dict[str, Any]:
-    """Types of record sets and fields, by id."""
+def _paths(document: dict[str, Any]) -> set[str]:
+    """All files that are listed, with a checksum or without."""
+    return {str(file.get("contentUrl")) for file in document.get("distribution", ()) if "contentUrl" in file}
+
+
+def _stored_otherwise(old: dict[str, Any], new: dict[str, Any]) -> set[str]:
+    """File sets of the same content in another format, which readers may take, or not, for that reason alone."""
+    formats = [
+        {str(n.get("@id")): n.get("encodingFormat") for n in each.get("distribution", ()) if "includes" in n}
+        for each in (old, new)
+    ]
+    contents = [
+        {id_: {place: value for place, value in _contents(each).items() if place[0] == id_} for id_ in formats[0]}
+        for each in (old, new)
+    ]
+    return {
+        id_
+        for id_, format_ in formats[0].items()
+        if contents[0][id_] and contents[0][id_] == contents[1][id_] and format_ != formats[1].get(id_)
+    }
+
+
+def _fields(document: dict[str, Any], but: Collection[str] = ()) -> dict[str, Any]:
+    """Types of the fields of record sets, by id; but for those that are read from some file sets."""
     found: dict[str, Any] = {}
 
     def add(field: dict[str, Any]) -> None:
@@ -150,6 +198,7 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
             add(inner)
 
     for record in document.get("recordSet", ()):
-        for field in record.get("field", ()):
-            add(field)
+        if not any(f'"@id":"{id_}"' in msgspec.json.encode(record.get("field")).decode() for id_ in but):
+            for field in record.get("field", ()):
+                add(field)
     return found

@@ -132,13 +132,19 @@ class Local(Executor):
 
 
 def _end_the_large(workers: list["_Worker"], limit: int) -> None:
-    """Ends workers that hold too much: asked first, so that temporary files go, and killed when that does not help."""
+    """Ends workers that hold too much: asked first, so that temporary files go, and killed when that does not help.
+
+    They are asked at each look: a signal that comes in native code, just before a call that waits, is not heard until
+    that call returns or another signal interrupts it.
+    """
     busy = {worker.process.pid or 0: worker for worker in workers if worker.task is not None}
     for pid, held in resident_memory(busy).items():
         worker = busy[pid]
         if worker.excess:
             if held > 2 * limit or time.monotonic() - worker.asked > TIDYING_SECONDS:
                 worker.process.kill()
+            else:
+                worker.process.terminate()
         elif held > limit:
             worker.excess = (
                 f"its worker process held {held / 1e6:,.0f} MB of memory, more than the {limit / 1e6:,.0f} MB of "

@@ -92,6 +92,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     parts: list[PartRecord]
     files: dict[str, str]
 
+    @property
+    def relabels(self) -> bool:
+        """Return whether `route` rules, or the setting `label`, choose the files of documents, and not the format."""
+        rules = (rule for stream in self.settings["streams"] for rule in stream["rules"])
+        return bool(self.settings["label"]) or any("route" in str(rule.get("kind")) for rule in rules)
+
 
 def manifest_path(output: str) -> str:
     return join(work_folder(output), "manifest.json")

@@ -11,6 +11,7 @@ from msgspec import Raw
 
 from toolkit import schema
 from toolkit.documents import Prediction
+from toolkit.predictions import without_capitals
 from toolkit.reader import Draft, Input, Reader
 
 
@@ -60,10 +61,12 @@ _NULL = Raw(b"null")
 class Oscar(Reader):
     """Documents with WARC headers as metadata, and their attributes: keys ``line_language`` and ``oscar``.
 
-    ``id`` is the record id of the headers. ``line_language`` holds the file's ``sentence_identifications``, numbers as
-    they are written. 23.01's ``quality_warnings`` becomes ``annotation``.
+    ``id`` is the record id of the headers, ``added`` and ``created`` are their WARC-Date. ``line_language`` holds the
+    file's ``sentence_identifications``, numbers as they are written. 23.01's ``quality_warnings`` becomes
+    ``annotation``. Labels that begin with a capital, as the published schema spells them, are in lower case.
     """
 
+    VERSION = "2"  # since 2: `created`
     SUFFIXES = (".jsonl", ".json")
     TYPES = {
         "line_language": schema.about(
@@ -86,7 +89,7 @@ class Oscar(Reader):
         predictions = msgspec.json.Decoder(list[Prediction | None])
 
         def draft(line: bytes, number: int) -> Draft | None:
-            row = decoder.decode(line)
+            row = decoder.decode(without_capitals(line))
             encoded = msgspec.json.encode(self._value(row.metadata))
             msgspec.json.decode(encoded, type=OscarValue)
             headers = msgspec.json.decode(row.warc_headers, type=_Identifier)
@@ -105,6 +108,7 @@ class Oscar(Reader):
                 number=number,
                 id=headers.id,
                 added=headers.date,
+                created=headers.date,
                 metadata={"warc_headers": row.warc_headers},
                 attributes={"line_language": sentences, "oscar": Raw(encoded)},
             )

@@ -146,8 +146,9 @@ class Source:
         reading = self._writer.READING if self._writer else Reading()
         id_keys = self._writer.ID if self._writer else Writer.ID
         values, nothing = self._values()
+        spelled = map(self._writer.respelled, lines) if self._writer else lines
         rows: Rows[Any] = Rows(
-            lines, msgspec.json.Decoder(self._row_type(reading, id_keys, values, nothing)), self.path
+            spelled, msgspec.json.Decoder(self._row_type(reading, id_keys, values, nothing)), self.path
         )
         for row, line in rows:
             id, metadata = row.id, row.metadata
