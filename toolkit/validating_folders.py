@@ -83,6 +83,8 @@ def _digest(path: str, like: str) -> str:
 
 
 def _check_numbers(folder: str) -> Iterator[str]:
+    if publish.load_manifest(folder) is not None:
+        return  # it lists the parts, and knows labels that look like parts (`en_part_1`) from those
     parts: dict[tuple[str, str], list[int | None]] = {}
     for path in data_files(folder):
         found = as_part(path)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from toolkit import inflating, schema, targets
-from toolkit.commands import Context, sharing, works
+from toolkit.commands import Context, mix_section, sharing, works
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.languages import label_of_path
 from toolkit.mixing import publish, sets
@@ -113,7 +113,7 @@ def _add_configured(context: Context, settings: Settings, counting: Counting, pl
     if not context.has("mix"):
         _add_stream(context, settings, counting, _stream_of(context.dataset), None, place)
         return
-    found = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
+    found = mix_section.read(context)
     for stream in found.streams:
         counting.rules += stream.rules
         own = settings if settings.label or not found.label else msgspec.structs.replace(settings, label=found.label)

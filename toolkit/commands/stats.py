@@ -9,12 +9,11 @@ from typing import Any
 import msgspec
 
 from toolkit import records
-from toolkit.commands import Context, Options, Outcome, failures
+from toolkit.commands import Context, Options, Outcome, failures, mix_section
 from toolkit.commands.counted import prepare
 from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.executors import Task
 from toolkit.mixing import publish
-from toolkit.mixing import settings as mix_settings
 from toolkit.paths import is_folder, join, not_in, size_of
 from toolkit.rules import Rule
 from toolkit.stats import groups, plots, shard, tables
@@ -234,8 +233,7 @@ def _output(context: Context) -> str:
         raise ConfigError(f"expected one output with --mix, got {len(targets)}")
     if targets:
         return targets[0].rstrip("/")
-    found = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
-    folder = found.output.path
+    folder = mix_section.read(context).output.path
     if not is_folder(folder):
         raise ConfigError(
             f"{folder}: expected the output of a mix, got nothing there; run `toolkit mix`{not_in(folder)}"

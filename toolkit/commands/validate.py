@@ -2,8 +2,8 @@
 
 import os
 
-from toolkit import ingest_records, records, rowindex, tag_plan, targets, validating, validating_folders
-from toolkit.commands import Context, Outcome, carded, sharing
+from toolkit import ingest_records, records, rejected, rowindex, tag_plan, targets, validating, validating_folders
+from toolkit.commands import Context, Outcome, carded, mix_section, sharing
 from toolkit.describing import checking, checking_files, croissant, reference
 from toolkit.describing.checking_files import Checked
 from toolkit.errors import ConfigError, DataError, NoDocuments
@@ -37,7 +37,7 @@ def run(context: Context) -> Outcome:
         settings = None
         datasets = [context.dataset] if context.has_dataset or not context.has("mix") else []
         if context.has("mix"):
-            settings = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
+            settings = mix_section.read(context)
             datasets += [stream.dataset for stream in settings.streams]
         for dataset in dict.fromkeys(datasets):
             findings += _check_dataset(context, dataset, checked) + _check_card(context, dataset)
@@ -182,6 +182,7 @@ def _check_dataset(context: Context, dataset: Dataset, checked: list[str]) -> li
         findings += _run(context, set_name, works)
     if first is None and context.options.shard is None:
         findings += validating.check_ingested(dataset)
+        findings += map(str, rejected.too_many(records.sound(dataset), dataset.bookkeeping))
         findings += [
             f"{path}: expected to be ingested, it failed or was interrupted"
             for path in ingest_records.unfinished(dataset)
@@ -259,7 +260,8 @@ def _labels(manifest: publish.Manifest | None, files: list[str]) -> dict[str, st
         return {path: label for path in files if (label := label_of_path(path)) is not None}
     if manifest.relabels:
         return {}
-    return {part.path: part.label for part in manifest.parts if part.label != mix_settings.REJECTED}
+    parts = (part for part in manifest.parts if part.label != mix_settings.REJECTED)
+    return {part.path: manifest.label_of_rows(part.label) for part in parts}
 
 
 def _is_rejected(folder: str, path: str, manifest: publish.Manifest | None, rejected: str | None) -> bool:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -104,6 +104,7 @@ def output_facts(
     record = _output_record(writer, group, types, absent, shown, found.places)
     notes += changed_notes(paths, looked, record) + unreadable_notes(paths, looked)
     notes += [] if record else [not_read("documents", paths)]
+    notes += [_LINES] if record and record.name == "lines" else []
     return Facts(
         root=folder,
         groups=[group],
@@ -112,8 +113,9 @@ def output_facts(
         labels=found.labels,
         label_name=found.name,
         languages=found.languages,
+        splits=found.splits,
         ingested=made.ingested(datasets),
-        tagged=made.mixed_sets(manifest) if manifest else [],
+        tagged=made.mixed_sets(manifest, writer) if manifest else [],
         mixture=made.mixture(manifest) if manifest else None,
         id_keys=writer.ID,
         notes=[*notes, *odd_paths_note(file.path for file in files)],
@@ -164,7 +166,7 @@ def _with_declared_maps(types: dict[str, Type], manifest: publish.Manifest) -> d
 def _released(folder: str) -> list[str]:
     target = targets.recognise(folder)
     found = target.files if target else []
-    suffixes = {path.partition(".")[2] for path in found}
+    suffixes = {suffix_in(path) for path in found}
     if len(suffixes) > 1:
         raise ConfigError(f"{folder}: expected files of one kind, got {' and '.join(sorted(suffixes))}")
     return found
@@ -178,7 +180,9 @@ def _output_record(
     examples: list[tuple[str, int, dict[str, Any]]],
     places: list[PathField],
 ) -> RecordType | None:
-    """The record type of an output's lines; None for text, and what is compressed so that no reader takes it."""
+    """The record type of an output's lines; None for what is compressed so that no reader takes it."""
+    if group.media_type == MEDIA_TYPES[".txt"]:
+        return _text_lines(group, places)
     if group.media_type not in (MEDIA_TYPES[".jsonl"], MEDIA_TYPES[".parquet"]):
         return None
     line = writer.line()
@@ -191,11 +195,38 @@ def _output_record(
         name="documents",
         description="One record a document.",
         group=group.name,
-        key=["source", "id"] if {"source", "id"} <= {name for name, _ in seen} else [],
+        key=["source", "id"] if {"source", "id"} <= {name for name, _ in seen} else _id_key(writer, dict(seen)),
         places=places,
         fields=fields,
         undescribed=undescribed,
         examples=examples,
+    )
+
+
+def _id_key(writer: Writer, seen: Mapping[str, Type]) -> list[str]:
+    """The field that a format has the id in, if all rows that were looked at have one there."""
+    type_: Type | None = Type("object", fields=tuple(seen.items()))
+    for name in writer.ID:
+        type_ = type_.get(name) if type_ and type_.kind == "object" else None
+    return ["/".join(writer.ID)] if type_ and type_.kind != "nullable" and len(writer.ID) == 2 else []
+
+
+_LINES = "lines: described as the specification has it; mlcroissant takes lines of text for CSV, and fails at commas"
+
+
+def _text_lines(group: Group, places: list[PathField]) -> RecordType:
+    """The lines of text as they stand in the files."""
+    return RecordType(
+        name="lines",
+        description="One record a line of text; a blank line ends a document, or a piece of one.",
+        group=group.name,
+        key=[],
+        places=[
+            *places,
+            PathField("line", "The line, without its end.", property="lines"),
+            PathField("row", "Line in the file, from 0."),
+        ],
+        fields=[],
     )
 
 

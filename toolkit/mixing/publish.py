@@ -109,6 +109,15 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         rules = (rule for stream in self.settings["streams"] for rule in stream["rules"])
         return bool(self.settings["label"]) or any("route" in str(rule.get("kind")) for rule in rules)
 
+    @property
+    def splits(self) -> dict[str, float]:
+        """Return the shares of the splits by which the files are parted; none if they are not."""
+        return dict(self.settings.get("splits", ()))
+
+    def label_of_rows(self, label: str) -> str:
+        """Return a label of files without the folder of the split that they are in."""
+        return label.partition("/")[2] if self.splits and label else label
+
 
 def manifest_path(output: str) -> str:
     return join(work_folder(output), "manifest.json")
