@@ -150,7 +150,9 @@ def _message(row: Row, column: Column, found: Disturbed) -> list[str]:
     said = found.ran.out + found.ran.err
     wrong = []
     everywhere = row.spreads or row.fault == "gone"  # then whatever was met first is named
-    named = [found.root] if everywhere else [n for path in found.paths for n in _names(found.root, path)]
+    named = [n for path in found.paths for n in _names(found.root, path)]
+    if everywhere:
+        named = [f"{found.root}{end}" for end in "/:,"]
     if column.finds and row.where == "file":
         shards = (SHARD.search(path) for path in found.paths)
         named += [shard[0] if shard else f"{found.root}/out" for shard in shards]
