@@ -36,6 +36,16 @@ _SIGNED = re.compile(
 )
 """Parameters that give somebody a right."""
 
+_NAMED = re.compile(
+    r"(?i)([\w.-]*(?:signature|token|secret|password|credential|api-?key|access-?key)[\w.-]*\s*[=:]\s*)[^\s,;&]+"
+)
+"""The same, named anywhere in a text."""
+
+_CREDENTIALS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+
+_LONG = 8
+"""Characters from which a user, a password or a value is taken out of messages by itself; less may be any word."""
+
 _whole: dict[str, str] = {}
 """Whole addresses by what is shown of them; those of this process."""
 
@@ -57,17 +67,29 @@ def hidden(text: str, *, carry: bool = True) -> str:
     return shown
 
 
-def cleaned(message: str, address: str = "") -> str:
-    """A message of others in which no address has a secret.
+def cleaned(message: str) -> str:
+    """A message of others without secrets.
 
-    Args:
-        message: that may quote addresses.
-        address: a whole one, of which it may quote parts.
+    None are in the addresses that it quotes. Nor are there parts of addresses that this process knows, values of what
+    is called a signature, token or the like, and the credentials of S3 that are in the environment: a server may repeat
+    all that it was asked with.
     """
-    if match := _ADDRESS.fullmatch(address):
-        for secret in (match[2].rpartition("@")[0], match[4].removeprefix("?")):
-            message = message.replace(secret, "…") if secret else message
-    return _ADDRESS.sub(_shown, message)
+    message = _ADDRESS.sub(_shown, message)
+    for secret in sorted(_secrets(), key=len, reverse=True):
+        message = message.replace(secret, "…")
+    return _NAMED.sub(r"\1…", message)
+
+
+def _secrets() -> set[str]:
+    """Return what must not be read anywhere: parts of known addresses, and credentials in the environment."""
+    found = {os.environ.get(name, "") for name in _CREDENTIALS}
+    for address in {**_carried(), **_whole}.values():
+        if match := _ADDRESS.fullmatch(address):
+            user, query = match[2].rpartition("@")[0], match[4].removeprefix("?")
+            parts = [*user.split(":"), *(pair.partition("=")[2] for pair in query.split("&"))]
+            found |= {user if ":" in user else "", query if "=" in query else ""}
+            found |= {part for part in parts if len(part) >= _LONG}
+    return found - {""}
 
 
 def has_secret(text: str) -> bool:

@@ -41,6 +41,9 @@ LONGEST_ASKED = 60.0
 SILENT, SAID = 5.0, 30.0
 """Seconds of waiting until it is said, and until it is said again."""
 
+SHOWN = 300
+"""Characters of an error of a library that are shown; it may quote what a server has said."""
+
 _VARIABLE = "_TOOLKIT_ANSWERED"
 """Carries the hosts that have answered to the processes of this machine that work for this one."""
 
@@ -211,7 +214,8 @@ def bottom(error: BaseException) -> str:
         inside = (getattr(error, "kwargs", {}).get("error"), getattr(error, "reason", None), *reversed(error.args))
         inner = next((each for each in inside if isinstance(each, BaseException)), None)
         if inner is None:
-            return cleaned(re.sub(r"^(<.*>|\w+\(host=.*?\)): ", "", str(error)).strip().rstrip("."))
+            said = re.sub(r"^(<.*>|\w+\(host=.*?\)): ", "", str(error)).strip().rstrip(".")
+            return cleaned(said)[:SHOWN]
         error = inner
 
 

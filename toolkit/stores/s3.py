@@ -20,7 +20,7 @@ from typing import IO, Any, TypeVar, cast
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, Forbidden, Unreadable
 from toolkit.stores import Stat, retrying
-from toolkit.stores.addresses import cleaned, whole
+from toolkit.stores.addresses import cleaned, hidden, whole
 from toolkit.stores.options import StorageOptions, options
 from toolkit.stores.retrying import Trouble
 from toolkit.stores.s3_errors import NoUpload, Unsaid, explain
@@ -60,7 +60,8 @@ class S3:
             patience = retrying.patience(self._host)
             if patience not in self._made:
                 self._made[patience] = made = self._connect(*patience)
-                self._host = urllib.parse.urlsplit(made.meta.endpoint_url).netloc
+                hidden(made.meta.endpoint_url, carry=False)  # it may be one of the environment, with a password
+                self._host = urllib.parse.urlsplit(made.meta.endpoint_url).netloc.rpartition("@")[2]
             return self._made[patience]
 
     def _connect(self, connect: float, read: float) -> Any:

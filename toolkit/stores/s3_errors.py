@@ -39,6 +39,10 @@ CREDENTIALS = {
 REGION = ("PermanentRedirect", "301", "TemporaryRedirect", "IllegalLocationConstraintException")
 
 
+SAID = 200
+"""Characters of a server's own words that are shown."""
+
+
 class Broken(Exception):
     """A connection broke in the middle of an object, with the error that says so."""
 
@@ -61,6 +65,9 @@ def explain(error: BaseException, path: str, bucket: str) -> Trouble | Exception
         return explain(inner, path, bucket) or _trouble(inner)
     if isinstance(error, known.ClientError):
         return _answer(error, path, bucket)
+    if isinstance(error, RecursionError):  # boto3 asks each place for the next
+        what = "an answer of S3, got directions from place to place without end; is `storage.endpoint_url` right?"
+        return Unreadable(f"expected {what}", path=path, exit_code=2)
     if isinstance(error, known.NoCredentialsError | known.PartialCredentialsError):
         what = "credentials, got none; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or `storage.anonymous`"
         return Unreadable(f"expected {what}", path=path, exit_code=2)
@@ -123,7 +130,7 @@ def _answer(error: Any, path: str, bucket: str) -> Trouble | Exception:
         return Forbidden(
             f"expected permission for {error.operation_name}, got {said}; {advice}", path=path, exit_code=2
         )
-    message = answer.get("Error", {}).get("Message") or "no message"
+    message = cleaned(answer.get("Error", {}).get("Message") or "no message")[:SAID]
     return Unreadable(
         f"expected an answer of S3 to {error.operation_name}, got {said}: {message}; is `storage.endpoint_url` right?",
         path=path,

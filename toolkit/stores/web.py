@@ -11,7 +11,7 @@ from typing import IO, Any, NoReturn
 from toolkit import distribution
 from toolkit.errors import ConfigError, DataError, Unreadable
 from toolkit.stores import Stat, retrying
-from toolkit.stores.addresses import cleaned, whole
+from toolkit.stores.addresses import whole
 from toolkit.stores.retrying import Trouble
 
 BUFFER = 1 << 20
@@ -169,7 +169,7 @@ class Reading(io.RawIOBase):
 
         if isinstance(error, FileNotFoundError) or not isinstance(error, urllib3.exceptions.HTTPError | OSError):
             return None
-        cause = f"none of it ({cleaned(retrying.bottom(error), whole(self._path))})"
+        cause = f"none of it ({retrying.bottom(error)})"
         return Trouble(cause, expected=f"the rest from byte {self._at:,}")
 
     def _connect(self) -> None:
@@ -279,8 +279,8 @@ def _judged(error: Exception, path: str) -> Trouble | Unreadable | None:
     if not isinstance(error, requests.exceptions.RequestException | ValueError):
         return None
     if _is_hopeless(error):
-        return Unreadable(f"expected an answer, got: {cleaned(retrying.bottom(error), whole(path))}", path=path)
-    return Trouble(f"none: {cleaned(retrying.bottom(error), whole(path))}")
+        return Unreadable(f"expected an answer, got: {retrying.bottom(error)}", path=path)
+    return Trouble(f"none: {retrying.bottom(error)}")
 
 
 def _is_busy(status: int) -> bool:
