@@ -50,9 +50,10 @@ def main() -> int:
     if not given.name:
         print("\n".join(names()))
         return 0
+    own = oracle(given.name)
     if not given.peer:
-        parser.error(f"--peer: an environment made with tests/oracles/peers/{given.name}.txt")
-    own, folder = oracle(given.name), (given.keep or Path(tempfile.mkdtemp())).resolve()
+        parser.error(f"--peer: an environment made with tests/oracles/peers/{own.PEER or given.name}.txt")
+    folder = (given.keep or Path(tempfile.mkdtemp())).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     try:
         pages = list(itertools.islice(own.written() if given.record else own.pages(), given.pages))

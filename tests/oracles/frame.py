@@ -58,12 +58,14 @@ class Oracle(ABC):
 
     Attributes:
         NAME: of the module, of `peers/NAME.txt`, `peers/NAME.py` and `recorded/NAME.jsonl.gz`.
+        PEER: of `peers/PEER.txt`, where several oracles have one peer; else empty.
         CONFIG: path below `configs/`.
         REASONS: our rules' names (`group: name`) to the peer's reasons; an exact name, or that of a group.
         SETTINGS: overrides of the configuration for both the run by hand and the recorded pages.
     """
 
     NAME: ClassVar[str]
+    PEER: ClassVar[str] = ""
     CONFIG: ClassVar[str]
     REASONS: ClassVar[Mapping[str, str]] = {}
     SETTINGS: ClassVar[tuple[str, ...]] = ()
