@@ -29,9 +29,9 @@ from toolkit.mixing import publish
 from toolkit.mixing.assemble import PartRecord
 from toolkit.mixing.settings import REJECTED
 from toolkit.paths import Dataset, exists, join, list_files, size_of, stat
-from toolkit.recognising import recognised, recorded
+from toolkit.recognising import recorded
 from toolkit.schema import Type
-from toolkit.stats.files import Source
+from toolkit.stats.files import Source, format_of
 from toolkit.writer import Writer
 
 
@@ -67,7 +67,7 @@ def output_facts(
         if (size := size_of(join(folder, path))) != parts[path].size:
             message = f"expected {parts[path].size} bytes by the manifest, got {size}; run `toolkit mix`"
             raise DataError(message, path=join(folder, path))
-    format_ = recorded(manifest.settings) if manifest else recognised(join(folder, paths[0]))
+    format_ = recorded(manifest.settings) if manifest else format_of(join(folder, paths[0]))
     writer = format_.writer() if format_ else Writer()  # documents
     readable = writer.has_json_lines()
     says = manifest is None or manifest.relabels  # else files have the labels that the manifest gives
