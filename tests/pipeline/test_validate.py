@@ -287,7 +287,7 @@ def test_a_single_file_beside_parts_is_found(tmp_path: Path, run: Run) -> None:
 
 
 BAD_LINES = {
-    "upper-case label": (line(label="En"), "lower-case"),
+    "upper-case label": (line(label="EN"), "lower-case"),
     "upper-case sentence label": (line(sentences=[EN | {"label": "EN"}, None]), "lower-case"),
     "too few identifications": (line(sentences=[EN]), "expected one sentence identification"),
     "too many identifications": (line(sentences=[EN, EN, EN]), "expected one sentence identification"),

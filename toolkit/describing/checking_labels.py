@@ -8,8 +8,8 @@ from typing import Any
 
 from toolkit.describing.about import listed
 from toolkit.describing.checking_distribution import Distribution
-from toolkit.describing.enumerations import language_code
 from toolkit.describing.structure import compiled, fields_of, nodes, transforms
+from toolkit.languages import code_of, tag_of
 
 
 @dataclass(frozen=True)
@@ -98,9 +98,9 @@ def language_faults(document: dict[str, Any]) -> Iterator[str]:
 
     Codes are compared by their first part, those of two letters with those of two.
     """
-    given = {str(each): code for each in listed(document.get("inLanguage")) if (code := language_code(str(each)))}
+    given = {str(each): _first(str(each)) for each in listed(document.get("inLanguage"))}
     rows = next((listing.rows for listing in listings(document) if listing.id == "languages"), {})
-    labels = {label: code for label in rows if (code := language_code(label)) and code != "mul"}
+    labels = {label: _first(label) for label in rows if tag_of(label)}
     if not given or not labels:
         return
     sizes = {len(code) for code in given.values()} & {len(code) for code in labels.values()}
@@ -110,6 +110,12 @@ def language_faults(document: dict[str, Any]) -> Iterator[str]:
     for label, code in labels.items():
         if code not in given.values() and len(code) in sizes:
             yield f"expected {label!r}, a label of its files, as inLanguage, too, got none"
+
+
+def _first(language: str) -> str:
+    """Return the language of a tag without script and region; a tag for private use, and what is no tag, whole."""
+    tag = tag_of(language) or language
+    return code_of(tag) or tag
 
 
 def _of_file(

@@ -1,5 +1,6 @@
 """The facts about the output of a mix, or a release in the same form."""
 
+import contextlib
 import dataclasses
 from collections.abc import Sequence
 from typing import Any
@@ -69,6 +70,8 @@ def output_facts(
             raise DataError(message, path=join(folder, path))
     format_ = recorded(manifest.settings) if manifest else format_of(join(folder, paths[0]))
     writer = format_.writer() if format_ else Writer()  # documents
+    if manifest is None and not writer.CONCATENATES:
+        _check_columns(writer, join(folder, paths[0]))
     readable = writer.has_json_lines()
     says = manifest is None or manifest.relabels  # else files have the labels that the manifest gives
     looked = looks(
@@ -120,6 +123,14 @@ def output_facts(
         is_output=True,
         **origins(looked, whole=whole),
     )
+
+
+def _check_columns(writer: Writer, path: str) -> None:
+    """Raise ConfigError for a file of others, whose rows are not as the format declares them."""
+    with contextlib.suppress(MissingExtra):  # who has not the package cannot read rows, and describes the files
+        for row, fault in writer.check_file(path, first=1):
+            place = path if row is None else f"{path}:{row}"
+            raise ConfigError(f"{place}: {fault}; files of others can be counted, and not described yet")
 
 
 def _examples(
