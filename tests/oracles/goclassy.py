@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.oracles.frame import Oracle, Verdict
 from tests.oracles.pages import BENCH, WET, Page, of_wet
 from tests.oracles.wet import bytes_of, write_wet
-from tests.oracles.written import line_pages, sample_pages
+from tests.oracles.written_lines import line_pages, sample_pages
 from toolkit.models import resolve
 
 MODEL = "lid.176.ftz"
@@ -96,8 +96,8 @@ def _by_page(pages: Path, texts: Mapping[str, bytes]) -> Iterator[Verdict]:
                 if begins or not found[language]:
                     found[language].append("")
                 found[language][-1] += line.decode() + "\n"
-            blocks = [f"{language}: {block}" for language in sorted(found) for block in found[language]]
-            yield Verdict(id, "" if found else "nothing", text="".join(blocks) or None, values={"blocks": len(blocks)})
+            shown = [f"{language}: {block}" for language in sorted(found) for block in found[language]]
+            yield Verdict(id, "" if found else "nothing", text="".join(shown) or None, values={"blocks": len(shown)})
     left = Counter({language: sum(1 for _ in lines) for language, lines in waiting.items()})
     if left.total():
         raise ValueError(f"expected no further lines, got {+left}")
