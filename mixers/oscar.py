@@ -246,7 +246,7 @@ class Oscar(Writer):
 
     @classmethod
     def of_file(cls, path: str, line: bytes) -> Self | None:
-        if b'"content"' not in line:
+        if b'"content"' not in line or not (b'"warc_headers"' in line or b'"identification"' in line):
             return None
         return cls(schema="23.01") if _is_2301(line) else cls()
 

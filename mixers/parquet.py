@@ -47,6 +47,9 @@ _REPEATED = ["source", "label", "annotation.list.element"]
 _OWN = {"id", "source", "text", "added", "created", "metadata", "attributes"}
 """Fields of a document that have a column."""
 
+_TEXTS = ("text", "content")
+"""Columns in which files of others have the text."""
+
 _LEVELS = {"zstd": 3, "gzip": 6}
 
 READ = 16 << 20
@@ -208,21 +211,26 @@ class Parquet(Writer):
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        columns = ["id", "source", "text", "label", "metadata"]
         row = 0
         try:
             with pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
-                if missing := [name for name in columns if name not in file.schema_arrow.names]:
-                    raise DataError(f"expected the column {missing[0]}, got {file.schema_arrow.names}", path=path)
+                there = _texts(file.schema_arrow)
+                text = next((name for name in _TEXTS if name in there), None)
+                if text is None:
+                    got = ", ".join(file.schema_arrow.names)
+                    raise DataError(f"expected a column `text` or `content` of texts, got {got}; rename one", path=path)
+                columns = [text, *(name for name in ("id", "source", "label", "metadata") if name in there)]
                 for group in range(file.metadata.num_row_groups):
                     about = file.metadata.row_group(group)
                     some = max(1, READ * about.num_rows // max(1, about.total_byte_size))
                     for batch in file.iter_batches(some, row_groups=[group], columns=columns, use_threads=False):
                         for values in batch.to_pylist():
                             row += 1
-                            metadata = msgspec.Raw((values["metadata"] or "null").encode())
-                            id, source, text = (str(values[name]) for name in ("id", "source", "text"))
-                            yield Document(text, id=id, source=source, metadata=metadata), values["label"]
+                            if values[text] is None:
+                                raise DataError(f"expected a text in {text!r}, got null", path=path, line=row)
+                            metadata = _object(values.get("metadata"))
+                            id, source = values.get("id") or "", values.get("source") or ""
+                            yield Document(values[text], id=id, source=source, metadata=metadata), values.get("label")
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"expected a sound Parquet file, got damage: {error}", path=path, line=row + 1) from None
 
@@ -270,6 +278,19 @@ class Parquet(Writer):
         except (pa.ArrowException, OSError) as error:
             place = f" after row {row:,}" if row else ""
             yield None, f"expected a sound Parquet file, got damage{place}: {error}"
+
+
+def _texts(schema: Any) -> set[str]:
+    """Return the names of the columns that have texts."""
+    import pyarrow as pa
+
+    kinds = (pa.types.is_string, pa.types.is_large_string)
+    return {field.name for field in schema if any(kind(field.type) for kind in kinds)}
+
+
+def _object(text: str | None) -> msgspec.Raw:
+    """Return metadata that are an object in JSON; null for other texts, as files of others may have them."""
+    return msgspec.Raw((text if text and text.startswith("{") else "null").encode())
 
 
 def _checked(attributes: msgspec.Raw) -> msgspec.Raw:

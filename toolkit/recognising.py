@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from toolkit import foreign
 from toolkit.config import Source, convert
 from toolkit.documents import BAD_ROW
 from toolkit.errors import ConfigError, ToolkitError
@@ -43,9 +44,10 @@ def recorded(settings: Mapping[str, Any]) -> Format:
 
 
 def recognised(path: str) -> Format | None:
-    """Return the format of a file without a manifest; None if no installed one takes it for its own.
+    """Return the format of a file without a manifest; None if it has documents, or nothing that is known.
 
-    The formats are asked in the order of their names. One that cannot be imported here is passed over.
+    The installed formats are asked in the order of their names, whether they take it for their own. One that cannot be
+    imported here is passed over. Rows of others that have a text are of the last one, which is not installed.
     """
     line = first_line(path)
     for name in WRITERS.names():
@@ -53,7 +55,11 @@ def recognised(path: str) -> Format | None:
             writer = WRITERS.find(name)
             if (found := writer.of_file(path, line)) is not None:
                 return Format(name, _options(found))
-    return None
+    options = foreign.of_line(line)
+    return None if options is None else Format(_FOREIGN, options)
+
+
+_FOREIGN = f"{foreign.__name__}:{foreign.ForeignRows.__name__}"
 
 
 def first_line(path: str) -> bytes:

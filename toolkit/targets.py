@@ -68,7 +68,9 @@ def recognise(path: str) -> Target | None:
         if parts and (any(map(is_checksum_file, there)) or _is_of_a_format(path, parts)):
             return Target(path, "release", parts)
         files = _shards(there)
-        return Target(path, "documents", files) if files else None
+        if not files:
+            return None
+        return Target(path, "release" if _is_of_a_format(path, files) else "documents", files)
     if not exists(path):
         return None
     name = os.path.basename(path)

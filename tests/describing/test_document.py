@@ -236,7 +236,7 @@ def test_of_live_globs_only_the_files_that_grow_have_no_checksums(described: Pro
     assert "documents/b.jsonl.gz: expected" in described("validate", path).out
     described.config["about"]["live"] = ["documents/[z-a]"]
     ran = described("croissant", "--of", "dataset")
-    assert (ran.code, "expected a glob" in ran.err) == (2, True)
+    assert (ran.code, "expected a glob" in ran.err) == (2, True), ran.err
 
 
 def test_files_that_are_no_shards_are_not_matched(described: Project) -> None:

@@ -274,3 +274,50 @@ def test_what_people_give_in_a_card_is_not_held_against_the_data(run: Run, tmp_p
     ok(run("validate", tmp_path))
     (tmp_path / "README.md").write_text("---\nlanguage: [xx]\n---\n# of others\n")
     ok(run("validate", tmp_path))
+
+
+# --- files of others --------------------------------------------------------------------------------------------------
+
+
+def test_rows_of_others_are_counted_described_and_checked(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLKIT_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "others"
+    odd = {"text": "ein Text", "id": 7, "source": None, "metadata": "x"}
+    write_rows(folder / "de" / "train.00000.json.gz", [odd] * 2)
+    write_rows(folder / "en" / "train.00000.json.gz", [{"text": "a text", "url": "https://example.org/"}] * 3)
+    described(run, folder)
+    assert head(folder)["language"] == croissant(folder)["inLanguage"] == ["de", "en"]
+    (table,) = ok(run("stats", folder, "--json")).json["tables"]
+    assert {each["group"]: each["documents"] for each in table["groups"]} == {"de": 2, "en": 3}
+    assert ": 0 findings" in ok(run("validate", folder)).out
+    path = write_rows(tmp_path / "content.jsonl", [{"content": "ein Text"}, {"content": None}, {"text": "x"}])
+    ran = run("validate", path)
+    assert (ran.code, f"{path}:2: expected" in ran.out, f"{path}:3: expected" in ran.out) == (1, True, True)
+
+
+def test_rows_without_a_text_name_the_option_that_takes_them(run: Run, tmp_path: Path) -> None:
+    write_rows(tmp_path / "a.jsonl", [{"body": "x"}])
+    for command in (["stats"], ["card"], ["croissant", *SETTINGS]):
+        ran = run(command[0], tmp_path, *command[1:])
+        assert (ran.code, "fields: {text: KEY}" in ran.err) == (2, True)
+    assert run("validate", tmp_path).code == 1
+
+
+def test_parquet_of_others_is_counted_and_not_described_as_ours(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pa = pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
+    pq = pytest.importorskip("pyarrow.parquet", reason="the extra `parquet` is not installed")
+    monkeypatch.setenv("TOOLKIT_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "others"
+    folder.mkdir()
+    columns = {"content": ["ein Text", "x"], "id": ["1", "2"], "metadata": ["{}", "y"]}
+    pq.write_table(pa.table(columns), folder / "a.parquet")
+    (table,) = ok(run("stats", folder, "--json")).json["tables"]
+    assert (table["total"]["documents"], table["total"]["words"]) == (2, 3)
+    for command in (["card"], ["croissant", *SETTINGS]):
+        ran = run(command[0], folder, *command[1:])
+        assert (ran.code, f"{folder / 'a.parquet'}: expected the columns id, source" in ran.err) == (2, True)
+    assert run("validate", folder).code == 1

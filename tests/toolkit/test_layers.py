@@ -26,7 +26,7 @@ LAYERS = [
     "documents",
     "schema batch expression_tree editing",
     "predictions metadata_fields fasttext_file fasttext_arrays arrivals crawls downloads",
-    "fasttext_kernel fasttext_model writer recognising tagger reader alignment rowindex records warc_records",
+    "fasttext_kernel fasttext_model writer foreign recognising tagger reader alignment rowindex records warc_records",
     "ingest_plan ingest_records ingesting shares rejected without",
     "tag_plan tag_check tagging dolma expressions selectors rules mixing readers stats",
     "targets validating validating_folders describing",

@@ -13,6 +13,7 @@ import msgspec
 from toolkit import inflating, schema, targets
 from toolkit.commands import Context, mix_section, sharing, works
 from toolkit.errors import ConfigError, did_you_mean
+from toolkit.foreign import ForeignRows
 from toolkit.languages import label_of_path
 from toolkit.mixing import publish, sets
 from toolkit.mixing import settings as mix_settings
@@ -179,7 +180,9 @@ def _work(
     if writer and writer.READING.label and settings.label is None:
         settings = msgspec.structs.replace(settings, label=writer.READING.label)
     if label is None and not (writer and writer.READING.label):
-        label = label_of_path(name) or (_stem(path, writer.SUFFIX) if writer else None)
+        label = label_of_path(name)
+        if label is None and writer and not isinstance(writer, ForeignRows):
+            label = _stem(path, writer.SUFFIX)
     work = Work(
         settings=settings,
         folder=kept,

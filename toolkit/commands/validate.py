@@ -114,7 +114,7 @@ def _check_target(context: Context, target: str, checked: list[str]) -> list[str
         dataset = Dataset(join(target, "documents"), join(target, "attributes"))
         return _check_dataset(context, dataset, checked) + _check_card(context, dataset)
     if known.kind in ("output", "release") and not known.is_file:
-        return _check_output(context, target, checked)
+        return _check_output(context, target, checked, files=known.files if known.kind == "release" else None)
     if not known.is_file:
         others = (*targets.DESCRIPTIONS, "splits/**")
         dataset = Dataset(target, join(target, ".toolkit", "none"), exclude=others)
@@ -204,9 +204,12 @@ def _shards(context: Context, dataset: Dataset) -> list[str]:
         return []
 
 
-def _check_output(context: Context, folder: str, checked: list[str], rejected: str | None = None) -> list[str]:
+def _check_output(
+    context: Context, folder: str, checked: list[str], rejected: str | None = None, files: list[str] | None = None
+) -> list[str]:
+    """Check an output, or the files of a release."""
     manifest = publish.load_manifest(folder)
-    files = targets.data_files(folder)
+    files = targets.data_files(folder) if files is None else files
     mine = files
     if context.share:
         sizes = for_each(lambda path: size_of(join(folder, path)), files)

@@ -128,7 +128,7 @@ def documents(
         name="documents",
         description="One record a document.",
         group=group.name,
-        key=["source", "id"] if {"source", "id"} <= described.keys() else [],
+        key=["source", "id"] if {"source", "id"} <= {field.name for field in fields} else [],
         places=apart(places, fields),
         fields=fields,
         undescribed=[*refused, *more],

@@ -1,5 +1,6 @@
 """The facts about the output of a mix, or a release in the same form."""
 
+import contextlib
 import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -32,9 +33,9 @@ from toolkit.mixing import publish
 from toolkit.mixing.assemble import PartRecord
 from toolkit.mixing.settings import REJECTED
 from toolkit.paths import Dataset, exists, join, list_files, size_of
-from toolkit.recognising import recognised, recorded
+from toolkit.recognising import recorded
 from toolkit.schema import Type
-from toolkit.stats.files import Source
+from toolkit.stats.files import Source, format_of
 from toolkit.writer import Writer
 
 
@@ -68,8 +69,10 @@ def output_facts(
     parts = {part.path: part for part in manifest.parts} if manifest else {}
     if manifest and (fault := publish.fault_of(folder, _described(manifest))):
         raise DataError(fault)
-    format_ = recorded(manifest.settings) if manifest else recognised(join(folder, paths[0]))
+    format_ = recorded(manifest.settings) if manifest else format_of(join(folder, paths[0]))
     writer = format_.writer() if format_ else Writer()  # documents
+    if manifest is None and not writer.CONCATENATES:
+        _check_columns(writer, join(folder, paths[0]))
     readable = writer.has_json_lines()
     says = manifest is None or manifest.relabels  # else files have the labels that the manifest gives
     looked = looks(
@@ -123,6 +126,14 @@ def output_facts(
         is_output=True,
         **origins(looked, whole=whole),
     )
+
+
+def _check_columns(writer: Writer, path: str) -> None:
+    """Raise ConfigError for a file of others, whose rows are not as the format declares them."""
+    with contextlib.suppress(MissingExtra):  # who has not the package cannot read rows, and describes the files
+        for row, fault in writer.check_file(path, first=1):
+            place = path if row is None else f"{path}:{row}"
+            raise ConfigError(f"{place}: {fault}; files of others can be counted, and not described yet")
 
 
 def _examples(

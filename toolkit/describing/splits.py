@@ -83,6 +83,8 @@ def write(work: Work, report: Report) -> Done:
 
 def _id_of(line: bytes, work: Work, number: int) -> str | None:
     value: Any = msgspec.Raw(line)
+    if not work.id:
+        return None
     try:
         for key in work.id:
             value = msgspec.json.decode(value, type=dict[str, msgspec.Raw]).get(key)

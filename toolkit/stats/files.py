@@ -73,7 +73,8 @@ def format_of(path: str) -> Format | None:
     except BAD_ROW:
         known = ", ".join(WRITERS.names())
         raise ConfigError(
-            f"{path}:1: expected a document (an object with `text`), or a line of a format ({known}), got neither"
+            f"{path}:1: expected a document (an object with `text`), or a line of a format ({known}), got neither; "
+            "`ingest` takes other keys: {format: jsonl, fields: {text: KEY}}"
         ) from None
     return None
 
