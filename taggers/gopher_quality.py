@@ -167,6 +167,8 @@ class GopherQuality(Tagger):
         ),
     )  # fmt: skip
 
+    VERSION = "2"
+
     variant: Annotated[
         Literal["paper", "datatrove", "dolma", "dolma_v2", "redpajama"],
         msgspec.Meta(description="whose way of counting"),

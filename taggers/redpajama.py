@@ -171,10 +171,11 @@ class Redpajama(Tagger):
       that of ``metadata.warc_headers.warc-target-uri`` or ``metadata.url``), null for others.
 
     Of each line, ``rps_lines_…``: ``num_words`` and ``javascript_counts`` (how many are that word) of the normal words;
-    ``numerical_chars_fraction``: ``str.isnumeric`` in N(line), 0 if that is empty; ``uppercase_letter_fraction``:
-    ``str.isupper`` by code points of the line with its line end; ``ending_with_terminal_punctution_mark``: 1 for a line
-    that ends in ``. ! ? ”``, white space left out; ``start_with_bulletpoint``: 1 for one that begins with a
-    bullet, triangle or square (U+2022, 2023, 25B6, 25C0, 25E6, 25A0, 25A1, 25AA, 25AB) or an en dash.
+    ``numerical_chars_fraction``: ``str.isnumeric`` in N(line), 0 if that is empty (ideographs that Unicode calls
+    numerals since 2023 only, such as 京 and 两, are none); ``uppercase_letter_fraction``: ``str.isupper`` by code points
+    of the line with its line end; ``ending_with_terminal_punctution_mark``: 1 for a line that ends in ``. ! ? ”``,
+    white space left out; ``start_with_bulletpoint``: 1 for one that begins with a bullet, triangle or square (U+2022,
+    2023, 25B6, 25C0, 25E6, 25A0, 25A1, 25AA, 25AB) or an en dash.
 
     ``ccnet_language_score`` and ``ccnet_perplexity`` are copied from other attributes, if these are named. The other
     ``ccnet_`` signals tell how CCNet changed the text, and are not here, nor are MinHash signatures: neither are those
@@ -233,6 +234,8 @@ class Redpajama(Tagger):
             options={"language": "de"},
         ),
     )
+
+    VERSION = "2"
 
     language: Annotated[
         str | None,

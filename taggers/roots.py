@@ -106,6 +106,8 @@ class Roots(Tagger):
         ),
     )  # fmt: skip
 
+    VERSION = "2"
+
     chars: Annotated[int, msgspec.Meta(ge=1, description="of a sequence of characters")] = 10
     sequence_words: Annotated[int, msgspec.Meta(ge=1, description="of a sequence of words")] = 5
     language: Annotated[

@@ -222,8 +222,10 @@ class Statistics(Tagger):
       the tokens, and with the shares of duplicates they are not rounded. ``list_ratio`` and ``pct_urls`` are by tokens
       that are no white space. End marks are ``. ' " ! ?``, ratios of lines count blank ones, ``char_duplicates_ratio``
       is by the text. ``dup_line_char_frac`` is there a second time, its key with a blank at the end.
-    - ``bad_word_rate`` counts pieces between ``\W`` that are entries of the language's list or the English one. Which
-      lists of bad words and stop words EuroLingua had is not known; its tokenizer was that of GPT-2.
+    - ``bad_word_rate`` counts pieces between ``\W`` that are entries of the language's list or the English one, by all
+      pieces, times 1,000, and is not rounded. It is 0 for a language that has no list of its own: English is added to
+      a list, and does not stand in for one. ``num_bad_words_in_url`` likewise. Which lists of bad words and stop words
+      EuroLingua had is not known; its tokenizer was that of GPT-2.
     """
 
     EXAMPLES = (
@@ -265,6 +267,8 @@ class Statistics(Tagger):
             options={"variant": "eurolingua"},
         ),
     )  # fmt: skip
+
+    VERSION = "2"
 
     variant: Annotated[
         Literal["fixed", "eurolingua"], msgspec.Meta(description="whose definitions: mended, or as in the corpus")
@@ -397,12 +401,16 @@ def _rates(segments: Words, words: Array, lists: Sequence[frozenset[str] | None]
 
 @functools.lru_cache(maxsize=64)
 def _bad_words(files: str | None, language: str | None, variant: str) -> frozenset[str] | None:
-    """The bad words of a language, in lower case; in `eurolingua` with the English ones."""
+    """Return the bad words of a language, in lower case; None without a list of its own.
+
+    In `eurolingua` the English ones belong to each list, and a language without a list has no bad words.
+    """
     if files is None:
         return None
-    languages = (language, "en") if variant == "eurolingua" else (language,)
-    paths = [path for path in (for_language(files, each) for each in languages) if path]
-    return frozenset(entry.lower() for path in paths for entry in entries(path)) if paths else None
+    own, english = for_language(files, language), for_language(files, "en") if variant == "eurolingua" else None
+    if own is None:
+        return frozenset() if variant == "eurolingua" else None
+    return frozenset(entry.lower() for path in {own, english or own} for entry in entries(path))
 
 
 def _bad_in_url(document: Document, known: frozenset[str], variant: str) -> int | None:

@@ -106,6 +106,8 @@ class WordList(Tagger):
         ),
     )
 
+    VERSION = "2"
+
     lists: Annotated[
         Files | None,
         msgspec.Meta(

@@ -21,7 +21,9 @@ from toolkit.numbers import shortest_float32
 from toolkit.phrases import occurrences
 from toolkit.predictions import LinePredictions, without_capitals
 from toolkit.sentences import TERMINALS, characters_in, spacy_sentences
-from toolkit.spacy_tokenizer import SpacyKind, SpacyLanguage, spacy_kind, spacy_words
+from toolkit.spacy_kinds import SpacyKind, spacy_kind
+from toolkit.spacy_rules import spacy_languages
+from toolkit.spacy_tokenizer import spacy_words
 from toolkit.stop_lists import stop_words
 from toolkit.streams import Size
 from toolkit.tagger import Attribute, Example, Neutral, Tagger
@@ -89,7 +91,7 @@ __all__ = [
     "Sequences",
     "Size",
     "SpacyKind",
-    "SpacyLanguage",
+
     "Span",
     "Splitter",
     "Tagger",
@@ -122,6 +124,7 @@ __all__ = [
     "resolve",
     "shortest_float32",
     "spacy_kind",
+    "spacy_languages",
     "spacy_sentences",
     "spacy_words",
     "split_lines",

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from toolkit.spacy_tokenizer import SpacyKind, spacy_kind, spacy_words
+from toolkit.spacy_kinds import SpacyKind, spacy_kind
+from toolkit.spacy_tokenizer import spacy_words
 from toolkit.stop_lists import stop_words
 
 DECIMALS = 5
@@ -47,7 +48,7 @@ def eurolingua_statistics(text: str, language: str | None, bad_words: frozenset[
     Args:
         text: of any length; time is linear in it.
         language: chooses the stop words.
-        bad_words: in lower case; without them their rate is null.
+        bad_words: in lower case; without them their rate is null, with an empty set 0.
     """
     tokens = spacy_words(text, "xx")
     kinds = list(map(_kinds.__getitem__, tokens))
@@ -164,7 +165,7 @@ def _words_before_the_last_line(tokens: Sequence[str], kinds: Sequence[SpacyKind
 
 def _bad_word_rate(text: str, bad: frozenset[str]) -> float:
     pieces = re.split(r"\W+", text)
-    return round(1000 * sum(piece.lower() in bad for piece in pieces) / len(pieces), DECIMALS)
+    return sum(piece.lower() in bad for piece in pieces) / len(pieces) * 1000  # in this order, and not rounded
 
 
 def _repeated_words(text: str) -> int:

@@ -185,6 +185,9 @@ LONGEST_NAME = 230
 
 _OF_CRAWLS = ("files", "base_url")
 
+FIRST_VERSION = "1"
+"""Of a reader, where a record of settings names none."""
+
 _NOT_SETTINGS = ("from", "crawl", *_OF_CRAWLS, "connections", "max_disk", "on_error", "max_rejected")
 """Options that change nothing of what good documents become."""
 
@@ -370,7 +373,12 @@ def holds(entries: Iterable[Entry]) -> dict[str, str]:
 
 
 def settings_of(entry: Entry) -> dict[str, Any]:
+    """Return all that decides what becomes of an input.
+
+    The first version of a reader is not named: records of readers that have had no other one stay as they are.
+    """
     common = config.plain(entry.settings())
     shared = {key: value for key, value in common.items() if key not in _NOT_SETTINGS}
     reader = entry.reader()
-    return {**shared, **recorded_code(type(reader)), **config.plain(reader)}
+    version = {} if reader.VERSION == FIRST_VERSION else {"reader_version": reader.VERSION}
+    return {**shared, **version, **recorded_code(type(reader)), **config.plain(reader)}

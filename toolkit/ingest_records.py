@@ -12,8 +12,8 @@ import xxhash
 
 from toolkit import records
 from toolkit.errors import ConfigError
-from toolkit.ingest_plan import Entry, Work, makers, settings_of
-from toolkit.paths import Dataset, exists, join, list_files, remove, stat
+from toolkit.ingest_plan import FIRST_VERSION, Entry, Work, makers, settings_of
+from toolkit.paths import Dataset, exists, join, lacking, list_files, remove, stat
 from toolkit.stores import Stat, is_web
 from toolkit.streams import stored_digest
 from toolkit.waiting import for_each
@@ -68,9 +68,8 @@ def check_settings(works: Iterable[Work]) -> None:
         if record is None or work.overwrite or record.settings == settings:
             continue
         raise ConfigError(
-            f"{work.path} was ingested with other settings:\n  "
-            + "\n  ".join(_differences(record.settings, settings))
-            + "\nchoose another `source:`, or --overwrite"
+            f"{work.path} was ingested {_otherwise(record.settings, settings)}\n"
+            "choose another `source:`, or --overwrite"
         )
 
 
@@ -94,17 +93,26 @@ def check_made(entries: Iterable[Entry], inputs: Iterable[records.Ingested]) -> 
         if wanted and record.settings not in wanted:
             likest = min(wanted, key=lambda settings: len(_differences(record.settings, settings)))
             raise ConfigError(
-                f"expected documents as the section `ingest:` says, got those of {record.input}, ingested with other "
-                "settings:\n  " + "\n  ".join(_differences(record.settings, likest)) + "\nrun `toolkit ingest`"
+                f"expected documents as the section `ingest:` says, got those of {record.input}, ingested "
+                f"{_otherwise(record.settings, likest)}\nrun `toolkit ingest`"
             )
 
 
+def _otherwise(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Return how an input was ingested that is ingested otherwise now."""
+    versions = [str(settings.get("reader_version", FIRST_VERSION)) for settings in (before, now)]
+    by = f"by version {versions[0]} of the format {now.get('format')}, which has version {versions[1]} now"
+    if not (found := _differences(before, now)):
+        return f"{by} (docs/formats.md says what has changed)"
+    return "with other settings" + (f", and {by}" if versions[0] != versions[1] else "") + ":\n  " + "\n  ".join(found)
+
+
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return a line for each setting that differs."""
+    """Return a line for each setting that differs, beside the version."""
     return [
         f"{key}: {before.get(key)!r} -> {now.get(key)!r}"
         for key in dict.fromkeys((*before, *now))
-        if before.get(key) != now.get(key)
+        if key != "reader_version" and before.get(key) != now.get(key)
     ]
 
 
@@ -146,16 +154,27 @@ def _is_same(work: Work, record: InputRecord, found: Stat) -> bool:
     return record.content == stored_digest(work.path, xxhash.xxh3_128())
 
 
+def load_sound(path: str) -> InputRecord | None:
+    """Return the record of an input, by its path; None if there is none.
+
+    Raises:
+        DataError: if it is damaged.
+    """
+    return records.load_strictly(path, InputRecord, "run `toolkit ingest`, which makes it again")
+
+
 def why_not_done(work: Work) -> str:
     """Why an input must be ingested; empty if it need not."""
     found = stat(work.path)
     if found is None:
-        return "there is no such file"
-    record = records.load(record_path(work), InputRecord)
+        return f"there is {lacking(work.path)}"
+    record, damaged = records.load_told(record_path(work), InputRecord)
+    if damaged:
+        return "its record is damaged"
     if record is None:
         return "its ingest was interrupted" if exists(record_path(work) + ".started") else "not begun"
-    if record.settings != settings_of(work.entry):
-        return "ingested with other settings"
+    if record.settings != (settings := settings_of(work.entry)):
+        return "ingested " + _otherwise(record.settings, settings).partition(":\n")[0]
     if not _is_same(work, record, found):
         return "it has changed since it was ingested"
     if _is_whole(work, record):

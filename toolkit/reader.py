@@ -39,6 +39,8 @@ class Draft(msgspec.Struct, kw_only=True):
         text: of the document.
         id: None if the input has none.
         source: None for that of the configuration.
+        added: when whoever gathered the data got the document; of a crawl, when the page was fetched.
+        created: the best guess of when the document was made. Neither depends on the run.
         metadata: an object, as a dict or JSON text.
         extra: other top-level keys, kept.
         attributes: by key, as JSON text, for the attribute set that the reader declares.
@@ -186,6 +188,9 @@ class _InputLines(Lines):
 
 class Reader(msgspec.Struct, **FROZEN):
     """Reads one input format; its fields are its options, given beside ``format:`` in the configuration."""
+
+    VERSION: ClassVar[str] = "1"
+    """Of what it makes of an input. What was made by another version is told as what was made with other settings."""
 
     SUFFIXES: ClassVar[tuple[str, ...]] = ()
     """Taken off a file's name (before that, a compression's) to name its shard; the longest that fits."""

@@ -7,7 +7,7 @@ has them; spaCy 3.8 (MIT), ``pipeline/sentencizer.pyx``.
 import unicodedata
 from collections.abc import Iterator
 
-from toolkit.spacy_tokenizer import SpacyLanguage, spacy_words
+from toolkit.spacy_tokenizer import spacy_words
 
 
 def characters_in(ranges: str) -> Iterator[str]:
@@ -37,7 +37,7 @@ TERMINALS = frozenset(characters_in(_MARKS))
 _SPACY = TERMINALS - frozenset(characters_in(_NOT_OF_SPACY))
 
 
-def spacy_sentences(text: str, language: SpacyLanguage = "xx") -> int:
+def spacy_sentences(text: str, language: str = "xx") -> int:
     """How many sentences there are: one begins with what is no punctuation behind a mark."""
     count, marked = min(len(text), 1), False
     for word in spacy_words(text, language):

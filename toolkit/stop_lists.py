@@ -5,7 +5,9 @@ import functools
 
 @functools.cache
 def stop_words(language: str) -> frozenset[str]:
-    """The stop words of a language, in lower case; none where the package has no list (57 languages have one).
+    """Return the stop words of a language, in lower case; none where the package has no list (57 languages have one).
+
+    Case is not folded: `daß` stays, and whoever folds the words of a text folds these, too.
 
     Source: stopwordsiso (stopwords-iso, MIT).
 
@@ -15,7 +17,7 @@ def stop_words(language: str) -> frozenset[str]:
     import stopwordsiso
 
     return (
-        frozenset(map(str.casefold, stopwordsiso.stopwords(language)))
+        frozenset(map(str.lower, stopwordsiso.stopwords(language)))
         if stopwordsiso.has_lang(language)
         else frozenset()
     )

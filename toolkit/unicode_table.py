@@ -1,8 +1,8 @@
 """What is known of each code point: one number, in a table that comes with the package.
 
-Source: Unicode 18.0: Word_Break of UAX #29, general categories as ``str.isalpha`` and its like take them, simple case
-folding. The table is a file, not made from Python's own tables when it is needed, so that values are the same with
-every version of Python.
+Source: Unicode 18.0: Word_Break of UAX #29, general categories as ``str.isalpha`` and its like take them (letters that
+are numerals: as in Unicode 15.0), simple case folding. The table is a file, not made from Python's own tables when it
+is needed, so that values are the same with every version of Python.
 
     python -m toolkit.unicode_table        makes the file anew, with the Unicode version of the package ``regex``
 """
@@ -36,6 +36,10 @@ MID_LETTER, MID_NUM, MID_NUM_LET, SINGLE_QUOTE, DOUBLE_QUOTE, REGIONAL = range(1
 SPACE, ALPHA, NUMBER, UPPER, LOWER, TITLE, PUNCTUATION, PICTURE, UNDERSCORE = (1 << bit for bit in range(5, 14))
 """Bits of a number: ``str.isspace``; ``isalpha``; ``isdecimal``, ``isdigit`` or ``isnumeric``; ``isupper``;
 ``islower``; title case (Lt); punctuation (P*) or symbol (S*); Extended_Pictographic; the underscore."""
+
+NUMERALS_SINCE = "两京俩倆拐洞皕秭鈎钩𒀸𒀹𒁹𒈦𒈫𒌋𒌍𒎙"
+"""Letters that Unicode counts as numerals since versions 15.1 to 18.0, and `NUMBER` does not: corpora that were counted
+with ``str.isnumeric`` of Python up to 3.12 (Unicode 15.0) do not either, and one is in the name of Peking."""
 
 BLOCK = 8
 """Bits of a code point that are its place in a block of the table."""
@@ -85,6 +89,7 @@ def _make() -> Characters:
     mark(r"\p{Zs}\t-\r\x1c-\x1f\x85\u2028\u2029", SPACE)
     mark(r"\p{L}", ALPHA)
     mark(r"\p{Numeric_Type=Decimal}\p{Numeric_Type=Digit}\p{Numeric_Type=Numeric}", NUMBER)
+    numbers[[ord(c) for c in NUMERALS_SINCE]] &= 0xFFFF ^ NUMBER
     mark(r"\p{Uppercase}", UPPER)
     mark(r"\p{Lowercase}", LOWER)
     mark(r"\p{Lt}", TITLE)

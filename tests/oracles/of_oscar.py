@@ -9,7 +9,7 @@ import msgspec
 from tests.oracles.frame import Oracle, Verdict, rows_of
 from tests.oracles.pages import BENCH, WET, Page, of_wet
 from tests.oracles.wet import write_wet
-from tests.oracles.written import document_pages, sample_pages
+from tests.oracles.written_lines import document_pages, sample_pages
 
 TRIMMED = "no long line"
 """The reason of pages that ingest leaves out; no rule is about them."""

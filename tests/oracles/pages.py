@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -56,3 +57,9 @@ def real_pages() -> Iterator[Page]:
     """Yield 5,313 real pages, about half of them English."""
     yield from of_wet(WET)
     yield from of_texts(TEXTS)
+
+
+def read_pages(path: Path) -> Iterator[Page]:
+    """Yield the pages of a file that `write_pages` has written."""
+    with path.open("rb") as lines:
+        yield from (msgspec.json.decode(line, type=Page) for line in lines)

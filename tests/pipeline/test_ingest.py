@@ -55,8 +55,9 @@ def test_wet_records_keep_their_headers(project: Project) -> None:
     )
     project.ingest(wet(write_wet(project, INFO, head + b"a\r\nb\n\r\n\r\n")))
     (row,) = project.shard("cc/w.jsonl.gz")
-    assert list(row) == ["id", "text", "source", "added", "metadata"]
-    assert (row["id"], row["source"], row["added"]) == ("<urn:uuid:1>", "cc", "2024-01-01T00:00:00Z")
+    assert list(row) == ["id", "text", "source", "added", "created", "metadata"]
+    assert (row["id"], row["source"]) == ("<urn:uuid:1>", "cc")
+    assert row["added"] == row["created"] == "2024-01-01T00:00:00Z"
     assert row["text"] == "a\r\nb\n"
     assert list(row["metadata"]["warc_headers"].items()) == [
         ("warc-type", "conversion"),
@@ -269,6 +270,7 @@ def test_an_oscar_release_becomes_documents_and_attributes(project: Project) -> 
         "text": "one\ntwo",
         "source": "oscar",
         "added": "2021-09-16T00:00:00Z",
+        "created": "2021-09-16T00:00:00Z",
         "metadata": {"warc_headers": {"warc-record-id": "1", "warc-date": "2021-09-16T00:00:00Z", "x": "ü"}},
     }
     first, second = project.values("oscar-0", "oscar/en.jsonl.gz")

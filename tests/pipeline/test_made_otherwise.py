@@ -295,3 +295,42 @@ def test_entries_of_one_source_may_differ(project: Project) -> None:
     project.config["tag"] = {"shape-0": "line_shape"}
     project.ok("run")
     project.ok("tag")
+
+
+# --- versions of formats ----------------------------------------------------------------------------------------------
+
+
+def test_documents_of_an_earlier_version_of_a_format_are_told_and_stay(project: Project) -> None:
+    path = project.root / "in" / "w.warc.wet"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"WARC/1.0\r\nWARC-Type: conversion\r\nContent-Length: 1\r\n\r\na\r\n\r\n")
+    project.config["ingest"] = [{"format": "wet", "from": [str(path)], "source": "cc"}]
+    project.config["tag"] = {"shape-0": "line_shape"}
+    project.ok("ingest")
+    record = next((project.data / ".toolkit" / "ingest").rglob("*.json"))
+    found = json.loads(record.read_text())
+    assert found["settings"].pop("reader_version") == "2"
+    record.write_text(json.dumps(found))  # as before the format had a second version
+    before = tree(project.documents)
+    said = "by version 1 of the format wet, which has version 2 now"
+    for command in ("ingest", "tag"):
+        ran = project(command)
+        assert ran.code == 2
+        assert f"w.warc.wet was ingested {said}" in ran.err or f"w.warc.wet, ingested {said}" in ran.err
+    assert said in project("status").out
+    assert tree(project.documents) == before
+    project.ok("ingest", "--overwrite")
+    project.ok("tag")
+    project.config["ingest"][0]["trim"] = {"min_chars": 2}
+    ran = project("ingest")
+    assert ran.code == 2
+    assert "with other settings:\n  trim: None ->" in ran.err
+    assert "version" not in ran.err
+
+
+def test_records_of_formats_that_have_had_one_version_only_stay_as_they_are(project: Project) -> None:
+    write_rows(project.root / "raw" / "a.jsonl", [{"id": "1", "text": "a"}])
+    project.config["ingest"] = [{"format": "jsonl", "from": [f"{project.root}/raw/*.jsonl"], "source": "s"}]
+    project.ok("ingest")
+    record = next((project.data / ".toolkit" / "ingest").rglob("*.json"))
+    assert "reader_version" not in json.loads(record.read_text())["settings"]

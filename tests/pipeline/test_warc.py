@@ -19,6 +19,7 @@ from toolkit.readers.warc import Warc
 RUSSIAN = "Привет, мир! Это довольно длинный текст на русском языке."
 JAPANESE = "これは日本語の文章です。文字コードの判定を試します。"
 HTML = "Content-Type: text/html"
+FETCHED = "2024-01-01T00:00:00Z"
 
 
 def record(
@@ -64,6 +65,37 @@ def rows(project: Project, path: Path, **options: Any) -> tuple[JsonRows, dict[s
     return project.shard("cc/w.jsonl.gz"), counts
 
 
+# --- when it was made -------------------------------------------------------------------------------------------------
+
+
+DATES = {
+    "Date: Tue, 20 Apr 2021 12:00:00 GMT": "2021-04-20T12:00:00Z",
+    "date: Tuesday, 20-Apr-21 12:00:00 GMT": "2021-04-20T12:00:00Z",
+    "DATE:Tue Apr 20 12:00:00 2021": "2021-04-20T12:00:00Z",
+    "Date: Tue, 20 Apr 2021 12:00:00 +0200": "2021-04-20T10:00:00Z",
+    "Date: Sunday, 20-Apr-80 12:00:00 GMT": FETCHED,  # 1980: there was no web
+    "Date: Thu, 01 Jan 1970 00:00:00 GMT": FETCHED,
+    "Date: Mi, 20. April": FETCHED,
+    "Date:": FETCHED,
+    "X-Date: Tue, 20 Apr 2021 12:00:00 GMT": FETCHED,
+}
+
+
+def test_pages_were_created_when_their_server_says(project: Project) -> None:
+    records = [record(i, http(page("text"), HTML, date)) for i, date in enumerate(DATES)]
+    found, _ = rows(project, write_warc(project.root, *records))
+    assert [row["created"] for row in found] == list(DATES.values())
+    assert {row["added"] for row in found} == {FETCHED}
+
+
+def test_without_any_date_there_is_none(project: Project) -> None:
+    bare = record(1, http(page("text"), HTML)).replace(b"WARC-Date: 2024-01-01T00:00:00Z\r\n", b"")
+    sent = record(2, http(page("text"), HTML, "Date: never")).replace(b"WARC-Date: 2024-01-01T00:00:00Z\r\n", b"")
+    file = record(3, page("text"), type="resource", kind="text/html")
+    found, _ = rows(project, write_warc(project.root, bare, sent, file), resources=True)
+    assert [(row.get("added"), row.get("created")) for row in found] == [(None, None), (None, None), (FETCHED, FETCHED)]
+
+
 # --- what is read -----------------------------------------------------------------------------------------------------
 
 PAGE = """<!doctype html><html lang=en><head><title>Boats &amp;
@@ -99,6 +131,7 @@ def test_a_page_becomes_a_document(project: Project) -> None:
             "text": TEXT,
             "source": "cc",
             "added": "2024-01-01T00:00:00Z",
+            "created": "2024-01-01T00:00:00Z",
             "metadata": {
                 "warc_headers": {
                     "warc-type": "response",

@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 
 from taggers.redpajama import Redpajama
 from toolkit import Document, stop_words
+from toolkit.unicode_table import NUMERALS_SINCE
 
-NUMBERS = "两京俩倆拐洞皕秭鈎钩"
-"""Numeric since Unicode 15.1, which not every Python knows."""
 TERMINAL = (".", "!", "?", "\u201d")
 BULLETS = tuple(map(chr, (0x2022, 0x2023, 0x25B6, 0x25C0, 0x25E6, 0x25A0, 0x25A1, 0x25AA, 0x25AB, 0x2013)))
 
@@ -86,7 +85,7 @@ def slow(text: str, stopped: frozenset[str]) -> dict[str, Any]:
         "javascript_counts": [line.split().count("javascript") for line in normal_lines],
         "num_words": [len(line.split()) for line in normal_lines],
         "numerical_chars_fraction": [
-            round(sum(c.isnumeric() or c in NUMBERS for c in line) / len(line), 8) if line else 0.0
+            round(sum(c.isnumeric() and c not in NUMERALS_SINCE for c in line) / len(line), 8) if line else 0.0
             for line in normal_lines
         ],
         "start_with_bulletpoint": [int(line.lstrip().startswith(BULLETS)) for line in lines],

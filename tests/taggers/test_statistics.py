@@ -252,7 +252,10 @@ def test_bad_words(tmp_path: Path) -> None:
     assert found("de", bad_words=folder) == (None, None)
     assert found(None, bad_words=f"{folder}/en") == (400.0, 2)
     assert found("fr", bad_words=folder, variant="eurolingua") == (400.0, 2)
-    assert found("de", bad_words=folder, variant="eurolingua") == (200.0, 1)
+    assert found("de", bad_words=folder, variant="eurolingua") == (0.0, 0)
+    assert found(None, bad_words=folder, variant="eurolingua") == (0.0, 0)
+    assert found("de", bad_words=f"{folder}/en", variant="eurolingua") == (200.0, 1)
+    assert found("fr", variant="eurolingua") == (None, None)
     assert found("en") == (None, None)
     assert values("darn", {}, language="en", bad_words=folder)["num_bad_words_in_url"] is None
 

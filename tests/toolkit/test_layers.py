@@ -19,7 +19,7 @@ LAYERS = [
     "record_files",
     "machine_code code_folder compiling",
     "plugin_code unicode_table normal_forms stop_lists tokenizer claims failure_records isolated places",
-    "http_message media_types charsets",
+    "http_message http_dates media_types charsets",
     "intrinsics line_table words spacy_tokenizer words_kernel ngrams icu_words code_points sentences",
     "html_text phrases measures measures_kernel eurolingua counting counting_kernel",
     "documents",

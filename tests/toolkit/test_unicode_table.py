@@ -17,6 +17,7 @@ from toolkit.unicode_table import (
     LAST,
     LOWER,
     NUMBER,
+    NUMERALS_SINCE,
     PUNCTUATION,
     SPACE,
     TITLE,
@@ -66,6 +67,12 @@ def test_the_table_says_what_python_says_of_what_python_knows(numbers: list[int]
         char = chr(point)
         if unicodedata.category(char) != "Cn" and char not in CHANGED:
             assert numbers[point] & bits == of_python(char), f"U+{point:04X}"
+
+
+def test_letters_that_became_numerals_are_none(numbers: list[int]) -> None:
+    """So counts are those of programs that ran before Unicode 15.1."""
+    assert [numbers[ord(char)] & (ALPHA | NUMBER) for char in NUMERALS_SINCE] == [ALPHA] * len(NUMERALS_SINCE)
+    assert [numbers[ord(char)] & (ALPHA | NUMBER) for char in "一億½Ⅷ"] == [ALPHA | NUMBER] * 2 + [NUMBER] * 2
 
 
 def test_folds_are_those_of_python_where_it_knows_them(folded: list[int]) -> None:

@@ -2,7 +2,7 @@
 
 from toolkit.commands import Context, Outcome, mix_section
 from toolkit.errors import ConfigError
-from toolkit.paths import is_folder
+from toolkit.paths import is_folder, no_folder
 from toolkit.stores import is_web, scheme_of, store_of
 
 
@@ -42,5 +42,6 @@ def _checked(target: str) -> str:
     """A folder, which on S3 may have nothing below it but uploads."""
     root = target.rstrip("/")
     if is_web(target) or root.endswith(":") or not (scheme_of(target) or is_folder(root)):
-        raise ConfigError(f"{target}: expected a folder on disk, or s3://BUCKET and a prefix")
+        expected = "expected a folder on disk, or s3://BUCKET and a prefix; check its name"
+        raise ConfigError(f"{target}: {expected}{no_folder(root)}")
     return root

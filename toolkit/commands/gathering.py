@@ -11,7 +11,7 @@ from toolkit.describing.facts import Facts
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.executors import R, Report, Task
 from toolkit.mixing import publish
-from toolkit.paths import Dataset, exists, is_folder, join
+from toolkit.paths import Dataset, exists, is_folder, join, not_in
 from toolkit.stores.options import set_options
 
 W = TypeVar("W", looking.Work, splits.Work, aligned.Work)
@@ -72,7 +72,7 @@ def facts_of(context: Context, examples: int) -> Facts:
     settings = mix_section.read(context)
     folder = settings.output.path
     if publish.load_manifest(folder) is None:
-        raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`")
+        raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`{not_in(folder)}")
     return of_output.output_facts(folder, [stream.dataset for stream in settings.streams], looks, **options)
 
 

@@ -48,6 +48,7 @@ def run(context: Context) -> Outcome:
         ingest_plan.prepare(entries, dataset, overwrite=options.overwrite)
         if tags.sets:
             tag_plan.prepare(tags, dataset, overwrite=options.overwrite)
+        context.sweep(*dict.fromkeys((dataset.documents, dataset.attributes, dataset.bookkeeping, output)))
         if found := _already(context, listed):
             return found
         done, broken = _do(context, planned)
@@ -184,7 +185,6 @@ def _check_no_others(inputs: list[ingest_plan.Work], dataset: Dataset) -> None:
 
 def _do(context: Context, planned: Planned) -> tuple[list[per_shard.Done], list[str]]:
     dataset, listed, output = context.dataset, planned.works, planned.settings.output.path
-    context.sweep(*dict.fromkeys((dataset.documents, dataset.attributes, dataset.bookkeeping, output)))
     ingesting.sweep_downloads(planned.inputs, dataset)
     noted = FailureRecords(dataset.bookkeeping, "ingest")
     tasks = [Task(task_name(work.input), work, key=work.key) for work in listed]

@@ -11,7 +11,7 @@ from toolkit.executors import Result, Task
 from toolkit.languages import label_of_path
 from toolkit.mixing import publish
 from toolkit.mixing import settings as mix_settings
-from toolkit.paths import Dataset, exists, is_folder, join, size_of
+from toolkit.paths import Dataset, exists, is_folder, join, not_in, size_of
 from toolkit.recognising import recognised, recorded
 from toolkit.stores import scheme_of
 from toolkit.validating import Work
@@ -107,7 +107,9 @@ def _check_files(
 def _check_target(context: Context, target: str, checked: list[str]) -> list[str]:
     known = targets.recognise(target)
     if known is None:
-        raise ConfigError(f"{target}: expected a dataset, an output or files of documents, got none there")
+        raise ConfigError(
+            f"{target}: expected a dataset, an output or files of documents, got none there{not_in(target)}"
+        )
     if known.kind == "dataset":
         dataset = Dataset(join(target, "documents"), join(target, "attributes"))
         return _check_dataset(context, dataset, checked) + _check_card(context, dataset)
@@ -287,16 +289,18 @@ def _check_current(context: Context, settings: mix_settings.MixSettings) -> list
     there = [(name, shard) for name, shard in there if (f"{name}/{shard}" if name else shard) not in manifest.omitted]
     if [(entry.stream, entry.shard) for entry in manifest.inputs] != there:
         return [f"{path}: expected the output of the shards that there are now, got that of others; run `toolkit mix`"]
-    stale = []
+    stale, remedy = [], "; run `toolkit mix`"
     for entry in manifest.inputs:
         dataset = datasets[entry.stream]
         state = rowindex.current(dataset, entry.shard)
         if state is not None and state.content != entry.documents:
-            stale.append(f"{path}: made from an earlier version of {entry.shard}; run `toolkit mix`")
+            made = f"made from an earlier version of {entry.shard}"
+            stale.append(f"{path}: expected the documents of now, {made}{remedy}")
         for set_name, digest in entry.attributes.items():
             record = records.load_record(dataset, set_name, entry.shard)
             if record is not None and record.output.content != digest:
-                stale.append(f"{path}: made from earlier attributes {set_name} of {entry.shard}; run `toolkit mix`")
+                made = f"made from earlier attributes {set_name} of {entry.shard}"
+                stale.append(f"{path}: expected the attributes of now, {made}{remedy}")
     return stale
 
 

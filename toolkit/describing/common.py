@@ -30,8 +30,8 @@ DOCUMENT = {
     "id": "Identifies the document within its source.",
     "source": "Where the document comes from.",
     "text": "The text of the document.",
-    "added": "When the document was added; for Common Crawl when the page was fetched.",
-    "created": "When the document was made.",
+    "added": "When the document was gathered; for Common Crawl when the page was fetched.",
+    "created": "Best guess of when the document was made; of a WARC file the date that the server sent.",
     "metadata": "What the source says of the document.",
 }
 

@@ -13,8 +13,8 @@ from toolkit import crawls
 from toolkit.config import ConfigStruct
 from toolkit.describing.fields import HUGE, INTEGERS, KEYS, LONG, bare, merged
 from toolkit.documents import BAD_ROW
-from toolkit.errors import DataError
-from toolkit.paths import stat
+from toolkit.errors import DAMAGED, DataError
+from toolkit.paths import lacking, stat
 from toolkit.recognising import Format, label_reader
 from toolkit.schema import ANY, BOOL, FLOAT, INT, NEVER, NULL, SPAN, STR, Type, nullable
 from toolkit.streams import Lines, stored_digest
@@ -145,7 +145,7 @@ def look(work: Work, report: Report) -> Looked:
     """
     found = stat(work.path)
     if found is None:
-        raise DataError("expected a data file, got nothing there", path=work.path)
+        raise DataError(f"expected a data file, got {lacking(work.path)}; {DAMAGED}", path=work.path)
     looked = Looked(found.size, sha256_of(work.path) if work.digest else "")
     if work.rows:
         _Look(work, looked).run(report)

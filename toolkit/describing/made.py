@@ -9,7 +9,7 @@ import msgspec
 
 from toolkit import crawls, models, records
 from toolkit.describing.facts import Ingested, Mixture, Tagged
-from toolkit.ingest_records import InputRecord
+from toolkit.ingest_records import InputRecord, load_sound
 from toolkit.mixing.publish import Manifest
 from toolkit.paths import Dataset
 from toolkit.writer import Writer
@@ -20,7 +20,7 @@ def ingested(datasets: Iterable[Dataset]) -> list[Ingested]:
     found: dict[bytes, list[InputRecord]] = {}
     for dataset in dict.fromkeys(datasets):
         for path in records.ingest_files(dataset, ".json"):
-            if record := records.load(path, InputRecord):
+            if record := load_sound(path):
                 found.setdefault(msgspec.json.encode(record.settings, order="sorted"), []).append(record)
     listed = []
     for same in found.values():

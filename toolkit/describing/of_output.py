@@ -1,8 +1,11 @@
 """The facts about the output of a mix, or a release in the same form."""
 
 import dataclasses
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from toolkit import schema, targets
 from toolkit.describing import made
@@ -24,11 +27,11 @@ from toolkit.describing.facts import Example, Facts, File, Group, PathField, Rec
 from toolkit.describing.fields import bare, completed, fields_of, with_maps
 from toolkit.describing.labelling import labelling, suffix_in
 from toolkit.describing.looking import Looked, Work, merge_types, sha256_of
-from toolkit.errors import ConfigError, DataError, MissingExtra
+from toolkit.errors import DAMAGED, ConfigError, DataError, MissingExtra
 from toolkit.mixing import publish
 from toolkit.mixing.assemble import PartRecord
 from toolkit.mixing.settings import REJECTED
-from toolkit.paths import Dataset, exists, join, list_files, size_of, stat
+from toolkit.paths import Dataset, exists, join, list_files, size_of
 from toolkit.recognising import recognised, recorded
 from toolkit.schema import Type
 from toolkit.stats.files import Source
@@ -63,10 +66,8 @@ def output_facts(
     if not paths:
         raise ConfigError(f"{folder}: expected the output of a mix, got no data files; run `toolkit mix`")
     parts = {part.path: part for part in manifest.parts} if manifest else {}
-    for path in paths if manifest else ():
-        if (size := size_of(join(folder, path))) != parts[path].size:
-            message = f"expected {parts[path].size} bytes by the manifest, got {size}; run `toolkit mix`"
-            raise DataError(message, path=join(folder, path))
+    if manifest and (fault := publish.fault_of(folder, _described(manifest))):
+        raise DataError(fault)
     format_ = recorded(manifest.settings) if manifest else recognised(join(folder, paths[0]))
     writer = format_.writer() if format_ else Writer()  # documents
     readable = writer.has_json_lines()
@@ -260,9 +261,26 @@ def _output_group(folder: str, writer: Writer, paths: Sequence[str]) -> Group:
     return group_of("documents-files", "Documents, one a line.", paths, globs, there)
 
 
+def _described(manifest: publish.Manifest) -> publish.Manifest:
+    """Return the manifest without what was dropped, which lies elsewhere, and may be deleted."""
+    parts = [part for part in manifest.parts if part.label != REJECTED]
+    files = {path: text for path, text in manifest.files.items() if not path.startswith("../")}
+    return msgspec.structs.replace(manifest, parts=parts, files=files)
+
+
 def _checksum_files(folder: str, manifest: publish.Manifest | None) -> list[tuple[str, str]]:
+    """Return the checksum files and their digests.
+
+    Raises:
+        DataError: if one is not as the manifest lists it.
+    """
     if manifest is None:
         found = [path for path in list_files(folder) if targets.is_checksum_file(path)]
-    else:
-        found = [path for path in manifest.files if not path.startswith("../")]
-    return [(path, sha256_of(join(folder, path))) for path in found if stat(join(folder, path))]
+        return [(path, sha256_of(join(folder, path))) for path in found]
+    listed = []
+    for path, text in _described(manifest).files.items():
+        sha256 = sha256_of(join(folder, path))
+        if sha256 != hashlib.sha256(text.encode()).hexdigest():
+            raise DataError(f"expected the checksums of the manifest, got others; {DAMAGED}", path=join(folder, path))
+        listed.append((path, sha256))
+    return listed

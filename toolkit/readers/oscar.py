@@ -61,11 +61,12 @@ _NULL = Raw(b"null")
 class Oscar(Reader):
     """Documents with WARC headers as metadata, and their attributes: keys ``line_language`` and ``oscar``.
 
-    ``id`` is the record id of the headers. ``line_language`` holds the file's ``sentence_identifications``, numbers as
-    they are written. 23.01's ``quality_warnings`` becomes ``annotation``. Labels that begin with a capital, as the
-    published schema spells them, are in lower case.
+    ``id`` is the record id of the headers, ``added`` and ``created`` are their WARC-Date. ``line_language`` holds the
+    file's ``sentence_identifications``, numbers as they are written. 23.01's ``quality_warnings`` becomes
+    ``annotation``. Labels that begin with a capital, as the published schema spells them, are in lower case.
     """
 
+    VERSION = "2"  # since 2: `created`
     SUFFIXES = (".jsonl", ".json")
     TYPES = {
         "line_language": schema.about(
@@ -107,6 +108,7 @@ class Oscar(Reader):
                 number=number,
                 id=headers.id,
                 added=headers.date,
+                created=headers.date,
                 metadata={"warc_headers": row.warc_headers},
                 attributes={"line_language": sentences, "oscar": Raw(encoded)},
             )

@@ -14,6 +14,7 @@ import msgspec
 from toolkit.config import Description
 from toolkit.errors import DataError
 from toolkit.html_text import HtmlOptions, Page, missing_trafilatura, page_reader
+from toolkit.http_dates import http_date
 from toolkit.http_message import Response, TooLarge, UnknownCoding, decoded_body, parse_response
 from toolkit.isolated import Isolated, Lost
 from toolkit.media_types import is_binary, parse_content_type, sniffed
@@ -29,7 +30,8 @@ class Warc(Reader):
     """Web pages of ``response`` records; their text by resiliparse or trafilatura.
 
     ``id`` is WARC-Record-ID, ``added`` WARC-Date, ``metadata.warc_headers`` all headers of the record, as in a WET
-    file. ``metadata.http`` has the ``content_type`` as the server sent it and the ``charset`` that was used.
+    file. ``created`` is the ``Date`` that the server sent, in UTC, or else WARC-Date. ``metadata.http`` has the
+    ``content_type`` as the server sent it and the ``charset`` that was used.
 
     What becomes no document is counted: records by type, answers by status, by content type, empty ones. A page of
     which the extractor makes nothing in its time (``lost.timeout``), or that ends its process (``lost.crash``), costs
@@ -37,6 +39,7 @@ class Warc(Reader):
     ``on_error: skip`` reading goes on at the next record.
     """
 
+    VERSION = "2"  # since 2: `created`
     SUFFIXES = (".warc",)
 
     extractor: Annotated[
@@ -104,11 +107,13 @@ class Warc(Reader):
                     continue
                 if reason := record.headers.get("warc-truncated"):
                     source.counts[f"truncated.{reason}"] += 1
+                fetched = record.headers.get("warc-date")
                 yield Draft(
                     text=found.text,
                     number=number,
                     id=record.headers.get("warc-record-id"),
-                    added=record.headers.get("warc-date"),
+                    added=fetched,
+                    created=http_date(answer.last("date"), fetched) or fetched,
                     metadata={
                         "warc_headers": record.headers,
                         "http": {"content_type": answer.last("content-type") or None, "charset": found.charset},

@@ -14,7 +14,10 @@ from toolkit.warc_records import sound_records
 
 
 class Wet(Reader):
-    """Text records of WARC files. ``id`` is WARC-Record-ID, ``added`` WARC-Date, ``metadata.warc_headers`` all headers.
+    """Text records of WARC files.
+
+    ``id`` is WARC-Record-ID, ``added`` and ``created`` are WARC-Date: what the server sent as ``Date`` is not in such
+    files. ``metadata.warc_headers`` has all headers.
 
     Header values are left as they are (white space around them excepted, which WARC allows freely), a repeated name's
     values are joined by ``, ``. ``content-length`` stays the record's own, also where the text is trimmed. Records that
@@ -22,6 +25,7 @@ class Wet(Reader):
     ``on_error: skip`` reading goes on at the next record.
     """
 
+    VERSION = "2"  # since 2: `created`
     SUFFIXES = (".warc.wet", ".wet", ".warc", ".warc.txt", ".txt")
 
     invalid_utf8: Annotated[
@@ -39,11 +43,13 @@ class Wet(Reader):
             texts += 1
             text = decode(record.block or b"", self.invalid_utf8, source)
             if text is not None:
+                fetched = record.headers.get("warc-date")
                 yield Draft(
                     text=text,
                     number=number,
                     id=record.headers.get("warc-record-id"),
-                    added=record.headers.get("warc-date"),
+                    added=fetched,
+                    created=fetched,
                     metadata={"warc_headers": record.headers},
                 )
         if not number:
