@@ -15,15 +15,17 @@ import numpy as np
 from toolkit import (
     SPACE,
     TERMINALS,
+    Attribute,
     Batch,
+    ConfigError,
     Document,
     Example,
     LineTable,
     Sequences,
     Tagger,
     characters,
+    check_word_language,
     compiled,
-    spacy_words,
 )
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -61,7 +63,10 @@ class Fineweb(Tagger):
     - ``list_ratio``: the number of ``\n`` by that of words, which is taken for 1 where there are none.
 
     Variant ``ours``: lines are without ``\r``, words are Unicode's. Variant ``datatrove``: ``\r`` belongs to the line,
-    words are those of spaCy's blank English pipeline, punctuation included.
+    words are those that datatrove makes of the `language`, punctuation included. It has a tokenizer for each of 2,017
+    languages and scripts: by rules, which are spaCy's and the Indic NLP Library's, without these packages; or by a
+    dictionary or a model (ja, zh, vi, th, ko, km, lo, my, bo, kk, be, cy …), each of which is an extra. A document
+    whose language is null, or to which datatrove gives no tokenizer, is split by spaCy's rules for all languages.
     """
 
     EXAMPLES = (
@@ -96,13 +101,29 @@ class Fineweb(Tagger):
     variant: Annotated[Literal["ours", "datatrove"], msgspec.Meta(description="whose words and line ends")] = "ours"
     short_line_chars: Annotated[int, msgspec.Meta(ge=0, description="code points up to which a line is short")] = 30
 
+    language: Annotated[
+        str | None,
+        Attribute("language.label", str | None, or_value=True),
+        msgspec.Meta(
+            description="with the variant `datatrove`: whose words they are, as a label of lid.176 (`de`) or GlotLID "
+            "(`deu_Latn`), or the attribute that has each document's; English if not given"
+        ),
+    ] = None
+
+    def check(self) -> None:
+        if self.variant == "datatrove":
+            check_word_language(self.language)
+        elif self.language is not None:
+            raise ConfigError(f"language: expected the variant datatrove with it, got {self.variant!r}")
+
     def tag(self, document: Document) -> Ratios:
         return self.tag_batch([document])[0]
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Ratios]:
-        if self.variant == "datatrove":
-            return [self._of_datatrove(document.text) for document in documents]
         batch = Batch.of(documents)
+        if self.variant == "datatrove":
+            words = map(len, batch.datatrove_words(self.language))
+            return [self._of_datatrove(document.text, count) for document, count in zip(batch, words, strict=True)]
         lines = batch.lines
         found, hashes = _look(lines)
         some = found & BLANK == 0
@@ -120,13 +141,12 @@ class Fineweb(Tagger):
         )
         return list(map(Ratios, *(column.tolist() for column in columns)))
 
-    def _of_datatrove(self, text: str) -> Ratios:
+    def _of_datatrove(self, text: str, words: int) -> Ratios:
         lines = [line for line in text.split("\n") if line.strip()]
         n, seen, again = max(len(lines), 1), set[str](), 0
         for line in lines:
             again += len(line) if line in seen else 0
             seen.add(line)
-        words = sum(not word.isspace() for word in spacy_words(text, "en"))
         return Ratios(
             len(lines),
             sum(line[-1] in TERMINALS for line in lines) / n,

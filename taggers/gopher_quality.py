@@ -23,17 +23,20 @@ from toolkit import (
     TERMINALS,
     Attribute,
     Batch,
+    ConfigError,
     Document,
     Example,
+    Files,
     Splitter,
     Tagger,
     Words,
     characters_in,
+    check_word_language,
     compiled,
     decomposed,
     hashes_of,
     places_among,
-    spacy_words,
+    stop_lists,
     stop_words,
 )
 
@@ -96,13 +99,16 @@ class GopherQuality(Tagger):
 
     Other variants measure what their origin does, in words that are compared as they are, case and all:
 
-    - ``datatrove``: tokens are those of spaCy's blank English pipeline; ``words`` and lengths without those that are
-      nothing but punctuation, everything else by all tokens. Lines as ``str.splitlines`` has them.
+    - ``datatrove``: tokens are those that it makes of `language`, of English if none is given (see `fineweb`);
+      ``words`` and lengths without those that are nothing but punctuation, everything else by all tokens. Lines as
+      ``str.splitlines`` has them.
     - ``dolma``, ``dolma_v2``: words between white space; ``…_per_word`` the share of words that contain ``#``, U+2026,
       either. Lines between ``\n``, with ``dolma_v2`` between runs of ``\n``. Dolma has the median length only.
     - ``redpajama``: ``words`` and lengths without ASCII punctuation, in lower case and NFD; all else by matches of
       ``\w+|[^\w\s]+``. A letter is one of ASCII. Its null is 0 here, and it rounds to 8 places.
     """
+
+    VERSION = "3"
 
     EXAMPLES = (
         Example(
@@ -167,8 +173,6 @@ class GopherQuality(Tagger):
         ),
     )  # fmt: skip
 
-    VERSION = "2"
-
     variant: Annotated[
         Literal["paper", "datatrove", "dolma", "dolma_v2", "redpajama"],
         msgspec.Meta(description="whose way of counting"),
@@ -178,28 +182,52 @@ class GopherQuality(Tagger):
         tuple[str, ...] | None,
         msgspec.Meta(description="the stop list; if not given, the paper's eight words, or those of `language`"),
     ] = None
+    stop_lists: Annotated[
+        Files | None,
+        msgspec.Meta(
+            description="a table of stop lists, a row for each language: its label, then its words, between tabs; or "
+            "`fineweb-2-baedee4-stop-words`, which comes with the toolkit; needs `language`"
+        ),
+    ] = None
     language: Annotated[
         str | None,
         Attribute("language.label", str | None, or_value=True),
         msgspec.Meta(
-            description="a language, or the attribute that has each document's, whose stop words are looked for; "
-            "the paper's eight are those of `en`"
+            description="a language, or the attribute that has each document's, whose stop words are looked for "
+            "(the paper's eight are those of `en`); with the variant `datatrove`, also whose words they are"
         ),
     ] = None
+
+    def check(self) -> None:
+        if self.variant == "datatrove":
+            check_word_language(self.language)
+        if self.stop_lists is not None:
+            if self.language is None or self.stop_words is not None:
+                raise ConfigError("stop_lists: expected the option `language`, and `stop_words` not given")
+            stop_lists(self.stop_lists)
 
     def tag(self, document: Document) -> Quality:
         return self.tag_batch([document])[0]
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Quality]:
         batch = Batch.of(documents)
-        if self.stop_words is not None or self.language is None:
-            lists = [frozenset(ENGLISH if self.stop_words is None else self.stop_words)] * len(batch)
-        else:
-            lists = [_list_of(language) for language in batch.given(self.language)]
+        lists = self._lists(batch)
         if self.variant == "paper":
             return _paper(batch, batch.words(self.splitter), lists)
+        if self.variant == "datatrove":
+            words = batch.datatrove_words(self.language)
+            return list(map(_datatrove, [document.text for document in batch], words, lists))
         measure = _VARIANTS[self.variant]
         return [measure(document.text, known) for document, known in zip(batch, lists, strict=True)]
+
+    def _lists(self, batch: Batch) -> list[frozenset[str]]:
+        """Return the stop list of each document."""
+        if self.stop_words is not None or self.language is None:
+            return [frozenset(ENGLISH if self.stop_words is None else self.stop_words)] * len(batch)
+        if self.stop_lists is not None:
+            table = stop_lists(self.stop_lists)
+            return [table.get(language or "", frozenset()) for language in batch.given(self.language)]
+        return [_list_of(language) for language in batch.given(self.language)]
 
 
 @functools.cache
@@ -340,8 +368,7 @@ _DATATROVE_PUNCTUATION = TERMINALS.union(
 )
 
 
-def _datatrove(text: str, known: frozenset[str]) -> Quality:
-    tokens = [token for token in map(str.strip, spacy_words(text, "en")) if token]
+def _datatrove(text: str, tokens: list[str], known: frozenset[str]) -> Quality:
     lines = text.splitlines()
     hashes, ellipses = text.count("#"), text.count("...") + text.count("…")
     return _quality(
@@ -395,7 +422,6 @@ def _redpajama(text: str, known: frozenset[str]) -> Quality:
 
 
 _VARIANTS: dict[str, Callable[[str, frozenset[str]], Quality]] = {
-    "datatrove": _datatrove,
     "dolma": _dolma,
     "dolma_v2": functools.partial(_dolma, blank_lines=False),
     "redpajama": _redpajama,

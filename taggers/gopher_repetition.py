@@ -17,7 +17,9 @@ import msgspec
 import numpy as np
 
 from toolkit import (
+    Attribute,
     Batch,
+    ConfigError,
     Document,
     Example,
     LineTable,
@@ -25,9 +27,9 @@ from toolkit import (
     Splitter,
     Tagger,
     Words,
+    check_word_language,
     compiled,
     decomposed,
-    spacy_words,
 )
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -138,6 +140,21 @@ class GopherRepetition(Tagger):
     ] = "paper"
     splitter: Annotated[Splitter, msgspec.Meta(description="how the variant `paper` finds words")] = "unicode"
 
+    language: Annotated[
+        str | None,
+        Attribute("language.label", str | None, or_value=True),
+        msgspec.Meta(
+            description="with the variant `datatrove`: whose words they are, as a label of lid.176 (`de`) or GlotLID "
+            "(`deu_Latn`), or the attribute that has each document's; English if not given"
+        ),
+    ] = None
+
+    def check(self) -> None:
+        if self.variant == "datatrove":
+            check_word_language(self.language)
+        elif self.language is not None:
+            raise ConfigError(f"language: expected the variant datatrove with it, got {self.variant!r}")
+
     def tag(self, document: Document) -> Repetition:
         return self.tag_batch([document])[0]
 
@@ -145,7 +162,7 @@ class GopherRepetition(Tagger):
         batch = Batch.of(documents)
         texts = [document.text for document in batch]
         if self.variant == "datatrove":
-            return [_datatrove(text) for text in texts]
+            return list(map(_datatrove, texts, batch.datatrove_words(self.language)))
         if self.variant == "paper":
             columns = [*_lines(batch.lines), *_ngrams(Sequences.of(batch.words(self.splitter), folded=True), 1.0)]
         elif self.variant == "redpajama":
@@ -254,13 +271,12 @@ def _dolma_ngrams(words: Sequences) -> list[Array]:
     return shares + [_share(each.repeated(1).covered, each.totals) for each in ngrams]
 
 
-def _datatrove(text: str) -> Repetition:
+def _datatrove(text: str, words: list[str]) -> Repetition:
     size = max(len(text), 1)
     shares = []
     for parts in (re.split("\n+", text), re.split("\n{2,}", text.strip())):
         first = dict.fromkeys(parts)
         shares += [(len(parts) - len(first)) / len(parts), (sum(map(len, parts)) - sum(map(len, first))) / size]
-    words = [word for word in map(str.strip, spacy_words(text, "en")) if word]
     for n in TOP:
         counts = Counter(" ".join(words[i : i + n]) for i in range(len(words) - n + 1))
         ngram, count = max(counts.items(), key=lambda item: item[1], default=("", 0))

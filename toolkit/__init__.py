@@ -11,13 +11,15 @@ from toolkit.documents import Document, Labelled, Prediction, Span, explain_bad_
 from toolkit.errors import AlignmentError, ConfigError, DataError, MissingExtra, ToolkitError
 from toolkit.eurolingua import eurolingua_statistics
 from toolkit.fasttext_model import FastText, load_fasttext
+from toolkit.language_tables import stop_lists
+from toolkit.language_words import check_word_language, datatrove_words
 from toolkit.line_table import LineTable
 from toolkit.measures import LineMeasures, WordMeasures
 from toolkit.metadata_fields import label_of
 from toolkit.models import Files, Model, entries, for_language, read_list, resolve
 from toolkit.ngrams import Repeated, Repetition, Sequences, Top
 from toolkit.normal_forms import decomposed
-from toolkit.numbers import shortest_float32
+from toolkit.numbers import natural_logs, shortest_float32
 from toolkit.phrases import occurrences
 from toolkit.predictions import LinePredictions, without_capitals
 from toolkit.sentences import TERMINALS, characters_in, spacy_sentences
@@ -91,7 +93,6 @@ __all__ = [
     "Sequences",
     "Size",
     "SpacyKind",
-
     "Span",
     "Splitter",
     "Tagger",
@@ -104,8 +105,10 @@ __all__ = [
     "characters",
     "characters_in",
     "check_label",
+    "check_word_language",
     "compiled",
     "count_code_points",
+    "datatrove_words",
     "decomposed",
     "entries",
     "eurolingua_statistics",
@@ -118,6 +121,7 @@ __all__ = [
     "load_tokenizer",
     "merge_fields",
     "missing_extra",
+    "natural_logs",
     "occurrences",
     "places_among",
     "read_list",
@@ -128,6 +132,7 @@ __all__ = [
     "spacy_sentences",
     "spacy_words",
     "split_lines",
+    "stop_lists",
     "stop_words",
     "sums",
     "without_capitals",

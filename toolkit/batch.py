@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 import msgspec
 
 from toolkit.documents import Document, is_reference
+from toolkit.language_words import datatrove_words
 from toolkit.line_table import LineTable
 from toolkit.words import Splitter, Words
 
@@ -56,6 +57,7 @@ class Batch(Sequence[Document]):
         self._documents = documents
         self._columns: dict[str, Column[Any]] = {}
         self._words: dict[tuple[str, str], Words] = {}
+        self._datatrove_words: dict[str | None, list[list[str]]] = {}
 
     @classmethod
     def of(cls, documents: Sequence[Document]) -> Self:
@@ -75,6 +77,18 @@ class Batch(Sequence[Document]):
             found = segments.with_alnum() if segments else Words.of(self.lines, splitter, language)
             self._words[splitter, language] = found
         return found
+
+    def datatrove_words(self, language: str | None) -> list[list[str]]:
+        """Return the words of all texts as datatrove splits each one's language; split once for all taggers.
+
+        Args:
+            language: option of a tagger: a label, or the attribute that has each document's; None is English.
+        """
+        if language not in self._datatrove_words:
+            labels = self.given(language) if language is not None else ["en"] * len(self)
+            texts = (document.text for document in self._documents)
+            self._datatrove_words[language] = list(map(datatrove_words, texts, labels))
+        return self._datatrove_words[language]
 
     def attribute(self, path: str) -> Sequence[Any]:
         """The values of an attribute that the tagger declared to read; a `Column` where it was made as one."""

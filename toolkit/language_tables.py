@@ -11,13 +11,10 @@ import csv
 import functools
 import os
 
-from toolkit.errors import ConfigError, did_you_mean
+from toolkit.errors import ConfigError
+from toolkit.models import resolve
 
 FOLDER = os.path.join(os.path.dirname(__file__), "tables")
-THRESHOLDS = {"fineweb-2-baedee4": "fineweb-2-baedee4.tsv"}
-"""Tables of thresholds by the names that configurations may use."""
-STOP_WORDS = {"fineweb-2-baedee4": "fineweb-2-baedee4-stop-words.tsv"}
-"""Tables of stop words, likewise."""
 
 
 def _rows(path: str) -> list[list[str]]:
@@ -26,23 +23,6 @@ def _rows(path: str) -> list[list[str]]:
             return [line for line in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE) if line]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ConfigError(f"{path}: expected a table of tab-separated values in UTF-8, got: {error}") from None
-
-
-def table_path(name: str, known: dict[str, str]) -> str:
-    """Return the path of a table: of one that ships with the toolkit by its name, else the path that is given.
-
-    Args:
-        name: known, or a path that ends in ``.tsv``.
-        known: the names.
-
-    Raises:
-        ConfigError: if it is neither.
-    """
-    if name in known:
-        return os.path.join(FOLDER, known[name])
-    if name.endswith(".tsv"):
-        return name
-    raise ConfigError(f"expected {', '.join(known)} or a path to a .tsv file, got {name!r}{did_you_mean(name, known)}")
 
 
 @functools.cache
@@ -79,12 +59,12 @@ def thresholds(path: str) -> dict[str, dict[str, float]]:
     """Return the numbers of a table by label, then by name; labels of lid.176 have those of GlotLID's.
 
     Args:
-        path: of a table whose first row has the names; its first column has labels.
+        path: of a table whose first row has the names, whose first column labels; or ``fineweb-2-baedee4``.
 
     Raises:
         ConfigError: if it is no such table.
     """
-    names, *rows = _rows(path) or [[]]
+    names, *rows = _rows(resolve(path)) or [[]]
     found = dict[str, dict[str, float]]()
     for number, row in enumerate(rows, 2):
         if len(row) != len(names) or row[0] in found:
@@ -103,9 +83,13 @@ def _number(text: str) -> float:
 
 @functools.lru_cache(maxsize=8)
 def stop_lists(path: str) -> dict[str, frozenset[str]]:
-    """Return the stop words of a table by label, GlotLID's or whatever it has.
+    """Return the stop words of a table by label; labels of lid.176 have those of GlotLID's.
 
     Args:
-        path: of a table with a label and its words in each row.
+        path: of a table with a label and its words in each row; or ``fineweb-2-baedee4-stop-words``.
+
+    Raises:
+        ConfigError: if it cannot be read.
     """
-    return {label: frozenset(words) for label, *words in _rows(path)}
+    found = {label: frozenset(words) for label, *words in _rows(resolve(path))}
+    return {lid: found[label] for lid, label in _glotlid().items() if label in found} | found

@@ -22,6 +22,7 @@ def datatrove_words(text: str, language: str | None) -> list[str]:
     """Return the words of a text, without white space at their ends; all in order.
 
     Args:
+        text: of any length.
         language: label of lid.176 or GlotLID. None, and one to which datatrove gives no tokenizer (it stops there),
             are split by spaCy's rules for all languages, never by those of another one.
 
@@ -43,16 +44,16 @@ def _splitter(language: str | None) -> Split:
     return dictionary_words(kind, code)
 
 
-def check_word_language(language: str) -> None:
-    """Check that words of a language can be split.
+def check_word_language(language: str | None) -> None:
+    """Check that words of a language can be split, before anything is written.
 
     Args:
-        language: a label, or an attribute that has one, which cannot be checked.
+        language: option of a tagger: a label, or an attribute that has one, of which nothing is known beforehand.
 
     Raises:
         ConfigError: if no table has the label, or its library is not installed.
     """
-    if "." in language:
+    if language is None or "." in language:
         return
     if tokenizer_of(language) is None:
         raise ConfigError(f"expected a label of lid.176 (`de`) or GlotLID (`deu_Latn`), got {language!r}")

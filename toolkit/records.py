@@ -222,10 +222,14 @@ def _all_ingested(dataset: Dataset) -> dict[str, Ingested | DataError | None]:
     return dict(zip(paths, for_each(look, paths), strict=True))
 
 
+def sound(dataset: Dataset) -> list[Ingested]:
+    """Return the records of inputs, but for those that are damaged."""
+    return [record for record in _all_ingested(dataset).values() if isinstance(record, Ingested)]
+
+
 def deleted_shards(dataset: Dataset) -> list[str]:
     """Return the shards whose documents were deleted when they had been mixed, sorted."""
-    found = [record for record in _all_ingested(dataset).values() if isinstance(record, Ingested)]
-    return sorted(shard for record in found if record.deleted for shard in record.shards)
+    return sorted(shard for record in sound(dataset) if record.deleted for shard in record.shards)
 
 
 def missing_shards(

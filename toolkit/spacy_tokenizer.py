@@ -41,7 +41,7 @@ def _tokenizer(language: str) -> "_Tokenizer":
 
 
 def _chunks(text: str) -> list[str]:
-    """Return words with what touches them, and white space but for a single blank behind a word; that with its blank."""
+    """Return what is between white space, and white space that is more than the blank behind a word, with that."""
     leading = _LEADING.match(text)
     if not leading:
         return _CHUNKS.findall(text)

@@ -17,7 +17,5 @@ def stop_words(language: str) -> frozenset[str]:
     import stopwordsiso
 
     return (
-        frozenset(map(str.lower, stopwordsiso.stopwords(language)))
-        if stopwordsiso.has_lang(language)
-        else frozenset()
+        frozenset(map(str.lower, stopwordsiso.stopwords(language))) if stopwordsiso.has_lang(language) else frozenset()
     )

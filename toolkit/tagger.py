@@ -83,6 +83,9 @@ class Tagger(msgspec.Struct, dict=True, **FROZEN):
     PER_LINE: ClassVar[Sequence[str]] = ()
     """Fields of the value, where it is an object, that are lists with an element for each line of the text."""
 
+    def check(self) -> None:
+        """Raise ConfigError if it cannot run here with these options; called before anything is written."""
+
     def tag(self, document: Document) -> Any:
         """The attribute's value for one document."""
         raise NotImplementedError(type(self).__name__)
@@ -189,7 +192,7 @@ def model_options(tagger: Tagger) -> dict[str, str]:
 
 
 def check_models(tagger: Tagger) -> None:
-    """Check the model files of options whose type has a check, such as `toolkit.FastText`.
+    """Check the model files of options whose type has a check, such as `toolkit.FastText`, and what the tagger checks.
 
     Raises:
         ConfigError: if one is not what it should be.
@@ -197,6 +200,7 @@ def check_models(tagger: Tagger) -> None:
     for option, check in _markers(type(tagger), "check").items():
         if (model := getattr(tagger, option)) is not None:
             check(model)
+    tagger.check()
 
 
 def model_names(tagger: Tagger) -> dict[str, str]:

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from toolkit import SpacyLanguage, spacy_kind, spacy_words
-from toolkit.spacy_tokenizer import _exceptions
+from toolkit import spacy_kind, spacy_languages, spacy_words
+from toolkit.spacy_rules import rules_of
 
 BOTH = {
     "": [],
@@ -39,12 +39,12 @@ KINDS = {
 }  # fmt: skip
 
 
-def parts(known: dict[str, list[str]], *languages: SpacyLanguage) -> list[tuple[str, SpacyLanguage, list[str]]]:
+def parts(known: dict[str, list[str]], *languages: str) -> list[tuple[str, str, list[str]]]:
     return [(text, language, words) for language in languages for text, words in known.items()]
 
 
 @pytest.mark.parametrize(("text", "language", "words"), parts(BOTH, "xx", "en") + parts(XX, "xx") + parts(EN, "en"))
-def test_words_are_those_of_spacy(text: str, language: SpacyLanguage, words: list[str]) -> None:
+def test_words_are_those_of_spacy(text: str, language: str, words: list[str]) -> None:
     assert spacy_words(text, language) == words
 
 
@@ -54,9 +54,29 @@ def test_kinds_are_those_of_spacy(kind: str) -> None:
     assert {word: spacy_kind(word) for word in words} == dict.fromkeys(words, kind)
 
 
-def test_there_are_as_many_exceptions_as_in_spacy() -> None:
-    assert (len(_exceptions("xx")), len(_exceptions("en"))) == (176, 1347)
-    assert all("".join(words) == known for known, words in _exceptions("en").items())
+def test_exceptions_give_words_that_are_in_them() -> None:
+    """Their numbers are those of spaCy 3.8.18, `len(spacy.blank(code).tokenizer.rules)`."""
+    numbers = {"xx": 176, "en": 1347, "de": 417, "fr": 278, "es": 282, "sr": 341, "id": 15963, "tr": 143, "pl": 140}
+    assert {code: len(rules_of(code).exceptions) for code in numbers} == numbers
+    for code in spacy_languages():
+        assert all("".join(words) == known for known, words in rules_of(code).exceptions.items())
+
+
+OTHERS = {
+    "de": {"z.B. Dr. Müllers Haus-Tür, usw.": ["z.B.", "Dr.", "Müllers", "Haus-Tür", ",", "usw."]},
+    "fr": {
+        "L'aujourd'hui qu'il anti-âge": ["L'", "aujourd'hui", "qu'", "il", "anti-âge"],
+        "(porte-monnaie) dis-moi": ["(", "porte-monnaie", ")", "dis", "-moi"],
+    },
+    "es": {"D.ª Ana, aprox. 5kg a.m.": ["D.ª", "Ana", ",", "aprox.", "5", "kg", "a.m", "."]},
+    "id": {"anak-anak <a>b": ["anak-anak", "<", "a", ">", "b"]},
+}
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_words_of_other_languages(language: str) -> None:
+    for text, words in OTHERS[language].items():
+        assert spacy_words(text, language) == words
 
 
 PIECES = [
@@ -71,8 +91,8 @@ def random_texts(count: int) -> list[str]:
     return ["".join(random_.choices(PIECES, k=random_.randrange(1, 16))) for _ in range(count)]
 
 
-@pytest.mark.parametrize("language", ["xx", "en"])
-def test_only_blanks_are_lost(language: SpacyLanguage) -> None:
+@pytest.mark.parametrize("language", ["xx", "en", "fr", "el", "hu", "id"])
+def test_only_blanks_are_lost(language: str) -> None:
     for text in random_texts(3000):
         at = 0
         for word in spacy_words(text, language):
@@ -83,7 +103,7 @@ def test_only_blanks_are_lost(language: SpacyLanguage) -> None:
 
 
 @pytest.mark.parametrize("language", ["xx", "en"])
-def test_words_and_kinds_are_the_same_where_spacy_is_installed(language: SpacyLanguage) -> None:
+def test_words_and_kinds_are_the_same_where_spacy_is_installed(language: str) -> None:
     spacy = pytest.importorskip("spacy")
     tokenizer = spacy.blank(language).tokenizer
     for text in random_texts(20_000):

@@ -60,8 +60,7 @@ def _keys(context: Context, folder: str, files: list[str], names: list[str]) -> 
 def _folder(context: Context) -> str:
     if context.options.targets:
         return context.options.targets[0].rstrip("/")
-    found = mix_section.read(context)
-    folder = found.output.path
+    folder = mix_section.read(context).output.path
     if not is_folder(folder):
         raise ConfigError(
             f"{folder}: expected the output of a mix, got nothing there; run `toolkit mix`{not_in(folder)}"

@@ -101,9 +101,8 @@ def plan(context: Context, *, writes: bool) -> Planned:
     """
     options, dataset = context.options, context.dataset
     settings = _settings(context, dataset, writes=writes)
-    entries = ingest_plan.read_section(context.section("ingest"))
     tags = tag_plan.read_section(context.section("tag")) if context.has("tag") else tag_plan.Plan(sets={})
-    inputs = context.inputs()
+    inputs, entries = context.inputs(), context.entries
     mine = (context.share.inputs if context.share else inputs)[: options.limit]
     carried = ingest_plan.set_schemas(entries)
     tagged = tag_plan.prepare(tags, dataset, carried, overwrite=options.overwrite, write=False) if tags.sets else {}

@@ -233,8 +233,7 @@ def _output(context: Context) -> str:
         raise ConfigError(f"expected one output with --mix, got {len(targets)}")
     if targets:
         return targets[0].rstrip("/")
-    found = mix_section.read(context)
-    folder = found.output.path
+    folder = mix_section.read(context).output.path
     if not is_folder(folder):
         raise ConfigError(
             f"{folder}: expected the output of a mix, got nothing there; run `toolkit mix`{not_in(folder)}"

@@ -2,7 +2,7 @@
 
 import os
 
-from toolkit import ingest_records, records, rowindex, tag_plan, targets, validating, validating_folders
+from toolkit import ingest_records, records, rejected, rowindex, tag_plan, targets, validating, validating_folders
 from toolkit.commands import Context, Outcome, carded, mix_section, sharing
 from toolkit.describing import checking, checking_files, croissant, reference
 from toolkit.describing.checking_files import Checked
@@ -182,6 +182,7 @@ def _check_dataset(context: Context, dataset: Dataset, checked: list[str]) -> li
         findings += _run(context, set_name, works)
     if first is None and context.options.shard is None:
         findings += validating.check_ingested(dataset)
+        findings += map(str, rejected.too_many(records.sound(dataset), dataset.bookkeeping))
         findings += [
             f"{path}: expected to be ingested, it failed or was interrupted"
             for path in ingest_records.unfinished(dataset)

@@ -166,7 +166,7 @@ def _with_declared_maps(types: dict[str, Type], manifest: publish.Manifest) -> d
 def _released(folder: str) -> list[str]:
     target = targets.recognise(folder)
     found = target.files if target else []
-    suffixes = {path.partition(".")[2] for path in found}
+    suffixes = {suffix_in(path) for path in found}
     if len(suffixes) > 1:
         raise ConfigError(f"{folder}: expected files of one kind, got {' and '.join(sorted(suffixes))}")
     return found

@@ -117,7 +117,8 @@ def _value(value: Any) -> str:
 def _tagger(made_by: Mapping[str, Any]) -> str:
     if "tagger" not in made_by:
         return f"carried by the input, format {made_by.get('format')}"
-    return f"{made_by['tagger']}, version {made_by.get('version')}{_options(made_by.get('options') or {})}"
+    found = f"{made_by['tagger']}, version {made_by.get('version')}{_options(made_by.get('options') or {})}"
+    return f"{found}, over the text without the spans {made_by['without']}" if "without" in made_by else found
 
 
 def tools_of(facts: Facts) -> list[str]:

@@ -21,9 +21,10 @@ A `Rule` is read from YAML (`reading`), then checked against the types of attrib
 """
 
 from toolkit.rules.compiling import LABEL, WHOLE
-from toolkit.rules.reading import Scope, check_names, check_used, merged, read_rules, read_scope
+from toolkit.rules.reading import check_names, read_rules
 from toolkit.rules.rule import DROPPING, Rule, sample_hash, settings
 from toolkit.rules.ruleset import Outcome, RuleSet, rules_in
+from toolkit.rules.scopes import Scope, check_used, merged, read_scope
 
 __all__ = [
     "DROPPING",

@@ -1,6 +1,5 @@
 """Rules as they are written in YAML: their forms, groups, included files, and parameters that differ by language."""
 
-import ast
 import dataclasses
 import os
 from collections.abc import Iterable
@@ -9,13 +8,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from toolkit import config, editing, schema
+from toolkit import config, editing
 from toolkit.config import Source
 from toolkit.errors import ConfigError, did_you_mean
-from toolkit.expression_tree import ExpressionError, parse
-from toolkit.expressions import is_name
 from toolkit.paths import expand
-from toolkit.rules.rule import Entries, Rule, Syntax, parameter_type
+from toolkit.rules.rule import Entries, Rule, Syntax
+from toolkit.rules.scopes import Scope, check_used, merged, names_in, read_scope
 from toolkit.streams import content_digest
 
 _OPTIONS: dict[str, tuple[str, ...]] = {
@@ -41,9 +39,6 @@ _NUMBERS = ("min_score", "max_score")
 _NOT_EMPTY = ("when", "name", "group", "include")
 _FREE = ("sample", "to", "files", "rules", "parameters", "languages", "set")
 """Keys whose values are checked where they are used; those of all others are texts, or numbers."""
-
-Scope = dict[str, dict[str, Any]]
-"""Parameters: for each name its value by label; under "" that for all other labels."""
 
 
 @dataclass(frozen=True)
@@ -312,7 +307,7 @@ def _within(rule: Rule, around: _Around) -> Rule:
     """The rule with what surrounds it."""
     conditions = [*around.when, *([rule.when] if rule.when else [])]
     when = " and ".join(f"({each})" for each in conditions) if len(conditions) > 1 else "".join(conditions)
-    used = _names_in(when) | (_names_in(rule.expression) if not rule.syntax else set())
+    used = names_in(when) | (names_in(rule.expression) if not rule.syntax else set())
     return msgspec.structs.replace(
         rule,
         name=f"{around.group}: {rule.name}" if around.group else rule.name,
@@ -320,13 +315,6 @@ def _within(rule: Rule, around: _Around) -> Rule:
         when=when,
         parameters={name: values for name, values in sorted(around.scope.items()) if name in used},
     )
-
-
-def _names_in(text: str) -> set[str]:
-    try:
-        return {node.id for node in ast.walk(parse(text)) if isinstance(node, ast.Name)}
-    except ExpressionError:
-        return set()  # it is refused with a better message where it is compiled
 
 
 # --- groups and included files ----------------------------------------------------------------------------------------
@@ -386,71 +374,3 @@ def _scoped(place: Source, rules: Source, inner: _Around, outer: Scope) -> list[
     found = _read(rules, dataclasses.replace(inner, scope=merged(own, outer)))
     check_used(place, own, found)
     return found
-
-
-def merged(inner: Scope, outer: Scope) -> Scope:
-    """Parameters of both; where both give a value for a label, that from outside."""
-    return {name: inner.get(name, {}) | outer.get(name, {}) for name in {**inner, **outer}}
-
-
-def read_scope(place: Source, base: str = "") -> Scope:
-    """The parameters beside rules: ``parameters: {NAME: VALUE}``, ``languages: {LABEL: {NAME: VALUE}}``.
-
-    Args:
-        place: a mapping in which both may stand.
-        base: folder that ``languages: GLOB``, a file of values for each label, is relative to.
-
-    Raises:
-        ConfigError: if they are not of that form.
-    """
-    scope: Scope = {}
-    for name, value in _values(place, ("parameters",), place.value.get("parameters", {})).items():
-        scope[name] = {"": value}
-    languages = place.value.get("languages", {})
-    if isinstance(languages, str):
-        for path, _ in _language_files(place, languages, base):
-            source = config.load(path)
-            label = os.path.basename(path).partition(".")[0]
-            for name, value in _values(source, (), source.value if source.value is not None else {}).items():
-                if label in scope.setdefault(name, {}):
-                    raise source.error((name,), f"expected one file for the label {label!r}, got another before")
-                scope[name][label] = value
-        return scope
-    if not isinstance(languages, dict):
-        raise place.error(("languages",), "expected {LABEL: {PARAMETER: VALUE}}, or a glob of files, one a label")
-    for label, values in languages.items():
-        for name, value in _values(place, ("languages", label), values).items():
-            scope.setdefault(name, {})[label] = value
-    return scope
-
-
-def _language_files(place: Source, pattern: str, base: str) -> list[tuple[str, str]]:
-    try:
-        return expand(os.path.join(base, pattern))
-    except ConfigError as error:
-        raise place.error(("languages",), str(error)) from None
-
-
-def _values(source: Source, path: tuple[str, ...], values: Any) -> dict[str, Any]:
-    if not isinstance(values, dict):
-        raise source.error(path, f"expected a mapping of parameters, got {values!r}")
-    for name, value in values.items():
-        if not is_name(name) or name == "label":
-            raise source.error((*path, name), f"expected a name that expressions can use, got {name!r}")
-        if parameter_type(value) == schema.ANY:
-            raise source.error(
-                (*path, name), f"expected a number, a text, true, false, or a list of such of one type, got {value!r}"
-            )
-    return values
-
-
-def check_used(place: Source, scope: Scope, rules: Iterable[Rule]) -> None:
-    """Raises ConfigError for a parameter that no rule uses: it is a slip, and would be without effect."""
-    listed = list(rules)
-    used = {name: values for rule in listed for name, values in rule.parameters.items()}
-    for name in scope:
-        if name not in used:
-            names = {each for rule in listed for text in (rule.expression, rule.when) for each in _names_in(text)}
-            hint = did_you_mean(name, sorted(names)) or f"; used are: {', '.join(sorted(used)) or 'none'}"
-            at = ("parameters", name) if name in place.value.get("parameters", {}) else ("languages",)
-            raise place.error(at, f"expected parameters that a rule uses, got {name!r}{hint}")

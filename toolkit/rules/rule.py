@@ -17,6 +17,9 @@ Entries = Literal["any", "ids", "hosts", "urls"]
 DROPPING = ("drop", "keep", "blocklist", "sample")
 """The kinds of rules that drop documents."""
 
+MANY_LABELS = 200
+"""Labels of a parameter above which its values are recorded by their digest."""
+
 EDITING = ("replace", "cut", "cut lines")
 """The kinds of rules that change text."""
 
@@ -100,11 +103,21 @@ def settings(rules: Iterable[Rule]) -> list[dict[str, Any]]:
             if value is not False and value not in (None, "", {}, [])  # zero is something
         }
         given.pop("place", None)
+        if rule.parameters:
+            given["parameters"] = {name: _recorded(values) for name, values in rule.parameters.items()}
         given["files"] = list(rule.files.values())
         if not rule.files:
             del given["files"], given["entries"]
         listed.append(given)
     return listed
+
+
+def _recorded(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of a parameter as they are recorded: a table of many languages by its digest."""
+    if len(values) <= MANY_LABELS:
+        return values
+    digest = xxhash.xxh3_128_hexdigest(msgspec.json.encode(values, order="sorted"))
+    return {label: values[label] for label in ("",) if label in values} | {"labels": len(values), "xxh3_128": digest}
 
 
 def parameter_type(*values: Any) -> Type:

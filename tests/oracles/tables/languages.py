@@ -22,7 +22,7 @@ LID = (
 OTHERWISE = {
     "als": (
         "gsw_Latn",
-        "lid.176 was trained on Wikipedia's als, which is Alemannic; als is Tosk Albanian in ISO 639-3",
+        "Wikipedia's als is Alemannic; als is Tosk Albanian in ISO 639-3",
     ),
     "bh": ("bho_Deva", "Wikipedia's bh is Bhojpuri"),
     "gom": ("gom_Deva", "Wikipedia's gom is in Devanagari"),
@@ -44,9 +44,8 @@ def main() -> None:
     kinds = dict[str, str]()
     for row in rows:
         if row["type"]:
-            kinds.setdefault(
-                f"{row['code_3']}_{row['script']}", f"{row['type'].removesuffix('Tokenizer')}\t{row['tok_code']}"
-            )
+            kind = row["type"].removesuffix("Tokenizer")
+            kinds.setdefault(f"{row['code_3']}_{row['script']}", f"{kind}\t{row['tok_code']}")
     folder = Path(sys.argv[1])
     lines = [f"{label}\t{kind}\n" for label, kind in sorted(kinds.items())]
     (folder / "tokenizers-datatrove-0.10.1.tsv").write_text("label\tkind\tcode\n" + "".join(lines), encoding="utf-8")

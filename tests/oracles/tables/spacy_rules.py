@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from typing import Any
 
 CODES = (
-    "af am ar az bg ca cs da de dsb el en es et eu fa fi fo fr ga grc he hr hsb hu hy id is it ky la lb lg lij lt lv mk "
-    "ms nb nl pl pt ro ru sk sl sq sr sv ti tl tn tr tt uk xx yo"
+    "af am ar az bg ca cs da de dsb el en es et eu fa fi fo fr ga grc he hr hsb hu hy id is it ky la lb lg lij lt lv "
+    "mk ms nb nl pl pt ro ru sk sl sq sr sv ti tl tn tr tt uk xx yo"
 )
 """The languages whose tokenizer is spaCy's own and to which datatrove 0.10 assigns languages."""
 MARGIN = 8
