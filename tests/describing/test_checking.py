@@ -35,6 +35,8 @@ def test_what_is_right_has_no_findings(described: Project, path: Path) -> None:
     assert (ran.code, ran.err) == (0, ran.err)
     assert "0 findings" in ran.out
     assert str(path) in described.ok("validate").out
+    described.ok("croissant", "--of", "dataset", "--spec", "1.1")
+    assert "0 findings" in described.ok("validate", path).out
 
 
 EDITS: dict[str, tuple[Edit | None, str]] = {

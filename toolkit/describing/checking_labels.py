@@ -48,7 +48,9 @@ def listings(document: dict[str, Any]) -> Iterator[Listing]:
             if (column and id_ == "splits") or (pattern and what in ("fullpath", "filename")):
                 yield Listing(
                     id=id_,
-                    rows={str(row.get(key)): row.get(f"{id_}/documents") for row in rows},
+                    rows={
+                        str(row.get(key, row.get(key.rpartition("/")[2]))): row.get(f"{id_}/documents") for row in rows
+                    },
                     file_set=str(source["fileSet"].get("@id")),
                     pattern=pattern,
                     column=column,
@@ -80,6 +82,8 @@ def faults(
         values: of the columns of listings, by path, likewise.
     """
     for listing in listings(document) if not found.live else ():
+        if listing.file_set not in found.sets:  # which are not here
+            continue
         there: dict[str, int | None] = {}
         for path in found.sets.get(listing.file_set, ()):
             for label, number in _of_file(listing, path, counts, values):

@@ -277,8 +277,8 @@ def _example(record: RecordType, version: str, path: str, number: int, row: Mapp
         for key in field.keys:
             value = value.get(key) if isinstance(value, dict) else None
         id_ = identifier(record.name, field.name)
-        as_list = version == "1.1" and bare(field.type).kind == "list"  # where spans are arrays of numbers
-        shown[id_] = _shown("" if as_list else id_, field.type, value)
+        arrays = version == "1.1" and bare(bare(field.type).item or ANY).kind == "span"  # spans are arrays of numbers
+        shown[id_] = _shown("" if arrays else id_, field.type, value)
     return shown
 
 
