@@ -7,9 +7,10 @@ language has its own: at most 0.2 ``char_repetition``, 0.3 ``word_repetition``, 
 """
 
 import functools
+import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -25,6 +26,7 @@ from toolkit import (
     Document,
     Example,
     Files,
+    LineTable,
     Sequences,
     Tagger,
     Words,
@@ -41,6 +43,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 FACTOR, MASK = 0x1E3779B97F4A7C15, 0x7FFFFFFFFFFFFFFF
+OTHER_SPACE, JOINER = re.compile(r"[^\S \t\n]"), "\u2060"
+"""White space that separates no words, and what stands for it: no white space, and nothing else either."""
+WITHOUT_BLANKS = frozenset({"bo", "dz", "ja", "km", "lo", "my", "th", "wuu", "yue", "zh"})
+"""Languages that have no blanks between words."""
 
 
 class Ratios(msgspec.Struct, frozen=True):
@@ -66,7 +72,9 @@ class Ratios(msgspec.Struct, frozen=True):
 class Roots(Tagger):
     r"""How much of a document is repeated, special, and among stop words or flagged words.
 
-    - ``words``: by Unicode's word boundaries (ROOTS: between white space, without special characters around).
+    - ``words``: by Unicode's word boundaries. With ``splitter: white_space`` as in ROOTS: what stands between blanks,
+      tabs and line feeds, without special characters around, if anything is left; in languages without blanks
+      Unicode's all the same (ROOTS: SentencePiece's, by models of its own).
     - ``char_repetition``: of all sequences of `chars` code points, how many are occurrences of the k most frequent
       ones; k is the square root of the number of different ones, rounded down, or the number of those that occur at
       least twice, if that is less.
@@ -110,6 +118,9 @@ class Roots(Tagger):
 
     chars: Annotated[int, msgspec.Meta(ge=1, description="of a sequence of characters")] = 10
     sequence_words: Annotated[int, msgspec.Meta(ge=1, description="of a sequence of words")] = 5
+    splitter: Annotated[
+        Literal["unicode", "white_space"], msgspec.Meta(description="whose words: Unicode's, or ROOTS's")
+    ] = "unicode"
     language: Annotated[
         str | None,
         Attribute("language.label", str | None, or_value=True),
@@ -125,7 +136,8 @@ class Roots(Tagger):
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Ratios]:
         batch = Batch.of(documents)
-        words, languages = batch.words(), batch.given(self.language)
+        languages = batch.given(self.language)
+        words = batch.words() if self.splitter == "unicode" else _between_white_space(batch, languages)
         repeated = Sequences.of(words, folded=True).repeated(self.sequence_words)
         sizes = np.array([len(document.text) for document in batch], dtype=np.int64)
         frequent, special = _look([document.text for document in batch], sizes, self.chars)
@@ -144,6 +156,32 @@ class Roots(Tagger):
     def _flagged_list(self, language: str | None) -> Array | None:
         path = for_language(self.flagged_words, language, ("", ".txt")) if self.flagged_words else None
         return _list(path) if path else None
+
+
+def _between_white_space(batch: Batch, languages: Sequence[str | None]) -> Words:
+    """Return the words between white space, without special characters around them; a line for each text."""
+    texts = [_around().sub("", OTHER_SPACE.sub(JOINER, document.text).replace("\n", " ")) for document in batch]
+    if WITHOUT_BLANKS.intersection(languages):
+        words = batch.words()
+        every = words.strings()
+        for i, language in enumerate(languages):
+            if language in WITHOUT_BLANKS:
+                texts[i] = " ".join(every[words.bounds[i] : words.bounds[i + 1]])
+    return Words.of(LineTable.of(texts), "white_space")
+
+
+@functools.cache
+def _around() -> re.Pattern[str]:
+    """Return what finds the special characters at both ends of words, in linear time."""
+    table = characters()
+    points = np.arange(0x110000)
+    numbers = table.classes[(table.blocks[points >> 8] << 8) | (points & 255)]
+    special = (numbers & (NUMBER | PUNCTUATION | PICTURE) != 0) & (numbers & (ALPHA | SPACE) == 0)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], special, [False]]).astype(np.int8))).tolist()
+    ranges = JOINER + "".join(
+        f"\\U{begin:08x}-\\U{end - 1:08x}" for begin, end in zip(edges[::2], edges[1::2], strict=True)
+    )
+    return re.compile(rf"(?<!\S)[{ranges}]++|(?<![{ranges}])[{ranges}]++(?!\S)")
 
 
 @functools.lru_cache(maxsize=200)

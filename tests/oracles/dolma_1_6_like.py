@@ -19,7 +19,7 @@ class Dolma(Oracle):
     CONFIG = "dolma-1.6-like.yaml"
 
     def written(self) -> Iterable[Page]:
-        return written_pages()
+        return written_pages(200)
 
     def peer(self, pages: Path, environment: Path, folder: Path) -> Iterator[Verdict]:
         guessed = folder / "guessed.jsonl"

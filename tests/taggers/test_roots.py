@@ -51,6 +51,25 @@ def test_real_documents_are_as_described(shared: Path) -> None:
         assert found == slow_ratios(document.text, 10, 5, None)
 
 
+def test_words_between_white_space_are_without_special_characters_around() -> None:
+    tagger = Roots(splitter="white_space", sequence_words=2, language="language-0.language.label")
+    texts = [
+        "“Don't,” he said… — 3 4 (don't) e-mail №\n\t#said\xa0\r\n",
+        "一二 三",
+        "一二 三",
+        "-" * 200_000 + "a" + "-" * 200_000,
+        "a\xa0b",
+    ]
+    batch = [Document(text) for text in texts]
+    for document, label in zip(batch, ("en", "zh", "en", "en", "en"), strict=True):
+        document.give("language-0.language.label", label)
+    found = tagger.tag_batch(batch)
+    assert [each.words for each in found] == [6, 3, 2, 1, 1]  # don't he said don't e-mail said
+    words = ("don't", "he", "said", "don't", "e-mail", "said")
+    assert found[0].stop_words == sum(word in stop_words("en") for word in words) / 6
+    assert tagger.tag_batch(batch[:1]) == found[:1]
+
+
 def test_lists_go_by_language(tmp_path: Path) -> None:
     (tmp_path / "en.txt").write_text("Bad\nvery bad\nworse\n")
     documents = [Document("BAD, bad; worse or very good") for _ in range(3)]

@@ -30,7 +30,7 @@ def signals(language: str | None, lists: Path) -> list[Any]:
         found = [f for f in found if f.field_name not in ("rps_doc_stop_word_fraction", "rps_doc_ldnoobw_words")]
     found += repetitions.register_repetitions_callables()
     found += natural_language.register_natural_language_callables()
-    return found + lines.register_lines_callables()
+    return [*found, *lines.register_lines_callables()]
 
 
 def value(name: str, spans: list[tuple[int, int, Any]]) -> Any:
