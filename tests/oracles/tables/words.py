@@ -33,7 +33,9 @@ def main() -> None:
     for row in rows:
         if row["kind"] in ("SpaCy", "IndicNLP", "Whitespace") and row["code"] not in LIBRARIES:
             labels.setdefault((row["kind"], row["code"]), row["label"])
-    pieces = [each.encode().decode("unicode_escape") if each[0] == "\\" and each[1:] else each for each in PIECES.split()]
+    pieces = [
+        each.encode().decode("unicode_escape") if each[0] == "\\" and each[1:] else each for each in PIECES.split()
+    ]
     found = []
     for label in sorted(labels.values()):
         chance = random.Random(label)
