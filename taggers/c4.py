@@ -71,6 +71,7 @@ class Page(msgspec.Struct, frozen=True):
         policy: Lines that are removed because they name a policy, terms of use or cookies.
         lorem_ipsum: Whether the page has "lorem ipsum" in it.
         curly_bracket: Whether the page has a curly bracket in it.
+        lorem_first: Whether the page has "lorem ipsum" in it, and no curly bracket in a line before.
         bad_word: Whether the page has an entry of the list of bad words in it; null without a list for its language.
         paragraphs: Lines that are long enough to be paragraphs.
     """
@@ -87,14 +88,15 @@ class Page(msgspec.Struct, frozen=True):
     policy: int
     lorem_ipsum: bool
     curly_bracket: bool
+    lorem_first: bool
     bad_word: bool | None
     paragraphs: int
 
 
 NOTHING = {
     "cuts": [], "lines": 0, "kept_lines": 0, "words": 0, "sentences": 0, "long_word": 0, "no_end_mark": 0,
-    "few_words": 0, "javascript": 0, "policy": 0, "lorem_ipsum": False, "curly_bracket": False, "bad_word": None,
-    "paragraphs": 0,
+    "few_words": 0, "javascript": 0, "policy": 0, "lorem_ipsum": False, "curly_bracket": False, "lorem_first": False,
+    "bad_word": None, "paragraphs": 0,
 }  # fmt: skip
 
 
@@ -119,7 +121,8 @@ class C4(Tagger):
     space and a letter or digit, no small letter after a full stop; marks beyond ASCII need no white space.
     Abbreviations are not known: "Dr. Who" is two sentences; for NLTK's punkt, which C4 was made with, it is one.
 
-    ``lorem_ipsum``, ``curly_bracket`` (``{``), ``bad_word``: whether the page has it anywhere. An entry of `bad_words`
+    ``lorem_ipsum``, ``curly_bracket`` (``{``), ``bad_word``: whether the page has it anywhere. C4 drops a page for the
+    first of the former that it comes to, which is the one if ``lorem_first``, else the other. An entry of `bad_words`
     is found as whole words, in any case. Null if there is no list for the document's language.
 
     ``paragraphs``: lines of at least `paragraph_chars` code points; mC4 asks for three.
@@ -136,6 +139,8 @@ class C4(Tagger):
     Dolma's spans are those of `dolma_c4`.
     """
 
+    VERSION = "2"
+
     EXAMPLES = (
         Example("", NOTHING),
         Example(
@@ -148,7 +153,7 @@ class C4(Tagger):
             "図書館は九時に開きます。五時に閉まります。\nメニュー\nLorem ipsum {}...",
             NOTHING
             | {"cuts": [[21, 44, 1.0]], "lines": 3, "kept_lines": 1, "words": 19, "sentences": 2, "no_end_mark": 2}
-            | {"lorem_ipsum": True, "curly_bracket": True},
+            | {"lorem_ipsum": True, "curly_bracket": True, "lorem_first": True},
         ),
         Example(
             "It’s { a test, 'really'\nIt is a test\u2028but not a long one.",
@@ -219,6 +224,7 @@ class C4(Tagger):
             0,
         )
         kept = reasons == 0
+        lorem, curly = (_first_lines(lines, seen.found & bit > 0) for bit in (LOREM, CURLY))
         columns = (
             _cuts(texts, lines, seen, kept),
             np.diff(lines.bounds).tolist(),
@@ -226,7 +232,9 @@ class C4(Tagger):
             lines.sums(np.where(kept, n_words, 0)).tolist(),
             lines.sums(np.where(kept, seen.sentences, 0)).tolist(),
             *(lines.sums(reasons == reason).tolist() for reason in (1, 2, 3, 4, 5)),
-            *((lines.sums(seen.found & bit > 0) > 0).tolist() for bit in (LOREM, CURLY)),
+            (lorem < len(kept)).tolist(),
+            (curly < len(kept)).tolist(),
+            ((lorem < len(kept)) & (lorem <= curly)).tolist(),
             self._bad_words(words, languages),
             lines.sums(lines.chars >= self.paragraph_chars).tolist(),
         )
@@ -258,8 +266,8 @@ class C4(Tagger):
         theirs = self.variant == "datatrove"
         listed = self._entries(language)
         is_bad = None if listed is None else _pattern(listed, anywhere=language in WITHOUT_SPACES).search
-        lorem = curly = bad = False
-        words = at = 0
+        lorem = curly = first = bad = False
+        words = at = behind = 0  # behind the last line that is kept
         broken = Counter[str]()
         kept: list[str] = []
         left: list[tuple[int, int]] = []  # stretches of the text
@@ -271,7 +279,8 @@ class C4(Tagger):
             begin, at = at + len(raw) - len(raw.lstrip()), at + len(raw)
             rule = self._rule_broken(body, line, n_words)
             if rule in (None, "javascript", "policy"):
-                lorem = lorem or "lorem ipsum" in line.lower()
+                here = not lorem and "lorem ipsum" in line.lower()
+                lorem, first = lorem or here, first or (here and not curly)
             if rule in (None, "policy"):
                 curly = curly or "{" in line
             if rule:
@@ -279,9 +288,11 @@ class C4(Tagger):
                 continue
             bad = bad or bool(is_bad and not theirs and is_bad(line.lower()))
             words += n_words
+            if kept:
+                left.append(_line_end(text, behind, begin))
             left += _between((match.span() for match in CITATION.finditer(body)), begin, begin + len(body))
-            left.append((max(at - 1, begin + len(body)), at))  # the line's end
             kept.append(line)
+            behind = at
         if is_bad and theirs:
             bad = bool(is_bad(text.lower()))
         return Page(
@@ -297,6 +308,7 @@ class C4(Tagger):
             policy=broken["policy"],
             lorem_ipsum=lorem,
             curly_bracket=curly,
+            lorem_first=first,
             bad_word=bad if is_bad else None,
             paragraphs=sum(len(line) >= self.paragraph_chars for line in text.split("\n")),
         )
@@ -484,6 +496,21 @@ def _rest(text: str, left: Sequence[tuple[int, int]]) -> list[Span]:
         stretches[-1][1] -= len(last) - len(last.rstrip())
     edges = [0, *(edge for stretch in stretches for edge in stretch), len(text)]
     return [Span(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b]
+
+
+def _first_lines(lines: LineTable, found: Array) -> Array:
+    """The first line of each text that is among those found; a number behind all lines where there is none."""
+    hits = np.flatnonzero(found)
+    first = np.full(len(lines.bounds) - 1, len(found))
+    np.minimum.at(first, np.searchsorted(lines.bounds, hits, side="right") - 1, hits)
+    return first
+
+
+def _line_end(text: str, behind: int, begin: int) -> tuple[int, int]:
+    r"""The line end that is left between two lines: that of the first, or another in between that is ``\n``."""
+    at = behind - 1 if text[behind - 1] == "\n" else text.find("\n", behind, begin)
+    at = at if at >= 0 else behind - 1
+    return at, at + 1
 
 
 def _between(spans: Iterable[tuple[int, int]], begin: int, end: int) -> list[tuple[int, int]]:

@@ -6,7 +6,6 @@ Source: Weber et al. 2024, arXiv:2411.12372; ``app/src/core/quality_signals`` of
 
 import functools
 import itertools
-import math
 import re
 import string
 import unicodedata
@@ -40,6 +39,7 @@ from toolkit import (
     entries,
     for_language,
     hashes_of,
+    natural_logs,
     places_among,
     read_list,
     resolve,
@@ -170,12 +170,12 @@ class Redpajama(Tagger):
     - ``ut1_blacklist``: the number that `ut1` has for the host (and port) of the URL (``metadata.source_domain``, else
       that of ``metadata.warc_headers.warc-target-uri`` or ``metadata.url``), null for others.
 
-    Of each line, ``rps_lines_…``: ``num_words`` and ``javascript_counts`` (how many are that word) of the normal words;
-    ``numerical_chars_fraction``: ``str.isnumeric`` in N(line), 0 if that is empty (ideographs that Unicode calls
-    numerals since 2023 only, such as 京 and 两, are none); ``uppercase_letter_fraction``: ``str.isupper`` by code points
-    of the line with its line end; ``ending_with_terminal_punctution_mark``: 1 for a line that ends in ``. ! ? ”``,
-    white space left out; ``start_with_bulletpoint``: 1 for one that begins with a bullet, triangle or square (U+2022,
-    2023, 25B6, 25C0, 25E6, 25A0, 25A1, 25AA, 25AB) or an en dash.
+    Of each line, ``rps_lines_…``: ``num_words`` and ``javascript_counts`` (how many are that word) of the normal
+    words; ``numerical_chars_fraction``: ``str.isnumeric`` in N(line), 0 if that is empty (ideographs that Unicode
+    calls numerals since 2023 only, such as 京 and 两, are none); ``uppercase_letter_fraction``: ``str.isupper`` by code
+    points of the line with its line end; ``ending_with_terminal_punctution_mark``: 1 for a line that ends in ``. ! ?
+    ”``, white space left out; ``start_with_bulletpoint``: 1 for one that begins with a bullet, triangle or square
+    (U+2022, 2023, 25B6, 25C0, 25E6, 25A0, 25A1, 25AA, 25AB) or an en dash.
 
     ``ccnet_language_score`` and ``ccnet_perplexity`` are copied from other attributes, if these are named. The other
     ``ccnet_`` signals tell how CCNet changed the text, and are not here, nor are MinHash signatures: neither are those
@@ -361,12 +361,11 @@ def _entropies(occurrences: Array, normal: Words) -> Array:
     """Of each text ln T - sum of c ln c / T, for T words of which different ones occur c times."""
     first = np.flatnonzero(occurrences > 1)
     different, which = np.unique(occurrences[first], return_inverse=True)
-    terms = np.array([c * math.log(c) for c in different.tolist()])
+    terms = different * natural_logs(different)
     text = np.searchsorted(normal.bounds, first, side="right") - 1
     total = np.bincount(text, weights=terms[which], minlength=len(normal.counts))  # one after the other, in any batch
     n = np.maximum(normal.counts, 1)
-    logs = np.array([math.log(c) for c in n.tolist()])
-    return cast("Array", np.maximum(logs - total / n, 0))
+    return cast("Array", np.maximum(natural_logs(n) - total / n, 0))
 
 
 def _of_lines(lines: LineTable, raw: Words, normal: Words, texts: Sequence[str]) -> dict[str, Sequence[Any]]:

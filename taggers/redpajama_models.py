@@ -26,6 +26,7 @@ from toolkit import (
     Tagger,
     Words,
     load_fasttext,
+    natural_logs,
     resolve,
 )
 
@@ -146,7 +147,9 @@ def _importance(path: str | None, raw: Words, texts: Sequence[str]) -> dict[str,
         found: list[float | None] = [None] * len(texts)
         corrected = found.copy()
         if target in kept:
-            by_target, by_source = (np.log(kept[name] / kept[name].sum() + EPSILON) for name in (target, "source"))
+            by_target, by_source = (
+                natural_logs(kept[name] / kept[name].sum() + EPSILON) for name in (target, "source")
+            )
             logs = by_target - by_source
             terms = [logs[_buckets(each.hashes, len(logs))] for each in features]
             for i, text in enumerate(texts):

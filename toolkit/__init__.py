@@ -19,7 +19,7 @@ from toolkit.metadata_fields import label_of
 from toolkit.models import Files, Model, entries, for_language, read_list, resolve
 from toolkit.ngrams import Repeated, Repetition, Sequences, Top
 from toolkit.normal_forms import decomposed
-from toolkit.numbers import shortest_float32
+from toolkit.numbers import natural_logs, shortest_float32
 from toolkit.phrases import occurrences
 from toolkit.predictions import LinePredictions, without_capitals
 from toolkit.sentences import TERMINALS, characters_in, spacy_sentences
@@ -121,6 +121,7 @@ __all__ = [
     "load_tokenizer",
     "merge_fields",
     "missing_extra",
+    "natural_logs",
     "occurrences",
     "places_among",
     "read_list",

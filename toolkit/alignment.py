@@ -9,6 +9,7 @@ import msgspec
 
 from toolkit.documents import BAD_ROW, DOCUMENT_DECODER, AttributesRow, Rows
 from toolkit.errors import AlignmentError, DataError
+from toolkit.paths import lacking
 from toolkit.rowindex import row_hash
 from toolkit.streams import Lines
 
@@ -32,7 +33,7 @@ def missing_file(path: str, documents: str, command: str = "tag") -> AlignmentEr
             first = next((row.id for row, _ in Rows(lines, DOCUMENT_DECODER, documents)), None)
     except DataError:
         pass  # the documents are reported where they are read
-    message = f"expected the attributes of {documents}:1, got no such file; run `toolkit {command}`"
+    message = f"expected the attributes of {documents}:1, got {lacking(path)}; run `toolkit {command}`"
     return AlignmentError(message, path=path, line=1, id=first)
 
 

@@ -39,6 +39,10 @@ LOOK = 0.2
 """Seconds between two looks at others that wait."""
 
 
+_left: set[str] = set()
+"""Claims of this process that it does not hold any more, and could not delete."""
+
+
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """What a run says.
 
@@ -155,8 +159,10 @@ class _Own:
         self._ended.set()
         if self._thread.ident is not None:
             self._thread.join()
-        with suppress(Unreadable):  # it ends by itself
+        try:
             remove(self._path)
+        except Unreadable:  # it ends by itself; this run may claim the same again before
+            _left.add(self._path)
 
     def _write(self) -> None:
         now = {stage: list(keys) for stage, keys in self._doing().items() if keys}
@@ -217,7 +223,7 @@ def held(folder: str, *, own: str | None = None) -> list[Held]:
     found = []
     for name in list_files(folder, hidden=True):
         path = join(folder, name)
-        if path == own or not name.endswith(".json"):
+        if path == own or path in _left or not name.endswith(".json"):
             continue
         age = store_of(path).age(path)
         if age is None:

@@ -100,7 +100,8 @@ class Compiled:
             digest.update(_source_of(name))
         versions = [importlib.metadata.version(package) for package in ("numba", "llvmlite")]
         cpu = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
-        digest.update("\0".join([*self._types, *versions, *cpu, sys.version]).encode())
+        wanted = [os.environ.get(f"NUMBA_CPU_{name}", "") for name in ("NAME", "FEATURES")]
+        digest.update("\0".join([*self._types, *versions, *cpu, *wanted, sys.version]).encode())
         return digest.hexdigest()
 
 

@@ -124,6 +124,9 @@ def _rebuild_unreadable(kind: type[Unreadable], message: str, path: str, exit_co
     return kind(message, path=path, exit_code=exit_code)
 
 
+DAMAGED = "restore it from a copy, or make it again"
+"""What to do about a file that is damaged."""
+
 _ADVICE = {
     "free some space, then run the same command again": (errno.ENOSPC, errno.EDQUOT),
     "the file system, or `ulimit -f`, allows no larger file": (errno.EFBIG,),

@@ -1,5 +1,6 @@
 """The arrays that compiled predictions work on, made from what a model's file holds (see `toolkit.fasttext_file`)."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -246,8 +247,9 @@ def _pruned(hashed: Array, kept: Array, bucket: int) -> tuple[Array, Array, Arra
 
 
 def _sigmoids() -> Array:
-    x = (np.arange(STEPS + 1) * 16 / STEPS - 8).astype(np.float32)
-    return (1 / (1 + np.exp(-x))).astype(np.float32)
+    """Return the table as the library makes it; numpy's own exponential is another on other processors."""
+    powers = np.array([math.exp(8 - i * 16 / STEPS) for i in range(STEPS + 1)]).astype(np.float32)
+    return (1 / (1 + powers.astype(np.float64))).astype(np.float32)
 
 
 def _separators() -> Array:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import IO, Any, cast
 
 from toolkit.distribution import missing_extra
-from toolkit.errors import DataError
+from toolkit.errors import DAMAGED, DataError
 
 SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2", ".xz": "xz"}
 """Compressions by suffix."""
@@ -99,7 +99,7 @@ def inflated(path: str, stored: Stored) -> Callable[[int], bytes]:
     said = compression_of(path)
     if said and found != said:
         got = f"{found} data; rename it" if found else f"data that begins with {magic[:4]!r}" if magic else None
-        raise DataError(f"expected {said} data by the suffix, got {got or 'an empty file'}", path=path)
+        raise DataError(f"expected {said} data by the suffix, got {got or f'an empty file; {DAMAGED}'}", path=path)
     if said == "" and found:
         raise DataError(f"expected plain data by the suffix, got {found} data; rename it", path=path)
     if not found:

@@ -13,7 +13,7 @@ import xxhash
 from toolkit import records
 from toolkit.errors import ConfigError
 from toolkit.ingest_plan import FIRST_VERSION, Entry, Work, makers, settings_of
-from toolkit.paths import Dataset, exists, join, list_files, remove, stat
+from toolkit.paths import Dataset, exists, join, lacking, list_files, remove, stat
 from toolkit.stores import Stat, is_web
 from toolkit.streams import stored_digest
 from toolkit.waiting import for_each
@@ -154,12 +154,23 @@ def _is_same(work: Work, record: InputRecord, found: Stat) -> bool:
     return record.content == stored_digest(work.path, xxhash.xxh3_128())
 
 
+def load_sound(path: str) -> InputRecord | None:
+    """Return the record of an input, by its path; None if there is none.
+
+    Raises:
+        DataError: if it is damaged.
+    """
+    return records.load_strictly(path, InputRecord, "run `toolkit ingest`, which makes it again")
+
+
 def why_not_done(work: Work) -> str:
     """Why an input must be ingested; empty if it need not."""
     found = stat(work.path)
     if found is None:
-        return "there is no such file"
-    record = records.load(record_path(work), InputRecord)
+        return f"there is {lacking(work.path)}"
+    record, damaged = records.load_told(record_path(work), InputRecord)
+    if damaged:
+        return "its record is damaged"
     if record is None:
         return "its ingest was interrupted" if exists(record_path(work) + ".started") else "not begun"
     if record.settings != (settings := settings_of(work.entry)):

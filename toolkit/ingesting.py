@@ -29,7 +29,7 @@ from toolkit.documents import (
 from toolkit.errors import DataError
 from toolkit.ingest_plan import Work, settings_of, settings_of_set
 from toolkit.ingest_records import Attempt, InputRecord, note_entry, record_path, still_done
-from toolkit.paths import Dataset, exists, join, list_files, remove, stat
+from toolkit.paths import Dataset, exists, join, lacking, list_files, remove, stat
 from toolkit.reader import Draft, Input, Rejects
 from toolkit.streams import HEAD, RowOutput
 
@@ -72,7 +72,7 @@ def ingest_input(work: Work, report: Report) -> Done:
     start = time.perf_counter()
     found = stat(work.path)
     if found is None:
-        raise DataError("expected an input file, got nothing there", path=work.path)
+        raise DataError(f"expected an input file, got {lacking(work.path)}; put it back and run again", path=work.path)
     settings = settings_of(work.entry)
     record, damaged = records.load_told(record_path(work), InputRecord)
     if record is not None and still_done(work, record, found, settings):

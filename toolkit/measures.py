@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from toolkit.compiling import Compiled
 from toolkit.line_table import LineTable
 from toolkit.ngrams import Sequences
+from toolkit.numbers import natural_logs
 from toolkit.sentences import characters_in
 from toolkit.unicode_table import characters
 from toolkit.words import PRIME, SEED, Words
@@ -164,7 +165,7 @@ class WordMeasures(NamedTuple):
 
         texts, longest, table = len(segments.counts), int(np.max(segments.counts, initial=0)), characters()
         found, entropy = np.zeros((len(cls._fields) - 1, texts), dtype=np.int64), np.zeros(texts)
-        logs = np.log(np.maximum(np.arange(longest + 1), 1))
+        logs = natural_logs(np.maximum(np.arange(longest + 1), 1))
         room = 1 << max(4, (2 * longest).bit_length())
         keys, slots = np.zeros(room, np.uint64), np.zeros(longest + 1, np.int64)
         stamps, counts = np.zeros((2, room), np.int64)

@@ -34,6 +34,23 @@ def size_of(path: str) -> int:
     return found.size if found else 0
 
 
+def lacking(path: str) -> str:
+    """Return what there is in place of a file that is not there, for a message: ``no such file``, or ``a folder``."""
+    return "a folder" if is_folder(path) else "no such file"
+
+
+def no_folder(folder: str) -> str:
+    """Return the end of a message if a local folder in which something was expected is not there; else nothing."""
+    if scheme_of(folder) or is_folder(folder or "."):
+        return ""
+    return f"; there is no folder {folder}: should it be mounted?"
+
+
+def not_in(path: str) -> str:
+    """As `no_folder`, of the folder that a path is in."""
+    return no_folder(os.path.dirname(path))
+
+
 def exists(path: str) -> bool:
     return stat(path) is not None
 
@@ -222,7 +239,7 @@ def expand_sized(pattern: str) -> list[tuple[str, str, int | None]]:
             return [(pattern, below, there.size)]
         if is_folder(pattern):
             raise ConfigError(f"{pattern}: expected a file or a glob, got a folder; write {pattern.rstrip('/')}/**")
-        raise NothingThere(f"{pattern}: expected a file, got nothing there")
+        raise NothingThere(f"{pattern}: expected a file, got nothing there{no_folder(base)}")
     regex = glob_regex(below)
     show_hidden = any(part.startswith(".") for part in below.split("/"))
     found = [
@@ -233,7 +250,7 @@ def expand_sized(pattern: str) -> list[tuple[str, str, int | None]]:
         and (show_hidden or not any(p.startswith(".") for p in relative.split("/")))
     ]
     if not found:
-        raise NothingThere(f"{pattern}: expected at least one file, got no match")
+        raise NothingThere(f"{pattern}: expected at least one file, got no match{no_folder(base)}")
     _check_names(base, (relative for relative, _ in found))
     return [(join(base, relative) if base else relative, relative, size) for relative, size in _sized(base, found)]
 
@@ -320,7 +337,7 @@ class Dataset:
         _check_names(self.documents, found)
         if not found:
             what = "no shard that the globs admit" if self.include or self.exclude else "none"
-            more = "" if is_folder(self.documents) else " There is no such folder: should it be mounted?"
+            more = " There is no such folder: should it be mounted?" if no_folder(self.documents) else ""
             raise NoDocuments(f"{self.documents}: expected documents, got {what}; run `toolkit ingest` first?{more}")
         return found
 

@@ -68,7 +68,7 @@ def first_line(path: str) -> bytes:
 def label_reader(reading: Reading) -> Callable[[bytes], str | None] | None:
     """Return what reads the label in a line that is JSON; None where lines do not say it by a plain path of fields.
 
-    Of a line without a label, or that is damaged, it gives None.
+    Of a line without a label, or that is damaged, it gives None; those of languages it gives in lower case.
     """
     keys = [reading.values, *reading.label.split(".")]
     if not all(key.isidentifier() for key in keys):
@@ -85,7 +85,7 @@ def label_reader(reading: Reading) -> Callable[[bytes], str | None] | None:
             return None
         while value is not None and not isinstance(value, str):
             value = value.inner
-        return value
+        return value.lower() if value and reading.is_language else value
 
     return label_of
 

@@ -15,7 +15,7 @@ from toolkit import schema
 from toolkit.alignment import MAX_ROW, missing_file
 from toolkit.documents import BAD_ROW, AttributesRow, Rows
 from toolkit.errors import DataError, StaleError
-from toolkit.paths import Dataset, exists, join, list_files, remove, stat
+from toolkit.paths import Dataset, exists, join, lacking, list_files, remove, stat
 from toolkit.record_files import load as load
 from toolkit.record_files import load_strictly as load_strictly
 from toolkit.record_files import load_told as load_told
@@ -222,10 +222,14 @@ def _all_ingested(dataset: Dataset) -> dict[str, Ingested | DataError | None]:
     return dict(zip(paths, for_each(look, paths), strict=True))
 
 
+def sound(dataset: Dataset) -> list[Ingested]:
+    """Return the records of inputs, but for those that are damaged."""
+    return [record for record in _all_ingested(dataset).values() if isinstance(record, Ingested)]
+
+
 def deleted_shards(dataset: Dataset) -> list[str]:
     """Return the shards whose documents were deleted when they had been mixed, sorted."""
-    found = [record for record in _all_ingested(dataset).values() if isinstance(record, Ingested)]
-    return sorted(shard for record in found if record.deleted for shard in record.shards)
+    return sorted(shard for record in sound(dataset) if record.deleted for shard in record.shards)
 
 
 def missing_shards(
@@ -247,11 +251,12 @@ def missing_shards(
     for path, found in inputs.items():
         for shard in found.shards:
             if shard not in there and dataset.admits(shard) and concern(shard):
-                if exists(dataset.shard_path(shard)):
+                documents = dataset.shard_path(shard)
+                if exists(documents):
                     continue  # another run has just ingested it
-                got = "`run --per-shard` has deleted them" if found.deleted else "got no such file"
+                got = "`run --per-shard` has deleted them" if found.deleted else f"got {lacking(documents)}"
                 missing.append(
-                    f"{dataset.shard_path(shard)}: expected the documents of {found.input}, {got}; run "
+                    f"{documents}: expected the documents of {found.input}, {got}; run "
                     f"`toolkit ingest`, or delete {path} if they are to go"
                 )
     return sorted(missing)

@@ -65,6 +65,11 @@ class ShardState(msgspec.Struct, frozen=True, kw_only=True):
     inline_keys: list[str] | None = []
 
 
+def path_of(dataset: Dataset, shard: str) -> str:
+    """Return the path of a shard's row index, without ``.bin`` or ``.json``."""
+    return join(dataset.bookkeeping, "rows", shard)
+
+
 def _head(path: str) -> str:
     with open_stored(path) as stream:
         return xxhash.xxh3_64_hexdigest(stream.read(4096))
@@ -107,7 +112,7 @@ class RowIndexOutput:
     """
 
     def __init__(self, dataset: Dataset, shard: str, *, replaced: bool = False) -> None:
-        self._path = join(dataset.bookkeeping, "rows", shard)
+        self._path = path_of(dataset, shard)
         self._documents = dataset.shard_path(shard)
         self._replaced = replaced
         self._digest = xxhash.xxh3_128()
@@ -193,7 +198,7 @@ class RowIndexOutput:
 
 def current(dataset: Dataset, shard: str) -> ShardState | None:
     """The state of a shard as indexed, if it has not changed since by the quick test."""
-    path = join(dataset.bookkeeping, "rows", shard)
+    path = path_of(dataset, shard)
     state = _load(path + ".json")
     if state is None:
         return None
@@ -206,7 +211,7 @@ def current(dataset: Dataset, shard: str) -> ShardState | None:
 
 def forget(dataset: Dataset, shard: str) -> None:
     """Deletes the row index of a shard."""
-    path = join(dataset.bookkeeping, "rows", shard)
+    path = path_of(dataset, shard)
     remove(path + ".json")
     remove(path + ".bin")
 
@@ -246,6 +251,6 @@ def read(dataset: Dataset, shard: str, rows: int = 1 << 20) -> "Iterator[np.ndar
     import numpy as np
 
     kind = np.dtype([("hash", "<u8"), ("chars", "<u4"), ("bytes", "<u4"), ("offset", "<u8")])
-    with open_stored(join(dataset.bookkeeping, "rows", shard) + ".bin") as stream:
+    with open_stored(path_of(dataset, shard) + ".bin") as stream:
         while block := stream.read(rows * kind.itemsize):
             yield np.frombuffer(block, dtype=kind)

@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Protocol, Self, cast
 
 import xxhash
 
-from toolkit.errors import DataError, advice
+from toolkit.errors import DAMAGED, DataError, advice
 from toolkit.inflating import Stored, compression_of, inflated, zstd
 from toolkit.stores import Stat, Writing, store_of
 
@@ -166,7 +166,7 @@ class Decompressed(io.RawIOBase):
         """What a decompressor's error means to the owner of the file; None if it is something else."""
         where = f"at byte {self._stored.at:,} ({self._size:,} uncompressed)"
         if isinstance(error, EOFError):
-            what = "it is truncated, or something else follows it"
+            what = f"it is truncated, or something else follows it; {DAMAGED}"
             return f"expected whole compressed data, got the end of the file {where}: {what}"
         if isinstance(error, MemoryError):
             return f"expected compressed data that needs less memory, got data that needs more, before or {where}"
@@ -178,7 +178,7 @@ class Decompressed(io.RawIOBase):
             or name in ("Damaged", "BadGzipFile", "IsalError")
             or type(error).__module__.startswith(("zlib", "isal"))
         ):
-            return f"expected sound compressed data, got {error}, before or {where}"
+            return f"expected sound compressed data, got {error}, before or {where}; {DAMAGED}"
         return None
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from toolkit import models, records, tag_plan, tagger
 from toolkit.config import Source
-from toolkit.errors import ConfigError, MissingExtra, MissingModel, UnknownPlugin
+from toolkit.errors import MissingExtra, MissingModel, UnknownPlugin
 from toolkit.paths import Dataset
 from toolkit.plugins import default_name
 from toolkit.stores import is_web
@@ -44,20 +44,10 @@ def check(
             warnings.append(f"the set {name!r} cannot be compared with the section `tag:` here: {error}")
             continue
         if found := tag_plan.differences(made, wanted):
-            raise _made_otherwise(name, "settings", found)
+            raise tag_plan.made_otherwise(name, "settings", found)
         if found := tag_plan.edits(made, wanted):
-            raise _made_otherwise(
-                name, "code", found, f", or `toolkit tag --accept-code {name}` if no value has changed"
-            )
+            raise tag_plan.made_otherwise(name, "code", found)
     return warnings
-
-
-def _made_otherwise(name: str, what: str, found: list[str], more: str = "") -> ConfigError:
-    return ConfigError(
-        f"expected the set {name!r} as the section `tag:` says, got one that was made with other {what}:\n  "
-        + "\n  ".join(found)
-        + f"\nrun `toolkit tag` (another set name keeps the old values, --overwrite replaces them){more}"
-    )
 
 
 def _wanted(

@@ -1,7 +1,7 @@
 """What a ``tag:`` section says: sets, their taggers in the order of what they read, and the schemas on disk."""
 
 import graphlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -372,6 +372,22 @@ def _short(value: Any) -> str:
     return text if len(text) < 80 else text[:77] + "..."
 
 
+def made_otherwise(set_name: str, what: str, found: Sequence[str]) -> ConfigError:
+    """Return the refusal of a set that is not as the section says.
+
+    Args:
+        set_name: of it.
+        what: ``settings`` or ``code`` differs.
+        found: what `differences` or `edits` gave.
+    """
+    accept = f", or `toolkit tag --accept-code {set_name}` if no value has changed" if what == "code" else ""
+    return ConfigError(
+        f"expected the set {set_name!r} as the section `tag:` says, got one that was made with other {what}:\n  "
+        + "\n  ".join(found)
+        + f"\nchoose another set name and run `toolkit tag` (the old values stay), or `toolkit tag --overwrite`{accept}"
+    )
+
+
 def prepare(
     plan: Plan,
     dataset: Dataset,
@@ -415,21 +431,12 @@ def prepare(
             changed.append(set_name)
         elif found := differences(old, new):
             if not overwrite and records.recorded_shards(dataset, set_name):
-                raise ConfigError(
-                    f"the set {set_name!r} exists and was made with other settings:\n  "
-                    + "\n  ".join(found)
-                    + "\nchoose another set name (the old values stay), or --overwrite"
-                )
+                raise made_otherwise(set_name, "settings", found)
             changed.append(set_name)
         elif found := edits(old, new):
             made = records.recorded_shards(dataset, set_name)
             if made and not overwrite and set_name not in accept_code:
-                raise ConfigError(
-                    f"the set {set_name!r} exists and was made with other code:\n  "
-                    + "\n  ".join(found)
-                    + "\nchoose another set name (the old values stay), or --overwrite; if no value has changed,\n"
-                    f"`toolkit tag --accept-code {set_name}`"
-                )
+                raise made_otherwise(set_name, "code", found)
             (changed if overwrite and set_name not in accept_code else learned).append(set_name)
         elif old != new:  # it did not know the code, or what a value is was worded otherwise
             learned.append(set_name)

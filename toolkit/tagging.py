@@ -153,7 +153,12 @@ def tag_shard(work: Work, report: Report) -> Done:
     if index:
         state = index.finish(before, lines.content or "")
     elif state and lines.content != state.content:
-        raise DataError("expected the documents as they were indexed, they changed; run again", path=path)
+        rowindex.forget(dataset, shard)  # else the next run would believe it, too
+        message = (
+            f"expected the documents that {rowindex.path_of(dataset, shard)}.json describes, got others of the same "
+            "size and time: one of the two was damaged. Look after the documents; run again, which indexes them anew"
+        )
+        raise DataError(message, path=path)
     assert state
     seconds = time.perf_counter() - start
     for name in todo:

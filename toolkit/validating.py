@@ -15,9 +15,9 @@ from toolkit.alignment import MAX_ROW, AttributeRows, missing_file
 from toolkit.config import ConfigStruct
 from toolkit.documents import BAD_ROW, DOCUMENT_DECODER, Document, DocumentRow, Rows, to_document
 from toolkit.errors import AlignmentError, DataError, StaleError, ToolkitError
-from toolkit.ingest_records import InputRecord, carried_shards
+from toolkit.ingest_records import carried_shards, load_sound
 from toolkit.languages import is_known
-from toolkit.paths import Dataset, exists, list_files, stat
+from toolkit.paths import Dataset, exists, lacking, list_files, stat
 from toolkit.recognising import Format, label_reader
 from toolkit.streams import Lines
 from toolkit.writer import Writer
@@ -140,7 +140,11 @@ def _check_documents(work: Work, findings: Findings, report: Report) -> None:
         return
     state = index.finish(before, lines.content or "")
     if known and known.content != state.content:
-        findings.add(DataError("expected the content that was indexed, got other of the same size and time", path=path))
+        message = (
+            f"expected the content that {rowindex.path_of(dataset, shard)}.json describes, got other of the same size "
+            "and time: one of the two was damaged. Look after the documents; the index was made anew"
+        )
+        findings.add(DataError(message, path=path))
 
 
 class _Unindexed(Exception):  # no error: what was found is no index
@@ -222,13 +226,18 @@ def _fits_index(dataset: Dataset, work: Work, ours: records.SetSchema, report: R
 
 
 def _check_record(work: Work, dataset: Dataset, path: str, findings: Findings) -> None:
-    record = records.load_record(dataset, work.set, work.path)
+    record, damaged = records.load_told(records.record_path(dataset, work.set, work.path), records.ShardRecord)
     if record is None:
         command = "tag" if carried_shards(dataset, work.set) is None else "ingest"
-        findings.add(DataError(f"expected a completion record, got none; run `toolkit {command}`", path=path))
+        got = "one that is damaged" if damaged else "none"
+        findings.add(DataError(f"expected a completion record, got {got}; run `toolkit {command}`", path=path))
     elif not records.is_intact(dataset, work.set, work.path, record):
         findings.add(DataError("expected the file that its completion record describes, it was changed", path=path))
     else:
+        found = None if carried_shards(dataset, work.set) is not None else records.load_schema(dataset, work.set)
+        if found and record.settings != {key: each.settings for key, each in found.keys.items()}:
+            message = "expected the settings of its set, its record has others; run `toolkit tag`"
+            findings.add(DataError(message, path=path))
         try:
             state = rowindex.ensure(dataset, work.path, work.max_document_bytes)
             records.check_lineage(dataset, work.set, work.path, state)
@@ -255,7 +264,7 @@ def check_ingested(dataset: Dataset) -> list[str]:
     findings = []
     for noted in records.ingest_files(dataset, ".json"):
         try:
-            record = records.load_strictly(noted, InputRecord, "run `toolkit ingest`, which makes it again")
+            record = load_sound(noted)
         except DataError as error:
             findings.append(str(error))
             continue
@@ -263,7 +272,8 @@ def check_ingested(dataset: Dataset) -> list[str]:
             path = dataset.shard_path(shard)
             found, state = stat(path), rowindex.current(dataset, shard)
             if found is None:
-                findings.append(f"{path}: expected the documents of {record.input if record else ''}, got no such file")
+                found_there = f"{path}: expected the documents of {record.input if record else ''}, got {lacking(path)}"
+                findings.append(f"{found_there}; run `toolkit ingest`")
             elif state and state.content != output.content:
                 findings.append(f"{path}: expected the documents as they were ingested, they were changed")
     return findings

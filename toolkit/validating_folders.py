@@ -5,9 +5,10 @@ import os
 import re
 from collections.abc import Iterator
 
+from toolkit.errors import DAMAGED
 from toolkit.languages import label_of_path
 from toolkit.mixing import publish
-from toolkit.paths import below, exists, join, list_files, stat
+from toolkit.paths import below, exists, join, lacking, list_files, stat
 from toolkit.streams import READ, Lines, open_stored
 from toolkit.targets import as_part, data_files, is_checksum_file, is_description
 
@@ -40,10 +41,12 @@ def _check_checksums(folder: str) -> Iterator[str]:
                 digest, name = parsed
                 target = os.path.normpath(join(base, name))
                 listed.add(target)
-                if not exists(join(folder, target)):
-                    yield f"{path}:{lines.number}: expected the file {name}, got none there"
-                elif (got := _digest(join(folder, target), digest)) != digest:
-                    yield f"{join(folder, target)}: expected the checksum {digest} of {path}:{lines.number}, got {got}"
+                there = join(folder, target)
+                if not exists(there):
+                    yield f"{path}:{lines.number}: expected the file {name}, got {lacking(there)}; {DAMAGED}"
+                elif (got := _digest(there, digest)) != digest:
+                    expected = f"expected the checksum {digest} of {path}:{lines.number}, got {got}"
+                    yield f"{there}: {expected}; {DAMAGED}"
     bare: set[str] = set()
     for name in data_files(folder):
         base = os.path.dirname(name)
@@ -80,6 +83,8 @@ def _digest(path: str, like: str) -> str:
 
 
 def _check_numbers(folder: str) -> Iterator[str]:
+    if publish.load_manifest(folder) is not None:
+        return  # it lists the parts, and knows labels that look like parts (`en_part_1`) from those
     parts: dict[tuple[str, str], list[int | None]] = {}
     for path in data_files(folder):
         found = as_part(path)
@@ -107,19 +112,19 @@ def _check_manifest(folder: str) -> Iterator[str]:
         path = below(folder, part.path)
         found = stat(path)
         if found is None:
-            yield f"{path}: expected a part that the manifest lists, got no such file"
+            yield f"{path}: expected a part that the manifest lists, got {lacking(path)}; {DAMAGED}"
         elif found.size != part.size:
-            yield f"{path}: expected {part.size} bytes by the manifest, got {found.size}"
+            yield f"{path}: expected {part.size} bytes by the manifest, got {found.size}; {DAMAGED}"
         elif (got := _digest(path, part.sha256)) != part.sha256:
-            yield f"{path}: expected sha256 {part.sha256} by the manifest, got {got}"
+            yield f"{path}: expected sha256 {part.sha256} by the manifest, got {got}; {DAMAGED}"
     for name, text in manifest.files.items():
         path = below(folder, name)
         if not exists(path):
-            yield f"{path}: expected a checksum file that the manifest lists, got no such file"
+            yield f"{path}: expected a checksum file that the manifest lists, got {lacking(path)}; {DAMAGED}"
         else:
             with open_stored(path) as stream:
                 if stream.read() != text.encode():
-                    yield f"{path}: expected the checksums of the manifest, got others"
+                    yield f"{path}: expected the checksums of the manifest, got others; {DAMAGED}"
     for name in list_files(folder):
         if name not in known and not is_description(name):
             yield f"{join(folder, name)}: expected only files that the manifest lists, got another"

@@ -262,7 +262,7 @@ OUTPUT_EDITS: dict[str, tuple[Edit, str]] = {
     ),
     "a label that is no language": (
         lambda d: d["inLanguage"].pop(),
-        "expected 'zh', a label of its files, as inLanguage, too, got none",
+        "expected the language of 'zh', a label of its files, as inLanguage",
     ),
     "a split that is nowhere": (
         lambda d: records(d, "document-splits")["field"][-1]["references"]["field"].update({"@id": "splits/nope"}),

@@ -274,14 +274,60 @@ def test_a_set_that_lacks_a_shard_is_not_described(described: Project) -> None:
 def test_formats_without_rows_are_listed_as_files(released: Project) -> None:
     released.config["mix"]["output"] = {"format": "text", "path": str(released.root / "text")}
     released.ok("mix")
-    assert "no record set" in released.ok("croissant").out
+    assert "lines: described as the specification has it" in released.ok("croissant").out
     found = document(released.root / "text")
-    (languages,) = found["recordSet"]
+    languages, lines = found["recordSet"]
+    assert {each["name"]: each["source"]["extract"]["fileProperty"] for each in lines["field"]} == {
+        "language": "fullpath",
+        "line": "lines",
+        "row": "lineNumbers",
+    }
     manifest = json.loads((released.root / "text" / ".toolkit" / "manifest.json").read_text())
     counts = {label: totals["documents"] for label, totals in manifest["labels"].items()}
     assert {row["languages/code"]: row["languages/documents"] for row in languages["data"]} == counts
     assert by_id(found["distribution"])["documents-files"]["encodingFormat"] == "text/plain"
     assert "0 findings" in released.ok("validate").out
+
+
+def test_an_output_names_sets_of_which_something_is_in_its_rows(released: Project) -> None:
+    released.config["tag"]["unused-0"] = "length"
+    released.config["tag"]["read-0"] = {"tagger": "noise", "as": "loud"}
+    released.config["mix"]["attributes"] += ["unused-0", "read-0"]
+    released.config["mix"]["rules"].append({"drop": "loud.noise > 10 * loud.chars", "name": "odd"})
+    released.ok("tag")
+    released.ok("mix")
+    released.ok("croissant")
+    found = document(released.out)
+    assert "unused-0" not in json.dumps(found)
+    assert "read-0" not in json.dumps([found["rai:dataAnnotationProtocol"], found["rai:machineAnnotationTools"]])
+    assert "language-0" in found["rai:dataAnnotationProtocol"]
+    step = next(each for each in found["rai:dataPreprocessingProtocol"] if "read-0" in each)
+    assert step.endswith("; read by rules.")
+
+
+def test_documents_of_an_oscar_output_have_a_key(released: Project) -> None:
+    released.ok("croissant")
+    (documents,) = [each for each in document(released.out)["recordSet"] if each["name"] == "documents"]
+    assert documents["key"] == {"@id": "documents/warc_headers/warc-record-id"}
+
+
+@pytest.mark.parametrize("labels", [["en", "en_part_1", "en_part_x"], ["de"]])
+def test_a_label_may_look_like_a_part(project: Project, labels: list[str]) -> None:
+    rows = [
+        {"id": f"a{i}", "text": "b " * 300, "source": "s", "metadata": {"l": labels[i % len(labels)]}} for i in range(9)
+    ]
+    write_rows(project.documents / "a.jsonl.gz", rows)
+    output = {"format": "text", "path": str(project.out), "identification": "metadata.l"}
+    rules = [{"drop": "get(document.metadata, 'l', None) is None", "name": "unidentified"}]
+    project.config["mix"] = {"attributes": [], "rules": rules, "output": output}
+    project.config["about"] = dict(ABOUT)
+    project.ok("mix")
+    for layout in ("flat", "folders"):
+        output["layout"] = layout
+        project.ok("mix")
+        project.ok("croissant")
+        ran = project("validate")
+        assert (ran.code, "0 findings" in ran.out) == (0, True), ran.out
 
 
 def test_the_page_describes_every_setting() -> None:
@@ -335,7 +381,8 @@ def test_models_are_named_without_their_folders(project: Project) -> None:
     tagger = {"tagger": f"{project.root}/own.py:Mine"}
     tagger |= {"words": f"{project.root}/my-words.txt", "other": f"{project.root}/others.txt"}
     project.config["tag"] = {"own-0": tagger}
-    project.config["mix"] = {"attributes": ["own-0"], "output": {"format": "dolma", "path": str(project.out)}}
+    output = {"format": "dolma", "path": str(project.out), "attributes": True}
+    project.config["mix"] = {"attributes": ["own-0"], "output": output}
     project.config["about"] = dict(ABOUT)
     project.ok("tag")
     project.ok("mix")

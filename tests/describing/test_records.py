@@ -7,7 +7,7 @@ import pytest
 
 from tests.describing.conftest import ABOUT
 from tests.describing.reading import differences, left_out, lines_of, load, record_sets
-from tests.pipeline.conftest import Project
+from tests.pipeline.conftest import Project, read_rows
 
 pytest.importorskip("mlcroissant", reason="the extra `croissant` is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # pandas and rdflib have many
@@ -111,6 +111,42 @@ def test_released_documents_are_read_as_they_are(golden: Project) -> None:
     golden.ok("croissant", "--of", "dataset")
     assert check_output(golden.out) == 23
     assert check_dataset(golden.data) == 4 * 23
+
+
+def test_parts_of_a_split_are_files_of_their_own(released: Project) -> None:
+    """A reader that wants one opens no other; which document is in which does not depend on how they are told."""
+    released.config["about"]["splits"] = {"train": 0.7, "test": 0.3}
+    released.ok("croissant")
+    rows = [row for path in sorted((released.out / "splits").rglob("*.gz")) for row in read_rows(path)]
+    by_rows = {row["id"]: row["split"] for row in rows}
+    released.config["about"]["splits"]["by"] = "file"
+    ran = released("croissant")
+    assert (ran.code, "expected the output of a mix that parts its files" in ran.err) == (2, True)
+    out = released.root / "parted"
+    released.config["mix"]["output"]["path"] = str(out)
+    released.ok("mix")
+    released.ok("croissant")
+    assert "0 findings" in released.ok("validate").out
+    by_file = {
+        row["warc_headers"]["warc-record-id"]: path.partition("/")[0]
+        for path, _, row in lines_of(out, "*/*/*.jsonl.gz")
+    }
+    assert by_file == by_rows
+    read = list(load(out / "croissant.json").records("documents"))
+    names = [(r["documents/warc_headers"]["documents/warc_headers/warc-record-id"].decode(), r) for r in read]
+    assert {id_: r["documents/split"].decode() for id_, r in names} == by_rows
+    assert all(r["documents/language"] == r["documents/identification"]["documents/identification/label"] for r in read)
+    opened: list[str] = []
+    dataset = load(out / "croissant.json")
+    for record in dataset.records("documents", filters={"documents/split": "test"}):
+        opened.append(record["documents/split"].decode())
+    assert set(opened) == {"test"}
+    assert len(opened) == sum(split == "test" for split in by_rows.values())
+    listed = {row["splits/name"]: row for row in dataset.records("splits")}
+    assert listed["train"]["splits/url"] == "cr:TrainingSplit"
+    assert listed["test"]["splits/documents"] == len(opened)
+    english = list(load(out / "croissant.json").records("documents", filters={"documents/language": "en"}))
+    assert english == [record for record in read if record["documents/language"] == b"en"]
 
 
 OUTPUTS: dict[str, dict[str, Any]] = {

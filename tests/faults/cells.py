@@ -1,6 +1,7 @@
 """One fault, one command, one kind of files: the cell is played and judged."""
 
 import json
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -151,7 +152,9 @@ class Bench:
             before.pop(column.lacks, None)
             place.restore(before)
             ran = self.run(place, column, strike)
-            self._undisturbed[place.root, column.name] = Undisturbed(before, ran, place.state()), strike.seen
+            after = place.state()
+            passes = self.state(place, column.passes) if column.passes else {}
+            self._undisturbed[place.root, column.name] = Undisturbed(before, ran, after, passes), strike.seen
         return self._undisturbed[place.root, column.name]
 
     def play(self, cell: Cell, change: str = "") -> Played:
@@ -178,7 +181,7 @@ class Bench:
         ran = self.run(place, cell.column, strike, change)
         after = place.state()
         found = Disturbed(place.root, strike.paths, ran, after, *self._again(cell, undisturbed, ran, after, change))
-        return judge(row, undisturbed, found) if strike.paths else ["0: nothing was struck"]
+        return judge(row, cell.column, undisturbed, found) if strike.paths else ["0: nothing was struck"]
 
     def _again(self, cell: Cell, undisturbed: Undisturbed, ran: Ran, after: State, change: str) -> tuple[Ran, State]:
         """The rerun, and what is there after it; where nothing was written it would be the undisturbed run."""
@@ -196,33 +199,32 @@ class Bench:
             return Played(cell, {}, "there is no such file before it")
         wrong = {}
         for victim in dict.fromkeys(victims[:1] + victims[-1:]):
-            place = self.folder
+            place, sound = self.folder, undisturbed.before[victim]
             place.restore(undisturbed.before)
-            damage(place, victim, undisturbed.before[victim], cell.row.fault)
+            damage(place, victim, sound, cell.row.fault)
             ran = self.run(place, cell.column, Strike(), change)
+            is_remade = not is_damaged(place, victim, sound, cell.row.fault)
+            if not is_remade:
+                repair(place, victim, sound)
             after = place.state()
-            if after.get(victim) and cell.row.fault != "folder" and ran.code != undisturbed.ran.code:
-                place.put(victim, undisturbed.before[victim])  # as from a copy
-            elif cell.row.fault == "folder" and Path(place.root, victim).is_dir():
-                Path(place.root, victim).rmdir()
-                place.put(victim, undisturbed.before[victim])
-            again = self.run(place, cell.column, Strike(), change)
-            after = {
-                name: file
-                for name, file in after.items()
-                if name != victim or file.data != _damaged_bytes(undisturbed.before[victim].data, cell.row.fault)
-            }
-            found = Disturbed(place.root, [victim], ran, after, again, place.state())
-            wrong[victim] = judge(cell.row, undisturbed, found)
+            again = self._again(cell, undisturbed, ran, after, change)
+            found = Disturbed(place.root, [victim], ran, after, *again, is_remade)
+            wrong[victim] = judge(cell.row, cell.column, undisturbed, found)
         return Played(cell, wrong)
+
+
+_MATTERS = (re.compile(rb'"(?:content|documents)": ?"([0-9a-f]{32})"'), re.compile(rb'"tagger": ?"(.)'))
+"""In a record, a digest, else a tagger. A bit elsewhere may be of a time stamp, or of a description, and do nothing."""
 
 
 def _damaged_bytes(data: bytes, how: str) -> bytes:
     if how == "truncated":
         return data[: len(data) // 2]
     if how == "flipped":
-        middle = len(data) // 2
-        return data[:middle] + bytes([data[middle] ^ 0x10]) + data[middle + 1 :]
+        found = filter(None, (each.search(data) for each in _MATTERS)) if data.startswith(b"{") else iter(())
+        matters = next(found, None)
+        place, bit = (matters.start(1), 1) if matters else (len(data) // 2, 0x10)
+        return data[:place] + bytes([data[place] ^ bit]) + data[place + 1 :]
     return b""
 
 
@@ -233,6 +235,21 @@ def damage(place: Folder, name: str, file: File, how: str) -> None:
         Path(place.root, name).mkdir()
     else:
         place.put(name, replace(file, data=_damaged_bytes(file.data, how)))
+
+
+def is_damaged(place: Folder, name: str, file: File, how: str) -> bool:
+    """Whether the file is as `damage` left it."""
+    path = Path(place.root, name)
+    if how == "folder":
+        return path.is_dir()
+    return path.is_file() and path.read_bytes() == _damaged_bytes(file.data, how)
+
+
+def repair(place: Folder, name: str, file: File) -> None:
+    """Puts the file back, as from a copy."""
+    if Path(place.root, name).is_dir():
+        Path(place.root, name).rmdir()
+    place.put(name, file)
 
 
 def play_all(bench: Bench, wanted: Sequence[Cell]) -> Iterator[Played]:

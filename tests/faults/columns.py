@@ -16,6 +16,10 @@ class Column:
         more: of the configuration, beside that of the corpus; ``mix`` is merged into the section.
         lacks: a file that is not there before, though it is in that state.
         configured: whether it is given the configuration.
+        verifies: kinds of files of which it must find, or make again, each that is damaged; others may do without it.
+        sweeps: whether it deletes what killed runs have left; others leave that to the next run, or to `toolkit clean`.
+        finds: what it says of damaged files, beside what their rows say, and that it names their shards: an expression.
+        passes: a name of `STATES`, if it makes what is there then, and deletes it.
     """
 
     name: str
@@ -25,6 +29,10 @@ class Column:
     more: tuple[tuple[str, Any], ...] = ()
     lacks: str = ""
     configured: bool = True
+    verifies: str = ""
+    sweeps: bool = True
+    finds: str = ""
+    passes: str = ""
 
 
 STATES = {"laid out": "", "ingested": "ingest", "tagged": "tag", "mixed": "mix"}
@@ -47,6 +55,9 @@ _SHARD = "data/documents/s/b/1.jsonl.gz"
 
 _MIXING = f"inputs {_DATA} {_OUT} rejects claims failures others"
 _DESCRIBED = "documents attributes manifest parts checksums ingest_records descriptions others"
+_STATUS = f"inputs {_DATA} manifest checksums claims failures parts others"
+_VALIDATED = f"{_DATA} manifest checksums parts descriptions others"
+_VERIFIED = "documents attributes schemas shard_records row_indexes manifest checksums parts"
 _HEAD = "head {root}/data/documents/s/a/0.jsonl.gz"
 
 COLUMNS = (
@@ -57,13 +68,13 @@ COLUMNS = (
     Column("mix-gone-shard", "mix", "tagged", f"{_DATA} rejects manifest parts others", lacks=_SHARD),
     Column("run", "run", "laid out", _ALL),
     Column("again", "run", "mixed", _ALL),
-    Column("per-shard", "run --per-shard", "laid out", _ALL),
-    Column("status", "status", "mixed", f"inputs {_DATA} manifest checksums claims failures parts others"),
-    Column("validate", "validate", "mixed", f"{_DATA} manifest checksums parts descriptions others"),
+    Column("per-shard", "run --per-shard", "laid out", _ALL, passes="tagged"),
+    Column("status", "status", "mixed", _STATUS, finds="changed|not indexed|gone|damaged"),
+    Column("validate", "validate", "mixed", _VALIDATED, verifies=_VERIFIED, sweeps=False),
     Column("head", _HEAD, "mixed", "documents attributes others", configured=False),
     Column("stats", "stats {root}/out", "mixed", "manifest parts others", configured=False),
     Column("dry-mix", "mix --dry-run", "tagged", f"inputs {_DATA} manifest parts others"),
-    Column("croissant", "croissant", "mixed", _DESCRIBED, _ABOUT),
-    Column("card", "card", "mixed", _DESCRIBED, _ABOUT),
+    Column("croissant", "croissant", "mixed", _DESCRIBED, _ABOUT, sweeps=False),
+    Column("card", "card", "mixed", _DESCRIBED, _ABOUT, sweeps=False),
     Column("clean", "clean {root}", "mixed", f"inputs rejects {_DATA} parts others", configured=False),
 )  # fmt: skip

@@ -44,7 +44,7 @@ class Disk:
         """Lets the functions of this process that all access to files goes through meet it."""
         self._open, self._busy, self._seen = builtins.open, False, 0
         builtins.open = self._opening  # type: ignore[assignment]
-        _Met.disk = self
+        _Reading.disk = self
         local._File.__bases__ = (_Met,)  # which opens by itself
         for name, request in (
             ("stat", "STAT"), ("scandir", "LIST"), ("listdir", "LIST"), ("unlink", "REMOVE"), ("rmdir", "REMOVE"),
@@ -64,7 +64,7 @@ class Disk:
         if not isinstance(path, int) and self._relative(path) is not None:
             self._meet(path, "OPEN" if "r" in mode else "WRITE", opening=True)
             if mode == "rb" and self._meets(path, "READ"):
-                return io.BufferedReader(_BadReading(path, lambda: self._meet(path, "READ")))
+                return io.BufferedReader(_Reading(path))
             if mode == "wb" and self._meets(path, "WRITE"):
                 return io.BufferedWriter(_BadWriting(path, lambda: self._meet(path, "WRITE")))
         return self._open(path, mode, *rest, **options)
@@ -115,14 +115,13 @@ class Disk:
         raise OSError(code, os.strerror(code))
 
 
-class _Met(io.FileIO):
-    """A file that meets a disk when it is opened and when it is read."""
+class _Reading(io.FileIO):
+    """A file that meets a disk when it is read."""
 
     disk: "Disk"
 
     def __init__(self, path: Any, *rest: Any, **options: Any) -> None:
-        self._met = path
-        self.disk._meet(path, "OPEN", opening=True)
+        self._path = path
         super().__init__(path, *rest, **options)
 
     def readinto(self, buffer: Any) -> int | None:
@@ -134,24 +133,16 @@ class _Met(io.FileIO):
         return super().readall()
 
     def _meet(self) -> None:
-        if self.disk._meets(self._met, "READ"):
-            self.disk._meet(self._met, "READ")
+        if self.disk._meets(self._path, "READ"):
+            self.disk._meet(self._path, "READ")
 
 
-class _BadReading(io.FileIO):
-    """A file whose bytes cannot be read."""
+class _Met(_Reading):
+    """One that meets it when it is opened, too."""
 
-    def __init__(self, path: Any, meet: Callable[[], None]) -> None:
-        super().__init__(path, "rb")
-        self._meet = meet
-
-    def readinto(self, buffer: Any) -> int | None:
-        self._meet()
-        return super().readinto(buffer)
-
-    def readall(self) -> bytes:
-        self._meet()
-        return super().readall()
+    def __init__(self, path: Any, *rest: Any, **options: Any) -> None:
+        self.disk._meet(path, "OPEN", opening=True)
+        super().__init__(path, *rest, **options)
 
 
 class _BadWriting(io.FileIO):

@@ -9,20 +9,24 @@
 import os.path
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
 from tests.conftest import Ran
+from tests.faults.columns import Column
 from tests.faults.corpus import plain
 from tests.faults.kinds import is_shown, kind_of
 from tests.faults.places import State
 from tests.faults.rows import Row
 
+SHARD = re.compile(r"\w/\d\.jsonl\.gz")
+"""A shard in a path."""
+
 ADVICE = re.compile(
     r"(?i)\bagain\b|\blater\b|the same command|\bwait|\bcheck |\brestore\b|\bdelete\b|\bmove\b|\bset `|\bchoose\b|"
-    r"\brun `|\bmake\b|\bfree |\braise `|\bsee\b|\blet\b|\blook after\b|\bput it back\b|\bmount\b|"
-    r"\bexclude\b|toolkit clean|is the address right"
+    r"\brun `|\bmake\b|\bfree |\braise `|\bsee\b|\blet\b|\blook after\b|\bput it back\b|\bmount(ed)?\b|"
+    r"\bexclude\b|toolkit clean|`toolkit run` does|is the address right"
 )
 """Words by which a message says what to do."""
 
@@ -32,17 +36,29 @@ FALSE_CAUSES = re.compile(
 )
 """What is not true of any fault that only is in the way: causes that a message must not name."""
 
+ABOUT = {
+    r"data/\.toolkit/rows/(.+?)\.(?:bin|json)": r"{root}/data/documents/\1",
+    r"data/\.toolkit/sets/([^/]+)/(?:schema|models)\.json": r"\1",
+    r"data/\.toolkit/sets/([^/]+)/shards/(.+)\.json": r"{root}/data/attributes/\1/\2",
+}
+"""What records are about, by which a message may name them: documents, a set, attributes."""
+
 PASSING = ("claims", "failures")
 """Kinds of files that end by themselves, or with the next run: no harm is done where one cannot be deleted."""
 
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """What a command does without a fault."""
+    """What a command does without a fault.
+
+    Attributes:
+        passes: what it makes on the way, and deletes.
+    """
 
     before: State
     ran: Ran
     after: State
+    passes: State = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -53,6 +69,8 @@ class Disturbed:
         paths: below the root, that were struck.
         ran: the command, and what was there after it.
         again: the same without the fault, and what was there after that.
+        is_remade: whether a file that was damaged before the command is no longer what the damage left. One that is
+            was put back from a copy before `after`.
     """
 
     root: str
@@ -61,33 +79,54 @@ class Disturbed:
     after: State
     again: Ran
     healed: State
+    is_remade: bool = False
 
 
-def judge(row: Row, undisturbed: Undisturbed, found: Disturbed) -> list[str]:
-    """What is wrong, each a sentence that begins with the number of its question; none is good."""
+def judge(row: Row, column: Column, undisturbed: Undisturbed, found: Disturbed) -> list[str]:
+    """What is wrong, each a sentence that begins with the number of its question; none is good.
+
+    Args:
+        row: whose fault it was.
+        column: whose command it was.
+        undisturbed: without it.
+        found: with it.
+    """
     wrong = _status(row, undisturbed, found)
+    damaged = [path for path in found.paths if kind_of(path) in column.verifies.split() and not found.is_remade]
+    if damaged and row.where == "file" and found.ran.code == undisturbed.ran.code:
+        wrong.append(f"1: status {found.ran.code}, but {damaged[0]} is damaged")
     if found.ran.code != undisturbed.ran.code:
-        wrong += _message(row, found)
-    wrong += _half_written(undisturbed, found)
-    return wrong + _rerun(undisturbed, found)
+        wrong += _message(row, column, found)
+    wrong += _half_written(row, undisturbed, found)
+    return wrong + _rerun(row, column, undisturbed, found)
 
 
 def shown(state: State) -> dict[str, str]:
     """Digests of what is visible."""
-    return {name: file.digest for name, file in state.items() if is_shown(name)}
+    return {name: file.digest for name, file in state.items() if is_shown(name) and "?upload=" not in name}
 
 
 def _status(row: Row, undisturbed: Undisturbed, found: Disturbed) -> list[str]:
     code, expected = found.ran.code, undisturbed.ran.code
     if code == expected:
-        return [f"1: status {code}, but {what}" for what in different(undisturbed, found.ran, found.after)]
+        may_tell = row.where == "file" and (found.is_remade or _is_warned_of(row, found))
+        what_it_says = undisturbed.ran if may_tell else found.ran
+        return [f"1: status {code}, but {what}" for what in different(undisturbed, what_it_says, found.after)]
     if not row.lasts:
         return [f"1: expected status {expected} of what passes, got {code}: {_end(found.ran)}"]
     if code not in row.codes:
         return [f"1: expected status {' or '.join(map(str, row.codes))}, got {code}: {_end(found.ran)}"]
-    if code == 2 and found.after.keys() - undisturbed.before.keys():
+    written = [name for name in found.after.keys() - undisturbed.before.keys() if "?upload=" not in name]
+    if code == 2 and written:
         return ["1: status 2, but something was written"]
     return []
+
+
+def _is_warned_of(row: Row, found: Disturbed) -> bool:
+    """Whether a line of the log names the file and the cause."""
+    return any(
+        f"{found.root}/{found.paths[0]}" in line and re.search(row.cause, line) for line in found.ran.err.splitlines()
+    )
 
 
 def different(undisturbed: Undisturbed, ran: Ran, after: State) -> list[str]:
@@ -107,18 +146,22 @@ def _unlike(wanted: Mapping[str, str], got: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _message(row: Row, found: Disturbed) -> list[str]:
+def _message(row: Row, column: Column, found: Disturbed) -> list[str]:
     said = found.ran.out + found.ran.err
     wrong = []
     everywhere = row.spreads or row.fault == "gone"  # then whatever was met first is named
-    named = [f"{found.root}/"] if everywhere else [n for path in found.paths for n in _names(found.root, path)]
+    named = [found.root] if everywhere else [n for path in found.paths for n in _names(found.root, path)]
+    if column.finds and row.where == "file":
+        shards = (SHARD.search(path) for path in found.paths)
+        named += [shard[0] if shard else f"{found.root}/out" for shard in shards]
     if not any(name in said for name in named):
         wrong.append(f"2: none of {sorted(set(found.paths))[:3]} is named: {_end(found.ran)}")
-    if not re.search(row.cause, said):
+    cause = f"{row.cause}|{column.finds}" if column.finds and row.where == "file" else row.cause
+    if not re.search(cause, said):
         wrong.append(f"2: the cause is not named: {_end(found.ran)}")
     if not ADVICE.search(said):
         wrong.append(f"2: nothing says what to do: {_end(found.ran)}")
-    false = FALSE_CAUSES.search(said)
+    false = FALSE_CAUSES.search(re.sub(row.true, "", said) if row.true else said)
     if false and not re.search(row.cause, false[0]):
         wrong.append(f"2: a false cause is named, {false[0]!r}: {_end(found.ran)}")
     return wrong
@@ -126,8 +169,11 @@ def _message(row: Row, found: Disturbed) -> list[str]:
 
 def _names(root: str, path: str) -> list[str]:
     """What a message may call what was struck: the path, or of a hidden file the one that it becomes."""
-    folder, _, name = f"{root}/{path}".rstrip("/").rpartition("/")
-    names = [f"{folder}/{name}"]
+    folder, _, name = f"{root}/{path}".removesuffix("/.").rstrip("/").rpartition("/")
+    names = [f"{folder}/{name}"] if name != "probe" else [folder.removesuffix("/.toolkit")]
+    names += [
+        found.expand(of.format(root=root)) for record, of in ABOUT.items() if (found := re.fullmatch(record, path))
+    ]
     if not os.path.splitext(name)[1] or kind_of(path) in ("intermediates", "staged_parts"):
         while "/.toolkit/" in folder:  # what is deleted as a whole is named as a whole
             names.append(folder)
@@ -137,12 +183,14 @@ def _names(root: str, path: str) -> list[str]:
     return names
 
 
-def _half_written(undisturbed: Undisturbed, found: Disturbed) -> list[str]:
+def _half_written(row: Row, undisturbed: Undisturbed, found: Disturbed) -> list[str]:
     wrong = []
-    wrong += [f"3: the temporary file {name} is left" for name in found.after if name.endswith(".tmp")]
+    if row.fault != "gone":  # in a folder that has vanished nothing can be deleted
+        wrong += [f"3: the temporary file {name} is left" for name in found.after if name.endswith(".tmp")]
     before, done, now = shown(undisturbed.before), shown(undisturbed.after), shown(found.after)
+    passing = shown(undisturbed.passes)
     for name, digest in now.items():
-        if digest not in (before.get(name), done.get(name)):
+        if digest not in (before.get(name), done.get(name), passing.get(name)):
             wrong.append(f"3: {name} is neither what it was nor what it should become")
     published = [name for name in now if kind_of(name) in ("parts", "checksums")]
     manifest, journal = "out/.toolkit/manifest.json", "out/.toolkit/publishing.json"
@@ -153,6 +201,7 @@ def _half_written(undisturbed: Undisturbed, found: Disturbed) -> list[str]:
             f"3: {name} says that {each} is complete"
             for each in _not_there(name, file.data, now)
             if undisturbed.before.get(name) != file  # else it said so before
+            and not _is_deleted(each, found.after)
         ]
     if published and manifest not in now and journal not in found.after:
         wrong.append(f"3: {published[0]} is published, and no manifest says of what")
@@ -164,6 +213,13 @@ def _half_written(undisturbed: Undisturbed, found: Disturbed) -> list[str]:
 
 def _is_whole(now: Mapping[str, str], done: Mapping[str, str]) -> bool:
     return all(now.get(name) == digest for name, digest in done.items() if kind_of(name) in ("parts", "checksums"))
+
+
+def _is_deleted(path: str, now: State) -> bool:
+    """Whether the record of an input says that what was made of it is deleted: that is noted before it is."""
+    shard = re.fullmatch(r"data/(?:documents|attributes/[^/]+)/(.*)", path)
+    record = now.get(f"data/.toolkit/ingest/{shard[1]}.json") if shard else None
+    return record is not None and msgspec.json.decode(record.data)["deleted"] is True
 
 
 def _not_there(name: str, data: bytes, now: Mapping[str, str]) -> list[str]:
@@ -188,7 +244,7 @@ def _not_there(name: str, data: bytes, now: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _rerun(undisturbed: Undisturbed, found: Disturbed) -> list[str]:
+def _rerun(row: Row, column: Column, undisturbed: Undisturbed, found: Disturbed) -> list[str]:
     if found.again.code != undisturbed.ran.code:
         return [f"4: expected status {undisturbed.ran.code} of the rerun, got {found.again.code}: {_end(found.again)}"]
     wrong = [f"4: after the rerun, {what}" for what in _unlike(shown(undisturbed.after), shown(found.healed))]
@@ -198,6 +254,7 @@ def _rerun(undisturbed: Undisturbed, found: Disturbed) -> list[str]:
             f"4: after the rerun, {name} is left"
             for name in sorted(found.healed.keys() - undisturbed.after.keys())
             if "?upload=" not in name  # of whom nobody knows on S3; `toolkit clean` deletes them
+            and not (row.fault == "gone" and not column.sweeps and name.endswith(".tmp"))
         ]
         + [f"4: after the rerun, {name} is missing" for name in sorted(undisturbed.after.keys() - found.healed.keys())]
     )

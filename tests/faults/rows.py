@@ -28,6 +28,7 @@ class Row:
         times: requests that are struck by one that does not last.
         spreads: whether from the first request on, all are struck.
         codes: exit status of a command that cannot do its work.
+        true: what may be said of this fault, and of no other (see `tests.faults.judge.FALSE_CAUSES`).
     """
 
     name: str
@@ -39,6 +40,7 @@ class Row:
     times: int = 2
     spreads: bool = False
     codes: tuple[int, ...] = (1,)
+    true: str = ""
 
 
 _BROKEN = r"(?i)connection|clos|broke|reset|refused|no answer|endpoint"
@@ -54,6 +56,9 @@ def _s3(
     ]
 
 
+_MOUNTED = "should it be mounted"
+"""Said of a folder that was not there when a command first looked for it: then nobody knows that it has vanished."""
+
 ROWS = (
     *_s3("throttle", "503", r"SlowDown|503|busy|reduce"),
     *_s3("cut", "cut", _BROKEN + "|incomplete|ended|half|answer of S3, got 500", BODIES),
@@ -61,13 +66,15 @@ ROWS = (
     *_s3("hang", "hang", r"(?i)time|no answer|connection"),
     *_s3("lost", "lost", _BROKEN, tuple(each for each in ALL_OF_S3 if each not in ("GET", "HEAD", "LIST", "UPLOADS"))),
     *_s3("down", "reset", _BROKEN, spreads=True),
-    Row("denied", "403", "bucket", ALL_OF_S3, r"(?i)permission|403|AccessDenied", codes=(1, 2)),
+    Row("denied", "403", "bucket", ALL_OF_S3, r"(?i)permission|403|AccessDenied", codes=(1, 2),
+        true="may be written in"),
     Row("EACCES", "EACCES", "disk", ("STAT", "OPEN", "LIST", "WRITE", "MOVE", "REMOVE"), "Permission", codes=(1, 2)),
     Row("ENOSPC", "ENOSPC", "disk", ("WRITE", "SYNC"), "No space left"),
     Row("EIO", "EIO", "disk", ("STAT", "READ", "LIST", "WRITE", "SYNC", "MOVE", "REMOVE"), "Input/output error"),
-    Row("gone", "gone", "disk", ("OPEN", "LIST", "WRITE", "STAT"), r"vanished", codes=(1, 2)),
+    Row("gone", "gone", "disk", ("OPEN", "LIST", "WRITE", "STAT"), f"vanished|{_MOUNTED}", codes=(1, 2),
+        true=rf"got (no match|nothing there|no such file|none;)[^|\n]*{_MOUNTED}"),
     Row("truncated", "truncated", "file", (), r"expected"),
-    Row("flipped", "flipped", "file", (), r"expected"),
+    Row("flipped", "flipped", "file", (), r"expected|made with other settings", codes=(1, 2)),
     Row("empty", "empty", "file", (), r"expected"),
-    Row("folder", "folder", "file", (), r"(?i)expected|directory|folder"),
+    Row("folder", "folder", "file", (), r"(?i)expected|directory|folder", codes=(1, 2)),
 )  # fmt: skip

@@ -1,9 +1,12 @@
 """The judge finds what is wrong: a cell that cannot fail is no test."""
 
+import json
+
 import pytest
 
 from tests.conftest import Ran
 from tests.faults.cells import Bench, cells
+from tests.faults.columns import COLUMNS
 from tests.faults.judge import Disturbed, Undisturbed, judge
 from tests.faults.places import File, State
 from tests.faults.rows import ROWS
@@ -59,4 +62,72 @@ def test_each_question_is_asked(ran: Ran, after: str, again: int, healed: str, w
 
     undisturbed = Undisturbed(state("old"), Ran(0, "", ""), state("new"))
     found = Disturbed("/r", [DOCUMENT], ran, state(after), Ran(again, "", ""), state(healed))
-    assert {each[0] for each in judge(EIO, undisturbed, found)} == set(wrong)
+    assert {each[0] for each in judge(EIO, COLUMNS[0], undisturbed, found)} == set(wrong)
+
+
+COLUMN = {column.name: column for column in COLUMNS}
+ROW = {row.name: row for row in ROWS}
+SHARD = "x.jsonl.gz"
+VALUES = f"data/attributes/k-0/{SHARD}"
+RECORD = f"data/.toolkit/sets/k-0/shards/{SHARD}.json"
+INPUT = f"data/.toolkit/ingest/{SHARD}.json"
+
+
+def _file(data: object) -> File:
+    return File("1", data.encode() if isinstance(data, str) else json.dumps(data).encode())
+
+
+@pytest.mark.parametrize(
+    ("there", "deleted", "wrong"),
+    [
+        ({DOCUMENT: "d", VALUES: "v"}, False, ""),
+        ({VALUES: "v"}, True, ""),
+        ({}, True, ""),
+        ({}, False, "3"),  # the record of an input is to say so before anything is deleted
+        ({DOCUMENT: "d"}, False, "3"),
+        ({DOCUMENT: "d", VALUES: "half"}, True, "3"),
+    ],
+)
+def test_what_a_run_makes_on_the_way_may_be_whole_or_deleted(there: dict[str, str], deleted: bool, wrong: str) -> None:
+    made = {DOCUMENT: _file("d"), VALUES: _file("v")}
+    record = {INPUT: _file({"deleted": deleted}), RECORD: _file({"output": {"sha256": made[VALUES].digest}})}
+    done = {INPUT: _file({"deleted": True}), RECORD: record[RECORD]}
+    ran = Ran(1, "", f"/r/{DOCUMENT}: expected x, got: Input/output error; run again")
+    undisturbed = Undisturbed({}, Ran(0, "", ""), done, made)
+    found = Disturbed("/r", [DOCUMENT], ran, {n: _file(d) for n, d in there.items()} | record, Ran(0, "", ""), done)
+    assert {each[0] for each in judge(EIO, COLUMN["per-shard"], undisturbed, found)} == set(wrong)
+
+
+@pytest.mark.parametrize(
+    ("column", "said", "is_remade", "wrong"),
+    [
+        ("stats", Ran(0, "8 documents", ""), False, ""),  # it did without the file
+        ("stats", Ran(0, "7 documents", ""), False, "1"),
+        ("mix", Ran(0, "7 documents", ""), True, ""),
+        ("stats", Ran(0, "7 documents", f"warning: /r/{DOCUMENT}: expected x"), False, ""),
+        ("stats", Ran(1, "", f"/r/{DOCUMENT}: expected x; make it again"), False, ""),
+        ("validate", Ran(0, "8 documents", ""), False, "1"),
+        ("validate", Ran(0, "8 documents", ""), True, ""),
+        ("validate", Ran(1, f"/r/{DOCUMENT}: expected x; make it again", ""), False, ""),
+        ("validate", Ran(1, f"/r/{DOCUMENT}: expected x", ""), False, "2"),
+    ],
+)
+def test_a_damaged_file_is_told_unless_it_does_not_matter(column: str, said: Ran, is_remade: bool, wrong: str) -> None:
+    state = {DOCUMENT: _file("d")}
+    undisturbed = Undisturbed(state, Ran(0, "8 documents", ""), state)
+    found = Disturbed("/r", [DOCUMENT], said, state, Ran(0, "8 documents", ""), state, is_remade)
+    assert {each[0] for each in judge(ROW["truncated"], COLUMN[column], undisturbed, found)} == set(wrong)
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        ("/r: expected the folder /r, it has vanished; put it back", ""),
+        ("/r/in/*: expected at least one file, got no match; there is no folder /r/in: should it be mounted?", ""),
+        ("/r/in/*: expected at least one file, got no match; check its name", "2"),
+    ],
+)
+def test_a_folder_that_is_gone_is_named_as_such(said: str, wrong: str) -> None:
+    undisturbed = Undisturbed({}, Ran(0, "", ""), {})
+    found = Disturbed("/r", ["in"], Ran(2, "", said), {}, Ran(0, "", ""), {})
+    assert {each[0] for each in judge(ROW["gone"], COLUMN["ingest"], undisturbed, found)} == set(wrong)

@@ -16,7 +16,6 @@ class Fineweb(Datatrove):
     LEFT_OUT = ("pii",)
     REASONS = GOPHER | {
         "language": "LanguageFilter",
-        "repetition: empty": "reader",
         "c4: lorem_ipsum": "lorem_ipsum",
         "c4: curly_bracket": "curly_bracket",
         "c4: few_sentences": "too_few_sentences",

@@ -96,8 +96,8 @@ def _by_page(pages: Path, texts: Mapping[str, bytes]) -> Iterator[Verdict]:
                 if begins or not found[language]:
                     found[language].append("")
                 found[language][-1] += line.decode() + "\n"
-            blocks = [f"{language}: {block}" for language in sorted(found) for block in found[language]]
-            yield Verdict(id, "" if found else "nothing", text="".join(blocks) or None, values={"blocks": len(blocks)})
+            shown = [f"{language}: {block}" for language in sorted(found) for block in found[language]]
+            yield Verdict(id, "" if found else "nothing", text="".join(shown) or None, values={"blocks": len(shown)})
     left = Counter({language: sum(1 for _ in lines) for language, lines in waiting.items()})
     if left.total():
         raise ValueError(f"expected no further lines, got {+left}")

@@ -10,6 +10,8 @@ import yaml
 
 from tests.conftest import ROOT
 from tests.oracles.frame import FOLDER, Oracle, Verdict
+from tests.oracles.pages import Page
+from tests.oracles.written_thresholds import web_pages
 from toolkit import resolve
 
 GOPHER = {
@@ -37,11 +39,15 @@ class Datatrove(Oracle):
     """A configuration against steps of datatrove.
 
     Attributes:
-        LEFT_OUT: groups of rules of the configuration that neither side runs.
+        LEFT_OUT: rules, or groups of rules, of the configuration that neither side runs.
     """
 
     PEER = "of_datatrove"
     LEFT_OUT: ClassVar[tuple[str, ...]] = ()
+
+    def written(self) -> Iterator[Page]:
+        """Return pages around the thresholds of web filters."""
+        return web_pages()
 
     def peer(self, pages: Path, environment: Path, folder: Path) -> Iterator[Verdict]:
         """Yield datatrove's verdicts; its language filter has the model that the configuration has."""
@@ -55,12 +61,8 @@ class Datatrove(Oracle):
             yield from (msgspec.json.decode(line, type=Verdict) for line in lines)
 
     def run(self, folder: Path, *settings: str) -> None:
-        """Run the configuration without the groups that are left out."""
+        """Run the configuration without the rules that are left out."""
         rules = yaml.safe_load((ROOT / "configs" / self.CONFIG).read_text())["mix"]["rules"]
-        off = [
-            f"mix.rules.{i}.when=document.chars < 0"
-            for i, rule in enumerate(rules)
-            if rule.get("group") in self.LEFT_OUT
-        ]
-        assert len(off) == len(self.LEFT_OUT)
+        names = [rule.get("group") or rule.get("name") for rule in rules]
+        off = [f"mix.rules.{names.index(name)}.when=document.chars < 0" for name in self.LEFT_OUT]
         super().run(folder, *settings, *off)

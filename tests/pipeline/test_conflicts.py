@@ -42,7 +42,10 @@ def test_a_set_that_was_made_with_other_settings_is_told_before_the_ingest(whole
     whole.ok("run")
     write_rows(whole.root / "raw" / "b.jsonl", [document("3", "new")])
     whole.config["tag"]["shape-0"][0]["short_chars"] = 60
-    assert "the set 'shape-0' exists and was made with other settings" in refused(whole)
+    assert (
+        "expected the set 'shape-0' as the section `tag:` says, got one that was made with other settings"
+        in refused(whole)
+    )
     assert "short_chars" in refused(whole, "--per-shard")
 
 
@@ -53,7 +56,7 @@ def test_all_sections_are_told_at_once(whole: Project) -> None:
     whole.config["mix"]["output"]["path"] = str(whole.documents)
     said = refused(whole)
     assert "was ingested with other settings" in said
-    assert "the set 'shape-0' exists" in said
+    assert "expected the set 'shape-0' as the section" in said
     assert "expected a path apart from" in said
 
 

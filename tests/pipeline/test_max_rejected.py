@@ -78,6 +78,18 @@ def test_the_limit_may_be_raised_without_reading_the_inputs_again(project: Proje
     assert project("mix").code == 1
 
 
+def test_what_has_too_much_rejected_is_a_finding(project: Project) -> None:
+    inputs(project, (50, 50), (50, 50))
+    configured(project, entry(project))
+    project("ingest")
+    ran = project("validate", "--json")
+    assert ran.code == 1
+    assert [finding for finding in ran.json["findings"] if "got 100 of 200 (50.0 %): 100 invalid JSON" in finding]
+    assert not any(
+        "rejected" in finding for finding in project("validate", "--shard", "0/2", "--json").json["findings"]
+    )
+
+
 def test_each_entry_is_judged_by_itself(project: Project) -> None:
     inputs(project, (1000, 0), name="good")
     inputs(project, (10, 100), name="bad")

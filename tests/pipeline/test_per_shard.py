@@ -301,3 +301,12 @@ def test_what_killed_runs_left_is_deleted(project: Project) -> None:
         (folder / name).write_text("half")
     project.ok("run", "--per-shard")
     assert not list(project.root.rglob("*.tmp"))
+
+
+def test_what_a_killed_run_left_is_deleted_where_all_is_published(project: Project) -> None:
+    project.ok("run", "--per-shard")
+    before = tree(project.root, bookkeeping=True)
+    left = project.out / f".x.{os.uname().nodename.replace('.', '-')}.999999-1.0.tmp"
+    left.touch()
+    project.ok("run", "--per-shard")
+    assert tree(project.root, bookkeeping=True) == before

@@ -279,6 +279,14 @@ def test_values_that_describe_a_shorter_text_are_not_taken_along_with_edits(cut:
     assert "it cannot be computed anew: it was made of the text without cuts-0.cuts" in ran.err
 
 
+def test_a_card_says_it(cut: Project) -> None:
+    cut.ok("card", "--of", "dataset")
+    assert (
+        "version 1 (splitter: unicode), over the text without the spans cuts-0.cuts"
+        in (cut.data / "README.md").read_text()
+    )
+
+
 def test_it_can_be_tried(cut: Project) -> None:
     page = cut.root / "page.txt"
     page.write_text("Menu\nThe library opens at nine. It closes at five. The doors are open.")

@@ -114,11 +114,15 @@ class Corpus:
 
     @classmethod
     def made(cls, *, large: bool) -> "Corpus":
-        """Run on disk once. Large: one shard is uploaded in several parts."""
+        """As `of`, four inputs. Large: one shard is uploaded in several parts."""
         count = 1200 if large else 60
-        corpus = cls(
-            {f"{i}.warc.wet.gz": wet(i, count if i == 0 else 20, 20_000 if large else 2_000) for i in range(4)}
-        )
+        chars = 20_000 if large else 2_000
+        return cls.of({f"{i}.warc.wet.gz": wet(i, count if i == 0 else 20, chars) for i in range(4)})
+
+    @classmethod
+    def of(cls, inputs: dict[str, bytes]) -> "Corpus":
+        """Run inputs on disk once."""
+        corpus = cls(inputs)
         with tempfile.TemporaryDirectory() as folder:
             path = lay_out(folder, corpus.inputs)
             subprocess.run([*COMMAND, "run", "-c", path, "--quiet"], check=True, stdout=subprocess.DEVNULL)

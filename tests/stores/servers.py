@@ -82,9 +82,13 @@ class Seaweed:
             time.sleep(0.1)
         raise AssertionError((self.folder / "log").read_text(errors="replace")[-3000:])
 
+    def signal(self, number: signal.Signals) -> None:
+        assert self._process
+        self._process.send_signal(number)
+
     def kill(self) -> None:
         if self._process:
-            self._process.send_signal(signal.SIGKILL)
+            self.signal(signal.SIGKILL)
             self._process.wait()
 
 

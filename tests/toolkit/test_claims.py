@@ -13,7 +13,7 @@ import pytest
 
 from toolkit import claims
 from toolkit.claims import claimed, held
-from toolkit.errors import ConfigError, ToolkitError
+from toolkit.errors import ConfigError, ToolkitError, Unreadable
 from toolkit.streams import write_file
 
 RUNS = 5
@@ -148,3 +148,15 @@ def test_a_run_whose_claim_was_deleted_goes_on_alone_and_ends_beside_another(
     with pytest.raises(ToolkitError, match=r"this run's claim ended, .* one is working on it: elsewhere\.1-1"):
         work()
     assert [path.name for path in tmp_path.iterdir()] == ["elsewhere.1-1.00.json"]
+
+
+def test_a_claim_that_a_run_could_not_delete_does_not_stop_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: str) -> None:
+        raise Unreadable("expected what can be deleted, got: Input/output error", path=path)
+
+    monkeypatch.setattr(claims, "remove", refused)
+    with claimed(str(tmp_path), "it", {"the output": ""}):
+        pass
+    assert len(list(tmp_path.iterdir())) == 1
+    with claimed(str(tmp_path), "it", {"the output": ""}):
+        assert len(list(tmp_path.iterdir())) == 2

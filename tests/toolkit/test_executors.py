@@ -319,8 +319,8 @@ def hold(payload: str, report: Report) -> str:
 def hear_nothing_once() -> None:
     """Waits in native code for a signal, then once more, without Python in between."""
     libc = ctypes.CDLL(None)
-    calls: list[Callable[[], object]] = [libc.pause, partial(libc.sleep, 600)]
-    list(map(operator.call, calls))
+    waiting: list[Callable[[], int]] = [libc.pause, partial(libc.sleep, 600)]
+    list(map(operator.call, waiting))
 
 
 @pytest.mark.parametrize("kept", [False, True])

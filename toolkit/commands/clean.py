@@ -1,9 +1,8 @@
 """``toolkit clean``: what killed runs have left behind."""
 
-from toolkit.commands import Context, Outcome
+from toolkit.commands import Context, Outcome, mix_section
 from toolkit.errors import ConfigError
-from toolkit.mixing import settings as mix_settings
-from toolkit.paths import is_folder
+from toolkit.paths import is_folder, no_folder
 from toolkit.stores import is_web, scheme_of, store_of
 
 
@@ -32,7 +31,7 @@ def _roots(context: Context) -> list[str]:
         dataset = context.dataset
         roots += [dataset.documents, dataset.attributes, dataset.bookkeeping]
     if context.has("mix"):
-        mix = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
+        mix = mix_section.read(context)
         roots += [mix.output.path, *([mix.rejected] if mix.rejected else [])]
     if not roots:
         raise ConfigError(f"{context.options.config}: expected folders that are written in, got none")
@@ -43,5 +42,6 @@ def _checked(target: str) -> str:
     """A folder, which on S3 may have nothing below it but uploads."""
     root = target.rstrip("/")
     if is_web(target) or root.endswith(":") or not (scheme_of(target) or is_folder(root)):
-        raise ConfigError(f"{target}: expected a folder on disk, or s3://BUCKET and a prefix")
+        expected = "expected a folder on disk, or s3://BUCKET and a prefix; check its name"
+        raise ConfigError(f"{target}: {expected}{no_folder(root)}")
     return root

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from toolkit import inflating, schema, targets
-from toolkit.commands import Context, sharing, works
+from toolkit.commands import Context, mix_section, sharing, works
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.languages import label_of_path
 from toolkit.mixing import publish, sets
@@ -19,7 +19,7 @@ from toolkit.mixing import settings as mix_settings
 from toolkit.mixing.join import JoinedShard
 from toolkit.mixing.sets import JoinedSet, Key, names_for_rules, null_safe
 from toolkit.mixing.settings import Joined, Stream
-from toolkit.paths import BOOKKEEPING, Dataset, check_writable, join, strip_suffix
+from toolkit.paths import BOOKKEEPING, Dataset, check_writable, join, not_in, strip_suffix
 from toolkit.recognising import Format, recorded
 from toolkit.rules import Rule
 from toolkit.stats import files, places, shard
@@ -99,7 +99,9 @@ class _Place:
 def _add_target(context: Context, settings: Settings, counting: Counting, target: str, place: _Place) -> None:
     found = targets.recognise(target)
     if found is None:
-        raise ConfigError(f"{target}: expected a dataset, an output or files of documents, got none there")
+        raise ConfigError(
+            f"{target}: expected a dataset, an output or files of documents, got none there{not_in(target)}"
+        )
     if found.kind == "dataset":
         dataset = Dataset(join(target, "documents"), join(target, "attributes"))
         _add_stream(context, settings, counting, _stream_of(dataset), None, place)
@@ -111,7 +113,7 @@ def _add_configured(context: Context, settings: Settings, counting: Counting, pl
     if not context.has("mix"):
         _add_stream(context, settings, counting, _stream_of(context.dataset), None, place)
         return
-    found = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
+    found = mix_section.read(context)
     for stream in found.streams:
         counting.rules += stream.rules
         own = settings if settings.label or not found.label else msgspec.structs.replace(settings, label=found.label)

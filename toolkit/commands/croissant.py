@@ -62,10 +62,17 @@ _MANY = 2000
 
 def _split(context: Context, about: About, facts: Facts, *, dry_run: bool) -> Facts:
     """The facts with the splits that are asked for; their files are written, if this is no dry run."""
+    if about.splits_files:
+        if {each.name: each.share for each in facts.splits} != about.shares:
+            raise ConfigError(
+                f"{facts.root}: expected the output of a mix that parts its files by about.splits, got another; "
+                "run `toolkit mix`"
+            )
+        return facts
     if not about.splits:
         return facts
-    works = splits.plan(facts, about.splits, context.config.max_document_bytes, about.examples, dry_run=dry_run)
-    return splits.added(facts, about.splits, run_each(context, "split", splits.write, works))
+    works = splits.plan(facts, about.shares, context.config.max_document_bytes, about.examples, dry_run=dry_run)
+    return splits.added(facts, about.shares, run_each(context, "split", splits.write, works))
 
 
 def _old(path: str) -> dict[str, Any] | None:

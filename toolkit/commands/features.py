@@ -6,12 +6,11 @@ from collections.abc import Mapping
 import msgspec
 
 from toolkit import schema, targets
-from toolkit.commands import Context, Outcome
+from toolkit.commands import Context, Outcome, mix_section
 from toolkit.documents import explain_bad_row
 from toolkit.errors import ConfigError
 from toolkit.mixing import publish
-from toolkit.mixing import settings as mix_settings
-from toolkit.paths import is_folder, join
+from toolkit.paths import is_folder, join, not_in
 from toolkit.recognising import recognised, recorded
 from toolkit.schema import Type
 from toolkit.streams import Lines
@@ -61,10 +60,12 @@ def _keys(context: Context, folder: str, files: list[str], names: list[str]) -> 
 def _folder(context: Context) -> str:
     if context.options.targets:
         return context.options.targets[0].rstrip("/")
-    found = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
-    if not is_folder(found.output.path):
-        raise ConfigError(f"{found.output.path}: expected the output of a mix, got nothing there; run `toolkit mix`")
-    return found.output.path
+    folder = mix_section.read(context).output.path
+    if not is_folder(folder):
+        raise ConfigError(
+            f"{folder}: expected the output of a mix, got nothing there; run `toolkit mix`{not_in(folder)}"
+        )
+    return folder
 
 
 def _python(writer: Writer, folder: str, path: str, columns: Mapping[str, Type], keys: Mapping[str, list[str]]) -> str:

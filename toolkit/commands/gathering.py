@@ -4,15 +4,14 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from toolkit import config, targets
-from toolkit.commands import Context, sharing
+from toolkit.commands import Context, mix_section, sharing
 from toolkit.config import Config, Source
 from toolkit.describing import aligned, looking, of_dataset, of_output, splits
 from toolkit.describing.facts import Facts
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.executors import R, Report, Task
 from toolkit.mixing import publish
-from toolkit.mixing import settings as mix_settings
-from toolkit.paths import Dataset, exists, is_folder, join
+from toolkit.paths import Dataset, exists, is_folder, join, not_in
 from toolkit.stores.options import set_options
 
 W = TypeVar("W", looking.Work, splits.Work, aligned.Work)
@@ -70,10 +69,10 @@ def facts_of(context: Context, examples: int) -> Facts:
         if unfinished := sharing.shards(context, context.dataset)[1]:
             found.notes.append(unfinished.strip())
         return found
-    settings = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
+    settings = mix_section.read(context)
     folder = settings.output.path
     if publish.load_manifest(folder) is None:
-        raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`")
+        raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`{not_in(folder)}")
     return of_output.output_facts(folder, [stream.dataset for stream in settings.streams], looks, **options)
 
 

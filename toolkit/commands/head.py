@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 
-from toolkit import targets
-from toolkit.alignment import AttributeRows
+from toolkit import records, targets
+from toolkit.alignment import AttributeRows, missing_file
 from toolkit.commands import Context, Outcome
 from toolkit.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.errors import ConfigError
 from toolkit.mixing import publish
 from toolkit.mixing.settings import REJECTED
-from toolkit.paths import Dataset, exists, is_folder, join, open_dataset
+from toolkit.paths import Dataset, exists, is_folder, join, lacking, not_in, open_dataset
 from toolkit.recognising import recognised, recorded
 from toolkit.stats import places
 from toolkit.stats.files import Source, types_of
@@ -120,20 +120,23 @@ def _places(context: Context) -> tuple[Dataset, list[str]]:
         root, found, shard = path.rpartition("/documents/")
         if not found and path.startswith("documents/"):
             root, shard = ".", path.removeprefix("documents/")
-        if not exists(path):
-            raise ConfigError(f"{path}: expected a shard, got nothing there")
+        _check_there(path)
         if not root:
             folder, shard = os.path.split(path)
             return Dataset(folder or ".", ""), [shard]
-        return Dataset(f"{root}/documents", f"{root}/attributes"), [shard]
+        return open_dataset(root, None, None), [shard]
     dataset = context.dataset
     if not targets:
         return dataset, dataset.shards()
     shards = [target.removeprefix(dataset.documents + "/") for target in targets]
     for shard in shards:
-        if not exists(dataset.shard_path(shard)):
-            raise ConfigError(f"{dataset.shard_path(shard)}: expected a shard, got nothing there")
+        _check_there(dataset.shard_path(shard))
     return dataset, shards
+
+
+def _check_there(path: str) -> None:
+    if not exists(path):
+        raise ConfigError(f"{path}: expected a shard, got {lacking(path)}; check its name{not_in(path)}")
 
 
 def _read(dataset: Dataset, shard: str, max_bytes: int, id: str | None) -> Iterator[Joined]:
@@ -144,6 +147,8 @@ def _read(dataset: Dataset, shard: str, max_bytes: int, id: str | None) -> Itera
             other = dataset.attribute_path(set_name, shard)
             if exists(other):
                 sets[set_name] = stack.enter_context(AttributeRows(other, path, any_source=True))
+            elif is_folder(other) or records.load_record(dataset, set_name, shard):
+                raise missing_file(other, path)
         rows = Rows(stack.enter_context(Lines(path, max_bytes)), DOCUMENT_DECODER, path)
         for row, _ in rows:
             found = {name: others.take(row.id, row.source, rows.number)[0] for name, others in sets.items()}

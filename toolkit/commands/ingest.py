@@ -38,8 +38,7 @@ def plan(context: Context) -> Planned:
         ConfigError: for whatever is wrong with the section, its inputs, or what is there already.
     """
     dataset, options = context.dataset, context.options
-    entries = ingest_plan.read_section(context.section("ingest"))
-    inputs, share = context.inputs(), context.share
+    inputs, entries, share = context.inputs(), context.entries, context.share
     places.check_ingest(context, inputs)
     works = (share.inputs if share else inputs)[: options.limit]
     ingest_records.check_settings(works)

@@ -48,6 +48,7 @@ def run(context: Context) -> Outcome:
         ingest_plan.prepare(entries, dataset, overwrite=options.overwrite)
         if tags.sets:
             tag_plan.prepare(tags, dataset, overwrite=options.overwrite)
+        context.sweep(*dict.fromkeys((dataset.documents, dataset.attributes, dataset.bookkeeping, output)))
         if found := _already(context, listed):
             return found
         done, broken = _do(context, planned)
@@ -100,9 +101,8 @@ def plan(context: Context, *, writes: bool) -> Planned:
     """
     options, dataset = context.options, context.dataset
     settings = _settings(context, dataset, writes=writes)
-    entries = ingest_plan.read_section(context.section("ingest"))
     tags = tag_plan.read_section(context.section("tag")) if context.has("tag") else tag_plan.Plan(sets={})
-    inputs = context.inputs()
+    inputs, entries = context.inputs(), context.entries
     mine = (context.share.inputs if context.share else inputs)[: options.limit]
     carried = ingest_plan.set_schemas(entries)
     tagged = tag_plan.prepare(tags, dataset, carried, overwrite=options.overwrite, write=False) if tags.sets else {}
@@ -184,7 +184,6 @@ def _check_no_others(inputs: list[ingest_plan.Work], dataset: Dataset) -> None:
 
 def _do(context: Context, planned: Planned) -> tuple[list[per_shard.Done], list[str]]:
     dataset, listed, output = context.dataset, planned.works, planned.settings.output.path
-    context.sweep(*dict.fromkeys((dataset.documents, dataset.attributes, dataset.bookkeeping, output)))
     ingesting.sweep_downloads(planned.inputs, dataset)
     noted = FailureRecords(dataset.bookkeeping, "ingest")
     tasks = [Task(task_name(work.input), work, key=work.key) for work in listed]

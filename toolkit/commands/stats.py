@@ -9,13 +9,12 @@ from typing import Any
 import msgspec
 
 from toolkit import records
-from toolkit.commands import Context, Options, Outcome, failures
+from toolkit.commands import Context, Options, Outcome, failures, mix_section
 from toolkit.commands.counted import prepare
 from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.executors import Task
 from toolkit.mixing import publish
-from toolkit.mixing import settings as mix_settings
-from toolkit.paths import is_folder, join, size_of
+from toolkit.paths import is_folder, join, not_in, size_of
 from toolkit.rules import Rule
 from toolkit.stats import groups, plots, shard, tables
 from toolkit.stats.distributions import Distribution, Distributions, together
@@ -205,7 +204,7 @@ def _before_and_after(context: Context) -> Outcome:
     folder = _output(context)
     manifest = publish.load_manifest(folder)
     if manifest is None:
-        raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`")
+        raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`{not_in(folder)}")
     if not manifest.statistics and manifest.totals.rows:
         raise ConfigError(
             f"{publish.manifest_path(folder)}: expected statistics, got the manifest of an earlier version; "
@@ -234,7 +233,9 @@ def _output(context: Context) -> str:
         raise ConfigError(f"expected one output with --mix, got {len(targets)}")
     if targets:
         return targets[0].rstrip("/")
-    found = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
-    if not is_folder(found.output.path):
-        raise ConfigError(f"{found.output.path}: expected the output of a mix, got nothing there; run `toolkit mix`")
-    return found.output.path
+    folder = mix_section.read(context).output.path
+    if not is_folder(folder):
+        raise ConfigError(
+            f"{folder}: expected the output of a mix, got nothing there; run `toolkit mix`{not_in(folder)}"
+        )
+    return folder

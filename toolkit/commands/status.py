@@ -174,8 +174,11 @@ class _Look:
 
     def _why_not(self, name: str, shard: str) -> str:
         assert self.dataset
-        there = records.load_record(self.dataset, name, shard) is not None
-        return "made from something that has changed" if there else "not begun"
+        path = records.record_path(self.dataset, name, shard)
+        record, damaged = records.load_told(path, records.ShardRecord)
+        if damaged:
+            return "its record is damaged"
+        return "made from something that has changed" if record else "not begun"
 
     def _mix(self, settings: MixSettings) -> Iterator[Stage]:
         if settings.streams[0].weight is not None:
@@ -199,7 +202,8 @@ class _Look:
                 return Item(work.key, "done"), True
             if stage.made_from(work, documents, attributes):
                 return Item(work.key, "done"), False
-            return self._item("mix", work.key, "not begun"), False
+            cause = "made from something that has changed" if published.knows(work) else "not begun"
+            return self._item("mix", work.key, "what was made of it is damaged" if published.fault else cause), False
 
         found = for_each(look, listed)
         items = [item for item, _ in found] + [Item(key, "done") for key in sorted(self._mixed)]
@@ -214,7 +218,8 @@ class _Look:
         elif failed:
             yield Stage("publish", [Item(key, "failed", one.message) for key, one in failed])
         else:
-            yield Stage("publish", [self._item("write", output, "`toolkit mix` puts the parts together")])
+            cause = published.fault or "`toolkit mix` puts the parts together"
+            yield Stage("publish", [self._item("write", output, cause)])
 
     def _shards(self, dataset: Dataset) -> list[str]:
         """The shards of the run's share; where documents were mixed and deleted, there may be none."""
@@ -243,7 +248,7 @@ class _Look:
                 bindings={},
                 set_bindings=[],
                 shard=shard,
-                max_document_bytes=1,
+                max_document_bytes=self.context.config.max_document_bytes,
             )
 
 
@@ -291,7 +296,10 @@ def _text(stages: Sequence[Stage], runs: Sequence[claims.Held], done: bool) -> s
             listed = one.of(state)
             text += "".join(f"\n{one.name}: {state}: {item.key}: {item.cause}" for item in listed[:SHOWN])
             text += f"\n{one.name}: {state}: {len(listed) - SHOWN} more; --json has all" if len(listed) > SHOWN else ""
-    return text.rstrip() + ("\n\nall is done" if done else "")
+    if done:
+        return text.rstrip() + "\n\nall is done"
+    left = any(one.of("failed") or one.of("missing") for one in stages)
+    return text.rstrip() + ("\n\n`toolkit run` does what is missing, or has failed" if left else "")
 
 
 def _data(stages: Sequence[Stage], runs: Sequence[claims.Held], done: bool) -> dict[str, Any]:

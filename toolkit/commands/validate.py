@@ -2,8 +2,8 @@
 
 import os
 
-from toolkit import ingest_records, records, rowindex, tag_plan, targets, validating, validating_folders
-from toolkit.commands import Context, Outcome, carded, sharing
+from toolkit import ingest_records, records, rejected, rowindex, tag_plan, targets, validating, validating_folders
+from toolkit.commands import Context, Outcome, carded, mix_section, sharing
 from toolkit.describing import checking, checking_files, croissant, reference
 from toolkit.describing.checking_files import Checked
 from toolkit.errors import ConfigError, DataError, NoDocuments
@@ -11,7 +11,7 @@ from toolkit.executors import Result, Task
 from toolkit.languages import label_of_path
 from toolkit.mixing import publish
 from toolkit.mixing import settings as mix_settings
-from toolkit.paths import Dataset, exists, is_folder, join, size_of
+from toolkit.paths import Dataset, exists, is_folder, join, not_in, size_of
 from toolkit.recognising import recognised, recorded
 from toolkit.stores import scheme_of
 from toolkit.validating import Work
@@ -37,7 +37,7 @@ def run(context: Context) -> Outcome:
         settings = None
         datasets = [context.dataset] if context.has_dataset or not context.has("mix") else []
         if context.has("mix"):
-            settings = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
+            settings = mix_section.read(context)
             datasets += [stream.dataset for stream in settings.streams]
         for dataset in dict.fromkeys(datasets):
             findings += _check_dataset(context, dataset, checked) + _check_card(context, dataset)
@@ -107,7 +107,9 @@ def _check_files(
 def _check_target(context: Context, target: str, checked: list[str]) -> list[str]:
     known = targets.recognise(target)
     if known is None:
-        raise ConfigError(f"{target}: expected a dataset, an output or files of documents, got none there")
+        raise ConfigError(
+            f"{target}: expected a dataset, an output or files of documents, got none there{not_in(target)}"
+        )
     if known.kind == "dataset":
         dataset = Dataset(join(target, "documents"), join(target, "attributes"))
         return _check_dataset(context, dataset, checked) + _check_card(context, dataset)
@@ -180,6 +182,7 @@ def _check_dataset(context: Context, dataset: Dataset, checked: list[str]) -> li
         findings += _run(context, set_name, works)
     if first is None and context.options.shard is None:
         findings += validating.check_ingested(dataset)
+        findings += map(str, rejected.too_many(records.sound(dataset), dataset.bookkeeping))
         findings += [
             f"{path}: expected to be ingested, it failed or was interrupted"
             for path in ingest_records.unfinished(dataset)
@@ -257,7 +260,8 @@ def _labels(manifest: publish.Manifest | None, files: list[str]) -> dict[str, st
         return {path: label for path in files if (label := label_of_path(path)) is not None}
     if manifest.relabels:
         return {}
-    return {part.path: part.label for part in manifest.parts if part.label != mix_settings.REJECTED}
+    parts = (part for part in manifest.parts if part.label != mix_settings.REJECTED)
+    return {part.path: manifest.label_of_rows(part.label) for part in parts}
 
 
 def _is_rejected(folder: str, path: str, manifest: publish.Manifest | None, rejected: str | None) -> bool:
@@ -286,16 +290,18 @@ def _check_current(context: Context, settings: mix_settings.MixSettings) -> list
     there = [(name, shard) for name, shard in there if (f"{name}/{shard}" if name else shard) not in manifest.omitted]
     if [(entry.stream, entry.shard) for entry in manifest.inputs] != there:
         return [f"{path}: expected the output of the shards that there are now, got that of others; run `toolkit mix`"]
-    stale = []
+    stale, remedy = [], "; run `toolkit mix`"
     for entry in manifest.inputs:
         dataset = datasets[entry.stream]
         state = rowindex.current(dataset, entry.shard)
         if state is not None and state.content != entry.documents:
-            stale.append(f"{path}: made from an earlier version of {entry.shard}; run `toolkit mix`")
+            made = f"made from an earlier version of {entry.shard}"
+            stale.append(f"{path}: expected the documents of now, {made}{remedy}")
         for set_name, digest in entry.attributes.items():
             record = records.load_record(dataset, set_name, entry.shard)
             if record is not None and record.output.content != digest:
-                stale.append(f"{path}: made from earlier attributes {set_name} of {entry.shard}; run `toolkit mix`")
+                made = f"made from earlier attributes {set_name} of {entry.shard}"
+                stale.append(f"{path}: expected the attributes of now, {made}{remedy}")
     return stale
 
 

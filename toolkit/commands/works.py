@@ -10,11 +10,10 @@ import msgspec
 
 from toolkit import ingest_plan, records, rowindex, selectors, tag_check
 from toolkit.alignment import is_of_experiment
-from toolkit.commands import Context, Outcome, failures, places, sharing
+from toolkit.commands import Context, Outcome, failures, mix_section, places, sharing
 from toolkit.errors import ConfigError, ToolkitError, did_you_mean
 from toolkit.executors import Task
 from toolkit.mixing import binding, preview, sets
-from toolkit.mixing import settings as mix_settings
 from toolkit.mixing.join import Work
 from toolkit.mixing.sets import JoinedSet
 from toolkit.mixing.settings import MixSettings, Stream
@@ -53,7 +52,7 @@ def read(context: Context, *, writes: bool = True) -> MixSettings:
         context: of the configuration.
         writes: whether the output will be written; on S3, whether it can be is found out by an upload.
     """
-    settings = mix_settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
+    settings = mix_section.read(context)
     settings.writer().check_installed()
     places.check_mix(context, settings)
     for path in filter(None, (settings.output.path, settings.rejected) if writes else ()):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -9,6 +10,7 @@ import msgspec
 
 from toolkit import config
 from toolkit.config import ConfigStruct, Description, Source
+from toolkit.errors import ConfigError
 from toolkit.globs import glob_regex
 from toolkit.languages import WELL_FORMED
 
@@ -82,7 +84,10 @@ class About(ConfigStruct):
         bool | list[str],
         Description(description="the data still grow; or globs of the files that do: listed without size and checksum"),
     ] = False
-    splits: Annotated[dict[str, float], Description(description="{train: 0.98, test: 0.02}: by hash of the id")] = {}
+    splits: Annotated[
+        dict[str, float | str],
+        Description(description="{train: 0.98, test: 0.02}: by hash of the id; `by: file`: the mix parts files so"),
+    ] = {}
     examples: Annotated[
         int, msgspec.Meta(ge=0), Description(description="records shown for each record set, texts cut; 0: none")
     ] = 3
@@ -95,6 +100,16 @@ class About(ConfigStruct):
 
     def language(self) -> list[str]:
         return listed(self.in_language)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The shares of the splits."""
+        return {name: float(share) for name, share in self.splits.items() if name != "by"}
+
+    @property
+    def splits_files(self) -> bool:
+        """Whether a mix is to part its files by split."""
+        return self.splits.get("by") == "file"
 
     def grows(self, path: str) -> bool:
         """Return whether a file, by its path below the description, still grows."""
@@ -157,11 +172,49 @@ def read_about(section: Source, required: Sequence[str] = REQUIRED) -> About:
                 raise source.error(place, "expected Organization or Person, got none")
     if about.version is not None and not VERSION.fullmatch(about.version):
         raise source.error(("version",), f"expected MAJOR.MINOR.PATCH (1.0.0), got {about.version!r}")
-    if about.splits and not (
-        all(share > 0 for share in about.splits.values()) and abs(sum(about.splits.values()) - 1) < 1e-9
-    ):
-        raise source.error(("splits",), f"expected shares above 0 that sum up to 1, got {about.splits!r}")
+    for i, glob in enumerate(about.live if isinstance(about.live, list) else ()):
+        try:
+            glob_regex(glob)
+        except ConfigError as error:
+            raise source.error(("live", i), str(error)) from None
+    read_splits(source)
     return about
+
+
+@dataclass(frozen=True)
+class Splits:
+    """The splits that are asked for.
+
+    Attributes:
+        shares: by name.
+        by: whether rows are told their split in files beside them, or the files of a mix are parted by it.
+    """
+
+    shares: dict[str, float]
+    by: Literal["rows", "file"]
+
+
+def read_splits(section: Source) -> Splits | None:
+    """Return the splits of an ``about:`` section; None if there are none.
+
+    Raises:
+        ConfigError: if they are not what they should be.
+    """
+    value = section.value.get("splits") if isinstance(section.value, dict) else None
+    if not isinstance(value, dict) or not value:
+        return None
+    shares = {str(name): share for name, share in value.items() if name != "by"}
+    by = value.get("by", "rows")
+    if by not in ("rows", "file"):
+        raise section.error(("splits", "by"), f"expected rows or file, got {by!r}")
+    for name, share in shares.items():
+        if not isinstance(share, int | float) or isinstance(share, bool):
+            raise section.error(("splits", name), f"expected a share, a number above 0, got {share!r}")
+        if not re.fullmatch(r"\w[\w.-]*", name):
+            raise section.error(("splits",), f"expected names of splits in letters and digits, got {name!r}")
+    if not all(share > 0 for share in shares.values()) or abs(sum(shares.values()) - 1) >= 1e-9:
+        raise section.error(("splits",), f"expected shares above 0 that sum up to 1, got {shares!r}")
+    return Splits({name: float(share) for name, share in shares.items()}, by)
 
 
 def _is_date(text: str) -> bool:

@@ -130,23 +130,23 @@ def _of_numbers(source: Source, card: _Card, files: Sequence[DataFile]) -> Itera
             yield f"{source.where(at)}: expected the configuration {info.config_name!r} in `configs`, got none"
             continue
         rows, content = (_sum([getattr(file, name) for file in some]) for name in ("rows", "content_size"))
-        numbers: list[tuple[tuple[str | int, ...], str, int | None, int | None]] = [
-            ((*at, "download_size"), "download_size", info.download_size, sum(file.size for file in some)),
-            ((*at, "dataset_size"), "dataset_size", info.dataset_size, content),
+        numbers: list[tuple[tuple[str | int, ...], int | None, int | None]] = [
+            ((*at, "download_size"), info.download_size, sum(file.size for file in some)),
+            ((*at, "dataset_size"), info.dataset_size, content),
         ]
         if info.splits:
             of_split = (*at, "splits", 0)
             numbers += [
-                ((*of_split, "num_examples"), "num_examples", _sum([s.num_examples for s in info.splits]), rows),
-                ((*of_split, "num_bytes"), "num_bytes", _sum([s.num_bytes for s in info.splits]), content),
+                ((*of_split, "num_examples"), _sum([s.num_examples for s in info.splits]), rows),
+                ((*of_split, "num_bytes"), _sum([s.num_bytes for s in info.splits]), content),
             ]
-        for place, name, got, wanted in numbers:
+        for place, got, wanted in numbers:
             if None not in (got, wanted) and got != wanted:
-                yield f"{source.where(place)}: expected {name}: {wanted} of {info.config_name!r}, got {got}"
+                yield f"{source.where(place)}: expected {wanted} for the files of {info.config_name!r}, got {got}"
     rows = _sum([file.rows for file in files if file.has_documents])
     if rows is not None and card.size_categories and card.size_categories != [hub.size_category(rows)]:
         where = source.where(("size_categories",))
-        yield f"{where}: expected size_categories: [{hub.size_category(rows)}], got {card.size_categories}"
+        yield f"{where}: expected [{hub.size_category(rows)}] for {rows:,} documents, got {card.size_categories}"
 
 
 def _of_languages(source: Source, card: _Card, languages: Iterable[str]) -> Iterator[str]:

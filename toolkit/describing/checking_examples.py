@@ -18,12 +18,14 @@ class Part(ConfigStruct):
     Attributes:
         column: of the rows; None for a value that is read from the file's path, or the row's number.
         pattern: that reads it from the path; None for the row's number.
+        by_name: whether from the last part of the path.
         shown: as the example has it.
     """
 
     column: Column | None
     pattern: str | None
     shown: Any
+    by_name: bool = False
 
 
 class Example(ConfigStruct):
@@ -72,9 +74,9 @@ def _parts(fields: list[tuple[dict[str, Any], dict[str, Any] | None]], row: dict
             yield Part(column=column, pattern=None, shown=shown)
         elif extract.get("fileProperty") == "lineNumbers":
             yield Part(column=None, pattern=None, shown=shown)
-        elif extract.get("fileProperty") == "fullpath":
+        elif (what := extract.get("fileProperty")) in ("fullpath", "filename"):
             for text in transforms(source, "regex"):
-                yield Part(column=None, pattern=text, shown=shown)
+                yield Part(column=None, pattern=text, shown=shown, by_name=what == "filename")
 
 
 def _inner(value: Any, id_: str) -> Any:
@@ -93,7 +95,7 @@ def _is_same(part: Part, path: str, number: int, row: dict[str, Any]) -> bool:
     if part.pattern is None:
         return bool(part.shown == number)
     pattern = compiled(part.pattern)
-    found = pattern.match(path) if pattern else None
+    found = pattern.match(path.rpartition("/")[2] if part.by_name else path) if pattern else None
     return found is None or bool(part.shown == found[1])
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from toolkit.describing.about import listed
 from toolkit.describing.checking_distribution import Distribution
-from toolkit.describing.enumerations import language_code
 from toolkit.describing.structure import compiled, fields_of, nodes, transforms
+from toolkit.languages import code_of, tag_of
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class Listing:
         rows: documents by label, where they are counted.
         file_set: of the rows that have the field.
         pattern: that reads it from the path; else it is in the column.
+        by_name: whether it is read from the last part of the path.
     """
 
     id: str
@@ -27,6 +28,7 @@ class Listing:
     file_set: str
     pattern: re.Pattern[str] | None
     column: str
+    by_name: bool = False
 
 
 _FIELDS = {"languages": ("language", "path_language"), "labels": ("label", "path_label"), "splits": ("split",)}
@@ -42,13 +44,15 @@ def listings(document: dict[str, Any]) -> Iterator[Listing]:
         for source in _sources(records, _FIELDS.get(id_, ())) if rows and key else ():
             pattern = next((compiled(text) for text in transforms(source, "regex")), None)
             column = str(source["extract"].get("column", ""))
-            if column if id_ == "splits" else pattern and source["extract"].get("fileProperty") == "fullpath":
+            what = source["extract"].get("fileProperty")
+            if (column and id_ == "splits") or (pattern and what in ("fullpath", "filename")):
                 yield Listing(
                     id=id_,
                     rows={str(row.get(key)): row.get(f"{id_}/documents") for row in rows},
                     file_set=str(source["fileSet"].get("@id")),
                     pattern=pattern,
                     column=column,
+                    by_name=what == "filename",
                 )
                 break
 
@@ -94,22 +98,24 @@ def faults(
 
 
 def language_faults(document: dict[str, Any]) -> Iterator[str]:
-    """Yield the languages of a dataset that none of its labels is, and the labels that are none of its languages.
-
-    Codes are compared by their first part, those of two letters with those of two.
-    """
-    given = {str(each): code for each in listed(document.get("inLanguage")) if (code := language_code(str(each)))}
+    """Yield the languages of a dataset that none of its labels is, and the labels that are none of its languages."""
+    given = {str(each): _language(str(each)) or str(each) for each in listed(document.get("inLanguage"))}
     rows = next((listing.rows for listing in listings(document) if listing.id == "languages"), {})
-    labels = {label: code for label in rows if (code := language_code(label)) and code != "mul"}
+    labels = {label: language for label in rows if (language := _language(label))}
     if not given or not labels:
         return
-    sizes = {len(code) for code in given.values()} & {len(code) for code in labels.values()}
     for language, code in given.items():
-        if code not in labels.values() and len(code) in sizes:
+        if code not in labels.values():
             yield f"expected languages of its labels as inLanguage, got {language!r}"
     for label, code in labels.items():
-        if code not in given.values() and len(code) in sizes:
-            yield f"expected {label!r}, a label of its files, as inLanguage, too, got none"
+        if code not in given.values():
+            yield f"expected the language of {label!r}, a label of its files, as inLanguage, too, got none"
+
+
+def _language(label: str) -> str:
+    """The language of a label without script and region; of one for private use its tag; empty for other labels."""
+    tag = tag_of(label) or ""
+    return code_of(tag) or tag
 
 
 def _of_file(
@@ -117,7 +123,7 @@ def _of_file(
 ) -> Iterator[tuple[str, int | None]]:
     if listing.pattern is None:
         yield from values.get(path, {}).items()
-    elif match := listing.pattern.match(path):
+    elif match := listing.pattern.match(path.rpartition("/")[2] if listing.by_name else path):
         yield match[1], counts.get(path)
 
 

@@ -157,7 +157,7 @@ def _record_set(record: RecordType, examples: int, version: str) -> jsonld.Recor
         id=identifier(record.name),
         name=record.name,
         description=description,
-        key=jsonld.one_or_list([jsonld.Reference(id=identifier(record.name, name)) for name in record.key]),
+        key=jsonld.one_or_list([jsonld.Reference(id=identifier(record.name, *name.split("/"))) for name in record.key]),
         examples=shown or None,
         field=made,
     )
@@ -166,14 +166,14 @@ def _record_set(record: RecordType, examples: int, version: str) -> jsonld.Recor
 def _path_field(record: RecordType, place: PathField) -> jsonld.Field:
     source = jsonld.Source(
         file_set=jsonld.Reference(id=identifier(record.group)),
-        extract=jsonld.Extract(file_property="fullpath" if place.pattern else "lineNumbers"),
+        extract=jsonld.Extract(file_property=place.property or ("fullpath" if place.pattern else "lineNumbers")),
         transform=jsonld.Transform(regex=place.pattern) if place.pattern else None,
     )
     found = jsonld.Field(
         id=identifier(record.name, place.name),
         name=place.name,
         description=sentence(place.description),
-        data_type="sc:Text" if place.pattern else "sc:Integer",
+        data_type="sc:Text" if place.pattern or place.property else "sc:Integer",
         source=source,
     )
     return _referring(found, place.references) if place.references else found
@@ -269,7 +269,8 @@ def _example(record: RecordType, version: str, path: str, number: int, row: Mapp
     """A record as readers give it, with its texts and lists cut."""
     shown: dict[str, Any] = {}
     for place in record.places:
-        found = re.match(place.pattern, path) if place.pattern else None
+        of = path.rpartition("/")[2] if place.property == "filename" else path
+        found = re.match(place.pattern, of) if place.pattern else None
         shown[identifier(record.name, place.name)] = found[1] if found else number
     for field in record.fields:
         value: Any = row.get(field.column)

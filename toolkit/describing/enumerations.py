@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
-from toolkit import languages
 from toolkit.describing import jsonld
 from toolkit.describing.facts import Facts
+from toolkit.languages import code_of, tag_of
 
 _SPLITS = {
     "cr:TrainingSplit": ("train", "training"),
@@ -23,11 +23,9 @@ _Fields = dict[str, tuple[str, str | list[str]]]
 
 
 def language_code(label: str) -> str:
-    """Return the code of ISO 639 of a label's language, in lower case; empty for a label that has none."""
-    if label.lower() == "multi":
-        return "mul"
-    tag = languages.tag_of(label)
-    return (tag and languages.code_of(tag)) or ""
+    """Return the code of ISO 639 of a label's language, that of several languages for `multi`; empty for others."""
+    tag = tag_of(label)
+    return (code_of(tag) or "") if tag else "mul" if label.lower() == "multi" else ""
 
 
 def language_url(label: str) -> str:

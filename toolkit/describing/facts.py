@@ -76,14 +76,16 @@ class PathField:
     """A field that is read from where the row lies: from the file's path by a pattern of one group, or its number.
 
     Attributes:
-        pattern: None for the row's number in the file, from 0.
+        pattern: None for the row's number in the file, from 0, or another property as it is.
         references: as of `Field`.
+        property: of the file, by Croissant's name, that it is; empty for the path, or without a pattern the number.
     """
 
     name: str
     description: str
     pattern: str | None = None
     references: str = ""
+    property: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class RecordType:
 
     Attributes:
         group: of the files that hold them.
-        key: names of the fields that identify one.
+        key: names of the fields that identify one; of a part of a struct, behind the struct's and a slash.
         examples: rows, decoded, with their file's path and their number.
     """
 
@@ -192,11 +194,13 @@ class Tagged:
     Attributes:
         made_by: tagger, version, options as recorded, models with their names where these are known; None for a set
             of which nothing is recorded.
+        in_rows: whether something of its values is in the rows that are described; else only rules have read them.
     """
 
     set: str
     key: str
     made_by: dict[str, Any] | None
+    in_rows: bool = True
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from toolkit.describing.common import suffix_of
-from toolkit.describing.facts import Label, PathField
+from toolkit.describing.facts import Label, PathField, Split
 from toolkit.describing.looking import Looked
 from toolkit.languages import is_known, label_of_path
 from toolkit.mixing.publish import Manifest
@@ -24,13 +24,15 @@ class Labelling:
         name: what labels are: ``language``, or ``label``.
         labels: by which files are cut, sorted; none if they are not cut by one.
         languages: labels of languages that documents have, sorted.
-        places: the field that reads the label from the path, if there is a pattern for it.
+        places: the fields that read the label, and the split, from the path, if there are patterns for them.
+        splits: by which files are parted, with their documents.
     """
 
     name: str
     labels: list[Label] = field(default_factory=list)
     languages: list[str] = field(default_factory=list)
     places: list[PathField] = field(default_factory=list)
+    splits: list[Split] = field(default_factory=list)
 
 
 def labelling(
@@ -46,12 +48,48 @@ def labelling(
         whole: whether that is all rows of all of them.
     """
     labels = _of_manifest(manifest, writer) if manifest else _of_files(paths, looked, whole=whole)
+    if manifest and manifest.splits:
+        return _parted(manifest, writer, paths, labels)
     said = {label for each in looked for label in each.labels}
     if not _is_language(manifest, writer, labels):
         languages = sorted(said) if writer.READING.is_language else []
         return Labelling("label", labels, languages, _places("label", writer, paths, labels))
     languages = sorted({each.label for each in labels} if labels else said)
     return Labelling("language", labels, languages, _places("language", writer, paths, labels))
+
+
+def _parted(manifest: Manifest, writer: Writer, paths: Sequence[str], labels: Sequence[Label]) -> Labelling:
+    """The labels of files that lie in a folder for each split.
+
+    The label is read from the file's name: readers take a field that refers to another one, as that of the split does,
+    and any other by the same property of the file, for one.
+    """
+    merged: dict[str, list[Label]] = {}
+    for each in labels:
+        merged.setdefault(manifest.label_of_rows(each.label), []).append(each)
+    found = [
+        Label(label, sum(each.documents or 0 for each in some), [path for each in some for path in each.paths])
+        for label, some in sorted(merged.items())
+    ]
+    splits = [
+        Split(name, share, sum(t.documents for label, t in manifest.labels.items() if label.startswith(f"{name}/")))
+        for name, share in manifest.splits.items()
+    ]
+    name = "language" if _is_language(manifest, writer, found) else "label"
+    suffix = re.escape(suffix_of(paths, sorted({suffix_in(path) for path in paths})))
+    before = re.escape(writer.stem(_ANY_LABEL).partition(_ANY_LABEL)[0])
+    places = [
+        PathField(
+            "split", "The split that the file is of, from its path.", f"^{before}([^/]+)/.+{suffix}$", "splits/name"
+        )
+    ]
+    pattern = rf"^([^/]+?)(?:_part_.+)?{suffix}$"
+    by_name = {os.path.basename(path): each.label for each in found for path in each.paths}
+    matches = ((re.match(pattern, base), label) for base, label in by_name.items())
+    if found and all(match and match[1] == label for match, label in matches):
+        about = f"The {name} that the file is of, from its name."
+        places.append(PathField(name, about, pattern, property="filename"))
+    return Labelling(name, found, [each.label for each in found] if name == "language" else [], places, splits)
 
 
 def _of_manifest(manifest: Manifest, writer: Writer) -> list[Label]:

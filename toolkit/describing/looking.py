@@ -13,8 +13,8 @@ from toolkit import crawls
 from toolkit.config import ConfigStruct
 from toolkit.describing.fields import HUGE, INTEGERS, KEYS, LONG, bare, merged
 from toolkit.documents import BAD_ROW
-from toolkit.errors import DataError
-from toolkit.paths import stat
+from toolkit.errors import DAMAGED, DataError
+from toolkit.paths import lacking, stat
 from toolkit.recognising import Format, label_reader
 from toolkit.schema import ANY, BOOL, FLOAT, INT, NEVER, NULL, SPAN, STR, Type, nullable
 from toolkit.streams import Lines, stored_digest
@@ -117,8 +117,9 @@ class Looked:
         too_large: first row that has an integer of `LARGEST` or more, from 1; 0 if none has.
         warc: documents of WARC records, by source; empty if there is none, or there are more than `SOURCES`.
         crawls: that the metadata name.
+        lines: number of the lines, but blank ones between rows, and the digest of these (see `joined`), if all were
+            read.
         labels: that rows say, with the number of these.
-        lines: number of the lines that are not blank, and the digest of these (see `joined`), if they were all read.
     """
 
     size: int
@@ -132,8 +133,8 @@ class Looked:
     too_large: int = 0
     warc: dict[str, FromWarc] = field(default_factory=dict)
     crawls: set[str] = field(default_factory=set)
-    labels: dict[str, int] = field(default_factory=dict)
     lines: tuple[int, int] | None = None
+    labels: dict[str, int] = field(default_factory=dict)
 
 
 def look(work: Work, report: Report) -> Looked:
@@ -144,7 +145,7 @@ def look(work: Work, report: Report) -> Looked:
     """
     found = stat(work.path)
     if found is None:
-        raise DataError("expected a data file, got nothing there", path=work.path)
+        raise DataError(f"expected a data file, got {lacking(work.path)}; {DAMAGED}", path=work.path)
     looked = Looked(found.size, sha256_of(work.path) if work.digest else "")
     if work.rows:
         _Look(work, looked).run(report)
@@ -152,7 +153,7 @@ def look(work: Work, report: Report) -> Looked:
         looked.lines = (0, 0)
         with Lines(work.path, work.max_bytes) as lines:
             for line in lines:
-                looked.lines = _with(looked.lines, line)
+                looked.lines = _with(looked.lines, line)  # in text, blank ones end documents
                 report(1, len(line))
     return looked
 
@@ -161,8 +162,6 @@ _BASE, _PRIME = 0x9E3779B97F4A7C15F39CC0605CEDC835, (1 << 127) - 1
 
 
 def _with(before: tuple[int, int], line: bytes) -> tuple[int, int]:
-    if not line.strip():
-        return before
     return before[0] + 1, (before[1] * _BASE + xxhash.xxh3_128_intdigest(line)) % _PRIME
 
 

@@ -9,9 +9,10 @@ import msgspec
 
 from toolkit import crawls, models, records
 from toolkit.describing.facts import Ingested, Mixture, Tagged
-from toolkit.ingest_records import InputRecord
+from toolkit.ingest_records import InputRecord, load_sound
 from toolkit.mixing.publish import Manifest
 from toolkit.paths import Dataset
+from toolkit.writer import Writer
 
 
 def ingested(datasets: Iterable[Dataset]) -> list[Ingested]:
@@ -19,7 +20,7 @@ def ingested(datasets: Iterable[Dataset]) -> list[Ingested]:
     found: dict[bytes, list[InputRecord]] = {}
     for dataset in dict.fromkeys(datasets):
         for path in records.ingest_files(dataset, ".json"):
-            if record := records.load(path, InputRecord):
+            if record := load_sound(path):
                 found.setdefault(msgspec.json.encode(record.settings, order="sorted"), []).append(record)
     listed = []
     for same in found.values():
@@ -52,15 +53,40 @@ def tagged_sets(dataset: Dataset) -> list[Tagged]:
     return listed
 
 
-def mixed_sets(manifest: Manifest) -> list[Tagged]:
-    """The keys of the sets that a mix joined, as its manifest holds them."""
+def mixed_sets(manifest: Manifest, writer: Writer) -> list[Tagged]:
+    """The keys of the sets that a mix has used, as its manifest holds them; what was joined for nothing is no part."""
+    streams = manifest.settings["streams"]
+    rules = [rule for stream in streams for rule in stream["rules"]]
+    written = [wanted.path for wanted in writer.wants().values()]
+    written += [_text(rule) for rule in rules if rule.get("kind") in _WRITES]
+    read = [*map(_text, rules), str(writer.label() or ""), str(manifest.settings.get("label") or "")]
+    whole = writer.takes_all() or bool(manifest.settings.get("provenance"))
     listed = []
     for name, keys in manifest.sets.items():
         for key in keys:
             settings: dict[str, Any] | None = key.get("settings") or None
             made_by = _made_by(settings, manifest.models) if settings else None
-            listed.append(Tagged(name, key["key"] if settings else "", made_by))
-    return list({(t.set, t.key): t for t in listed}.values())
+            in_rows = whole or any(_names(text, key["name"]) for text in written)
+            if in_rows or any(_names(text, key["name"]) for text in read):
+                listed.append(Tagged(name, key["key"] if settings else "", made_by, in_rows))
+    found: dict[tuple[str, str], Tagged] = {}
+    for each in listed:
+        before = found.get((each.set, each.key))
+        found[each.set, each.key] = each if before is None or each.in_rows else before
+    return list(found.values())
+
+
+_WRITES = ("annotate", "set")
+"""Kinds of rules by which something of what they read gets into the rows."""
+
+
+def _text(rule: Mapping[str, Any]) -> str:
+    return msgspec.json.encode(rule).decode()
+
+
+def _names(text: str, key: str) -> bool:
+    """Whether an expression, or a path, has the name of a key."""
+    return re.search(rf"(?<![\w.]){re.escape(key)}(?!\w)", text) is not None
 
 
 _KNOWN = {digest: name for name, digest in models.SHA256.items()}

@@ -30,7 +30,6 @@ from toolkit.describing.fields import fields_of, spans_of
 from toolkit.describing.looking import Looked, Work, merge_types
 from toolkit.errors import ConfigError
 from toolkit.inflating import compression_of
-from toolkit.ingest_records import InputRecord
 from toolkit.paths import SHARD_SUFFIXES, Dataset, join, list_files, stat, strip_suffix
 from toolkit.schema import STR, Type
 from toolkit.stores import Stat
@@ -147,7 +146,7 @@ def dataset_facts(
 
 
 def _ingested_states(dataset: Dataset) -> dict[str, records.OutputState]:
-    found = [records.load(path, InputRecord) for path in records.ingest_files(dataset, ".json")]
+    found = [ingest_records.load_sound(path) for path in records.ingest_files(dataset, ".json")]
     return {shard: state for record in found if record for shard, state in record.shards.items()}
 
 

@@ -1,8 +1,11 @@
 """The facts about the output of a mix, or a release in the same form."""
 
 import dataclasses
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from toolkit import schema, targets
 from toolkit.describing import made
@@ -24,11 +27,11 @@ from toolkit.describing.facts import Example, Facts, File, Group, PathField, Rec
 from toolkit.describing.fields import bare, completed, fields_of, with_maps
 from toolkit.describing.labelling import labelling, suffix_in
 from toolkit.describing.looking import Looked, Work, merge_types, sha256_of
-from toolkit.errors import ConfigError, DataError, MissingExtra
+from toolkit.errors import DAMAGED, ConfigError, DataError, MissingExtra
 from toolkit.mixing import publish
 from toolkit.mixing.assemble import PartRecord
 from toolkit.mixing.settings import REJECTED
-from toolkit.paths import Dataset, exists, join, list_files, size_of, stat
+from toolkit.paths import Dataset, exists, join, list_files, size_of
 from toolkit.recognising import recognised, recorded
 from toolkit.schema import Type
 from toolkit.stats.files import Source
@@ -63,10 +66,8 @@ def output_facts(
     if not paths:
         raise ConfigError(f"{folder}: expected the output of a mix, got no data files; run `toolkit mix`")
     parts = {part.path: part for part in manifest.parts} if manifest else {}
-    for path in paths if manifest else ():
-        if (size := size_of(join(folder, path))) != parts[path].size:
-            message = f"expected {parts[path].size} bytes by the manifest, got {size}; run `toolkit mix`"
-            raise DataError(message, path=join(folder, path))
+    if manifest and (fault := publish.fault_of(folder, _described(manifest))):
+        raise DataError(fault)
     format_ = recorded(manifest.settings) if manifest else recognised(join(folder, paths[0]))
     writer = format_.writer() if format_ else Writer()  # documents
     readable = writer.has_json_lines()
@@ -103,6 +104,7 @@ def output_facts(
     record = _output_record(writer, group, types, absent, shown, found.places)
     notes += changed_notes(paths, looked, record) + unreadable_notes(paths, looked)
     notes += [] if record else [not_read("documents", paths)]
+    notes += [_LINES] if record and record.name == "lines" else []
     return Facts(
         root=folder,
         groups=[group],
@@ -111,8 +113,9 @@ def output_facts(
         labels=found.labels,
         label_name=found.name,
         languages=found.languages,
+        splits=found.splits,
         ingested=made.ingested(datasets),
-        tagged=made.mixed_sets(manifest) if manifest else [],
+        tagged=made.mixed_sets(manifest, writer) if manifest else [],
         mixture=made.mixture(manifest) if manifest else None,
         id_keys=writer.ID,
         notes=[*notes, *odd_paths_note(file.path for file in files)],
@@ -163,7 +166,7 @@ def _with_declared_maps(types: dict[str, Type], manifest: publish.Manifest) -> d
 def _released(folder: str) -> list[str]:
     target = targets.recognise(folder)
     found = target.files if target else []
-    suffixes = {path.partition(".")[2] for path in found}
+    suffixes = {suffix_in(path) for path in found}
     if len(suffixes) > 1:
         raise ConfigError(f"{folder}: expected files of one kind, got {' and '.join(sorted(suffixes))}")
     return found
@@ -177,7 +180,9 @@ def _output_record(
     examples: list[tuple[str, int, dict[str, Any]]],
     places: list[PathField],
 ) -> RecordType | None:
-    """The record type of an output's lines; None for text, and what is compressed so that no reader takes it."""
+    """The record type of an output's lines; None for what is compressed so that no reader takes it."""
+    if group.media_type == MEDIA_TYPES[".txt"]:
+        return _text_lines(group, places)
     if group.media_type not in (MEDIA_TYPES[".jsonl"], MEDIA_TYPES[".parquet"]):
         return None
     line = writer.line()
@@ -190,11 +195,38 @@ def _output_record(
         name="documents",
         description="One record a document.",
         group=group.name,
-        key=["source", "id"] if {"source", "id"} <= {name for name, _ in seen} else [],
+        key=["source", "id"] if {"source", "id"} <= {name for name, _ in seen} else _id_key(writer, dict(seen)),
         places=places,
         fields=fields,
         undescribed=undescribed,
         examples=examples,
+    )
+
+
+def _id_key(writer: Writer, seen: Mapping[str, Type]) -> list[str]:
+    """The field that a format has the id in, if all rows that were looked at have one there."""
+    type_: Type | None = Type("object", fields=tuple(seen.items()))
+    for name in writer.ID:
+        type_ = type_.get(name) if type_ and type_.kind == "object" else None
+    return ["/".join(writer.ID)] if type_ and type_.kind != "nullable" and len(writer.ID) == 2 else []
+
+
+_LINES = "lines: described as the specification has it; mlcroissant takes lines of text for CSV, and fails at commas"
+
+
+def _text_lines(group: Group, places: list[PathField]) -> RecordType:
+    """The lines of text as they stand in the files."""
+    return RecordType(
+        name="lines",
+        description="One record a line of text; a blank line ends a document, or a piece of one.",
+        group=group.name,
+        key=[],
+        places=[
+            *places,
+            PathField("line", "The line, without its end.", property="lines"),
+            PathField("row", "Line in the file, from 0."),
+        ],
+        fields=[],
     )
 
 
@@ -229,9 +261,26 @@ def _output_group(folder: str, writer: Writer, paths: Sequence[str]) -> Group:
     return group_of("documents-files", "Documents, one a line.", paths, globs, there)
 
 
+def _described(manifest: publish.Manifest) -> publish.Manifest:
+    """Return the manifest without what was dropped, which lies elsewhere, and may be deleted."""
+    parts = [part for part in manifest.parts if part.label != REJECTED]
+    files = {path: text for path, text in manifest.files.items() if not path.startswith("../")}
+    return msgspec.structs.replace(manifest, parts=parts, files=files)
+
+
 def _checksum_files(folder: str, manifest: publish.Manifest | None) -> list[tuple[str, str]]:
+    """Return the checksum files and their digests.
+
+    Raises:
+        DataError: if one is not as the manifest lists it.
+    """
     if manifest is None:
         found = [path for path in list_files(folder) if targets.is_checksum_file(path)]
-    else:
-        found = [path for path in manifest.files if not path.startswith("../")]
-    return [(path, sha256_of(join(folder, path))) for path in found if stat(join(folder, path))]
+        return [(path, sha256_of(join(folder, path))) for path in found]
+    listed = []
+    for path, text in _described(manifest).files.items():
+        sha256 = sha256_of(join(folder, path))
+        if sha256 != hashlib.sha256(text.encode()).hexdigest():
+            raise DataError(f"expected the checksums of the manifest, got others; {DAMAGED}", path=join(folder, path))
+        listed.append((path, sha256))
+    return listed

@@ -10,7 +10,7 @@ from typing import Any
 
 from toolkit.describing.checking_distribution import bytes_of
 from toolkit.describing.checking_files import Checked
-from toolkit.describing.structure import nodes
+from toolkit.describing.structure import fields_of, nodes
 from toolkit.distribution import missing_extra
 
 RECORDS = 100
@@ -69,7 +69,11 @@ def check(path: str, document: dict[str, Any], first: int | None) -> Checked:
                 f"{path}: no records read by mlcroissant: a file has {large:,} bytes; --first N does"
             )
             return checked
+        lines = _of_lines(document)
         for record in dataset.metadata.record_sets:
+            if record.id in lines:
+                checked.warnings.append(f"{path}: {record.id} is not read: mlcroissant takes lines of text for CSV")
+                continue
             try:
                 for _ in itertools.islice(dataset.records(record.id), first or RECORDS):
                     pass
@@ -77,6 +81,18 @@ def check(path: str, document: dict[str, Any], first: int | None) -> Checked:
                 message = str(error).strip().splitlines()
                 checked.findings.append(f"{path}: mlcroissant: {record.id}: {message[0] if message else type(error)}")
     return checked
+
+
+def _of_lines(document: dict[str, Any]) -> set[str]:
+    """The record sets whose fields are lines of text."""
+    return {
+        str(record.get("@id"))
+        for record in nodes(document, "recordSet")
+        for field, _ in fields_of(record)
+        if isinstance(source := field.get("source"), dict)
+        and isinstance(extract := source.get("extract"), dict)
+        and extract.get("fileProperty") == "lines"
+    }
 
 
 def _largest(document: dict[str, Any]) -> int:

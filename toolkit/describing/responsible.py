@@ -82,8 +82,9 @@ def _kept(headers: Sequence[str]) -> str:
 
 def _protocol(facts: Facts) -> str:
     """What was made by software, by the records; of other attributes it is not known."""
-    made = list(dict.fromkeys(each.set for each in facts.tagged if "tagger" in (each.made_by or {})))
-    others = list(dict.fromkeys(each.set for each in facts.tagged if "tagger" not in (each.made_by or {})))
+    tagged = [each for each in facts.tagged if each.in_rows]
+    made = list(dict.fromkeys(each.set for each in tagged if "tagger" in (each.made_by or {})))
+    others = list(dict.fromkeys(each.set for each in tagged if "tagger" not in (each.made_by or {})))
     told = [f"The attributes {', '.join(made)} were made by software."] if made else []
     told += [f"How the attributes {', '.join(others)} were made is not recorded."] if others else []
     return " ".join(told)
@@ -116,12 +117,13 @@ def _value(value: Any) -> str:
 def _tagger(made_by: Mapping[str, Any]) -> str:
     if "tagger" not in made_by:
         return f"carried by the input, format {made_by.get('format')}"
-    return f"{made_by['tagger']}, version {made_by.get('version')}{_options(made_by.get('options') or {})}"
+    found = f"{made_by['tagger']}, version {made_by.get('version')}{_options(made_by.get('options') or {})}"
+    return f"{found}, over the text without the spans {made_by['without']}" if "without" in made_by else found
 
 
 def tools_of(facts: Facts) -> list[str]:
-    """The taggers, with versions, options and models."""
-    made = [each.made_by for each in facts.tagged if each.made_by and "tagger" in each.made_by]
+    """The taggers of what is in the rows, with versions, options and models."""
+    made = [each.made_by for each in facts.tagged if each.in_rows and each.made_by and "tagger" in each.made_by]
     return list(dict.fromkeys(map(_tagger, made)))
 
 
@@ -137,7 +139,8 @@ def steps(facts: Facts, *, rules: bool = True) -> list[str]:
         if each.made_by is None:
             steps.append(f"attributes {each.set}: how they were made is not recorded.")
         else:
-            steps.append(f"attributes {each.set}, {each.key}: {_tagger(each.made_by)}.")
+            read = "" if each.in_rows else "; read by rules"
+            steps.append(f"attributes {each.set}, {each.key}: {_tagger(each.made_by)}{read}.")
     mixed = facts.mixture
     if mixed is None:
         return steps

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-import xxhash
 
 from toolkit.config import ConfigStruct
 from toolkit.describing.common import MEDIA_TYPES, apart, group_of, suffix_of
 from toolkit.describing.facts import Facts, Field, File, PathField, RecordType, Split
 from toolkit.documents import BAD_ROW
 from toolkit.errors import ConfigError, DataError
+from toolkit.mixing.splitting import split_of
 from toolkit.paths import SHARD_SUFFIXES, join, list_files, remove, remove_empty_folders
 from toolkit.schema import STR
 from toolkit.streams import Lines, RowOutput
@@ -60,16 +60,6 @@ class Done:
 class _Row(msgspec.Struct):
     id: str | None
     split: str
-
-
-def split_of(id: bytes, shares: dict[str, float]) -> str:
-    """The split of an id: its xxh3-64 as a fraction of 2^64 lies in the share of one, in their order."""
-    place, end = xxhash.xxh3_64_intdigest(id) / 2**64, 0.0
-    for name, share in shares.items():
-        end += share
-        if place < end:
-            return name
-    return list(shares)[-1]
 
 
 def write(work: Work, report: Report) -> Done:

@@ -151,7 +151,8 @@ def _label(document: dict[str, Any], path: str) -> str:
             source = field.get("source") or {}
             transform = source.get("transform") or {}
             if field.get("name") in _LABELS and "fileProperty" in source.get("extract", {}) and "regex" in transform:
-                found = re.match(transform["regex"], path)
+                of = path.rpartition("/")[2] if source["extract"]["fileProperty"] == "filename" else path
+                found = re.match(transform["regex"], of)
                 return found[1] if found else ""
     return ""
 

@@ -15,7 +15,18 @@ from toolkit.mixing.assemble import PartRecord, staged_path
 from toolkit.mixing.effects import RuleEffect, Totals
 from toolkit.mixing.settings import MixSettings, work_folder
 from toolkit.mixing.statistics import Statistics
-from toolkit.paths import below, exists, join, list_files, move, remove, remove_empty_folders, remove_tree, stat
+from toolkit.paths import (
+    below,
+    exists,
+    join,
+    lacking,
+    list_files,
+    move,
+    remove,
+    remove_empty_folders,
+    remove_tree,
+    stat,
+)
 from toolkit.places import normal
 from toolkit.stores import store_of
 from toolkit.streams import write_file
@@ -98,6 +109,15 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         rules = (rule for stream in self.settings["streams"] for rule in stream["rules"])
         return bool(self.settings["label"]) or any("route" in str(rule.get("kind")) for rule in rules)
 
+    @property
+    def splits(self) -> dict[str, float]:
+        """Return the shares of the splits by which the files are parted; none if they are not."""
+        return dict(self.settings.get("splits", ()))
+
+    def label_of_rows(self, label: str) -> str:
+        """Return a label of files without the folder of the split that they are in."""
+        return label.partition("/")[2] if self.splits and label else label
+
 
 def manifest_path(output: str) -> str:
     return join(work_folder(output), "manifest.json")
@@ -129,11 +149,21 @@ def is_published(output: str, digest: str) -> Manifest | None:
     manifest = load_manifest(output)
     if manifest is None or manifest.digest != digest or exists(journal_path(output)):
         return None
-    for part in manifest.parts:
-        found = stat(below(output, part.path))
-        if found is None or found.size != part.size:
-            return None
-    return manifest if all(exists(below(output, path)) for path in manifest.files) else None
+    return None if fault_of(output, manifest) else manifest
+
+
+def fault_of(output: str, manifest: Manifest) -> str:
+    """Return which file of an output is not there, or not of the size that the manifest lists; empty if all are."""
+    sizes = {part.path: part.size for part in manifest.parts}
+    sizes |= {path: len(text.encode()) for path, text in manifest.files.items()}
+    for name, size in sizes.items():
+        path = below(output, name)
+        found = stat(path)
+        if found is None:
+            return f"{path}: expected a file that the manifest lists, got {lacking(path)}; run `toolkit mix`"
+        if found.size != size:
+            return f"{path}: expected {size} bytes by the manifest, got {found.size}; run `toolkit mix`"
+    return ""
 
 
 def check_rejected(output: str, folder: str) -> None:

@@ -48,15 +48,23 @@ class Published:
 
     Attributes:
         shards: how many there are in it.
+        fault: what is wrong with its files, if they are those of these settings.
     """
 
     def __init__(self, settings: MixSettings) -> None:
         output = settings.output.path
         manifest = publish.load_manifest(output)
-        if manifest and (manifest.settings != settings.recorded() or not publish.is_published(output, manifest.digest)):
+        if manifest and manifest.settings != settings.recorded():
+            manifest = None
+        self.fault = publish.fault_of(output, manifest) if manifest else ""
+        if manifest and not publish.is_published(output, manifest.digest):
             manifest = None
         self._entries = {(e.stream, e.shard): (e.documents, e.attributes) for e in manifest.inputs} if manifest else {}
         self.shards = len(self._entries)
+
+    def knows(self, work: Work) -> bool:
+        """Whether a shard is in it, as it was."""
+        return (work.stream.name, work.shard) in self._entries
 
     def has(self, work: Work, inputs: tuple[str, dict[str, str]] | None) -> bool:
         """Whether a shard is in it, as it is."""

@@ -134,6 +134,7 @@ class MixSettings(ConfigStruct):
         rejected: folder for the documents that are dropped, None if they are not kept.
         unicode_words: whether the statistics have Unicode's words, too.
         allow_empty: whether an output without documents is published.
+        splits: shares of the splits by which the files are parted; each is a folder of its own.
         place: of the output in the file, for messages.
     """
 
@@ -145,6 +146,7 @@ class MixSettings(ConfigStruct):
     rejected: str | None = None
     unicode_words: bool = False
     allow_empty: bool = False
+    splits: dict[str, float] = {}
     place: str = ""
 
     def writer(self) -> Writer:
@@ -196,7 +198,11 @@ class MixSettings(ConfigStruct):
             "keep_empty": self.output.keep_empty,
             "member_size": self.member_size,
             "rejected": self.rejected is not None,
-        } | ({"unicode_words": True} if self.unicode_words else {})
+        } | {
+            name: value
+            for name, value in (("unicode_words", self.unicode_words), ("splits", list(self.splits.items())))
+            if value
+        }
 
     def recorded(self) -> dict[str, Any]:
         """The settings as the manifest holds them."""

