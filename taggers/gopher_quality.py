@@ -36,7 +36,7 @@ from toolkit import (
     decomposed,
     hashes_of,
     places_among,
-    stop_lists,
+    stop_word_lists,
     stop_words,
 )
 
@@ -204,7 +204,7 @@ class GopherQuality(Tagger):
         if self.stop_lists is not None:
             if self.language is None or self.stop_words is not None:
                 raise ConfigError("stop_lists: expected the option `language`, and `stop_words` not given")
-            stop_lists(self.stop_lists)
+            stop_word_lists(self.stop_lists)
 
     def tag(self, document: Document) -> Quality:
         return self.tag_batch([document])[0]
@@ -225,7 +225,7 @@ class GopherQuality(Tagger):
         if self.stop_words is not None or self.language is None:
             return [frozenset(ENGLISH if self.stop_words is None else self.stop_words)] * len(batch)
         if self.stop_lists is not None:
-            table = stop_lists(self.stop_lists)
+            table = stop_word_lists(self.stop_lists)
             return [table.get(language or "", frozenset()) for language in batch.given(self.language)]
         return [_list_of(language) for language in batch.given(self.language)]
 

@@ -11,7 +11,7 @@ from toolkit.documents import Document, Labelled, Prediction, Span, explain_bad_
 from toolkit.errors import AlignmentError, ConfigError, DataError, MissingExtra, ToolkitError
 from toolkit.eurolingua import eurolingua_statistics
 from toolkit.fasttext_model import FastText, load_fasttext
-from toolkit.language_tables import stop_lists
+from toolkit.language_tables import stop_word_lists
 from toolkit.language_words import check_word_language, datatrove_words
 from toolkit.line_table import LineTable
 from toolkit.measures import LineMeasures, WordMeasures
@@ -132,7 +132,7 @@ __all__ = [
     "spacy_sentences",
     "spacy_words",
     "split_lines",
-    "stop_lists",
+    "stop_word_lists",
     "stop_words",
     "sums",
     "without_capitals",

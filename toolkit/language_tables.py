@@ -82,7 +82,7 @@ def _number(text: str) -> float:
 
 
 @functools.lru_cache(maxsize=8)
-def stop_lists(path: str) -> dict[str, frozenset[str]]:
+def stop_word_lists(path: str) -> dict[str, frozenset[str]]:
     """Return the stop words of a table by label; labels of lid.176 have those of GlotLID's.
 
     Args:

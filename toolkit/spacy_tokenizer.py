@@ -62,7 +62,7 @@ class _Tokenizer(dict[str, tuple[str, ...]]):
         for known, gives in self._exceptions.items():
             if " " in known or self._has_affix(known):
                 words = tuple(chain.from_iterable(self._words_of(chunk, {}) for chunk in _chunks(known)))
-                if words != gives:
+                if len(words) > 1 or words != gives:  # what gives just these words keeps others from overlapping
                     second = words[1] if len(words) > 1 else ""
                     self._torn.setdefault(words[0], {}).setdefault(second, []).append((words, known))
 

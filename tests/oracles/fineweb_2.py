@@ -44,7 +44,7 @@ class Fineweb2(Datatrove):
     SETTINGS = (
         *(f"tag.filters-0.{i}.language=metadata.language" for i in range(3)),
         "mix.label=get(document.metadata, 'language', '')",
-        "mix.output.by=metadata.language",
+        "mix.output.by=null",
     )
 
     def pages(self) -> Iterator[Page]:

@@ -103,7 +103,7 @@ def test_three_integers_are_a_list_like_any_other() -> None:
         ("parameters: {label: 1}", "parameters.label: expected a name that expressions can use, got 'label'"),
         ("parameters: {a-b: 1}", "got 'a-b'"),
         ("parameters: {len: 1}", "got 'len'"),
-        ("languages: [en]", "languages: expected {LABEL: {PARAMETER: VALUE}}, or a glob of files"),
+        ("languages: [en]", "languages: expected {LABEL: {PARAMETER: VALUE}}, a table, or a glob of files"),
         ("languages: {en: 3}", "languages.en: expected a mapping of parameters, got 3"),
         ("languages: {en: {p: {}}}", "languages.en.p: expected a number"),
         ("languages: missing.yaml", "languages: missing.yaml: expected a file"),

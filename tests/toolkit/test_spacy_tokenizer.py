@@ -69,6 +69,7 @@ OTHERS = {
         "(porte-monnaie) dis-moi": ["(", "porte-monnaie", ")", "dis", "-moi"],
     },
     "es": {"D.ª Ana, aprox. 5kg a.m.": ["D.ª", "Ana", ",", "aprox.", "5", "kg", "a.m", "."]},
+    "hy": {"°f. f. (°C.)": ["°", "f", ".", "f.", "(", "°", "C", ".", ")"]},
     "id": {"anak-anak <a>b": ["anak-anak", "<", "a", ">", "b"]},
 }
 

@@ -17,9 +17,11 @@ PIECES = """
 l'eau aujourd'hui anti-âge porte-clé-de-voûte d'abord J.-C. z.B. Dr. usw. Haus-Tür 3. 3.5% 5km 10.000,50€ US$7 20°C.
 p.ej. D.ª EE.UU. bl.a. f.eks. 10-årig t.ex. e-mail don't can't it's Mr. a.m. vs. npr. god. г. т.д. тис. и т.п. 5-го
 π.χ. κ.λπ. 5mg α-β-γ 'ναι' kb. pl. 5-ös 10%-kal A-B. anak-anak ke-2 S$5 <a>b Tn. dll. T.C.'de 10,5 Prof. 'den Ankara'ya
-घर, किताब। १०.५ 12/05/2020 गाँव॥ گھر، کتاب۔ 5:30 بیت، كتاب؟ (5كم) ቤት፡ መጽሐፍ። բառ։ שָׁלוֹם "צה״ל" http://a.de/x,y?z=1, www.b.com.
+घर, किताब। १०.५ 12/05/2020 गाँव॥ گھر، کتاب۔ 5:30 بیت، كتاب؟ (5كم) ቤት፡ መጽሐፍ። բառ։ שָׁלוֹם "צה״ל"
+http://a.de/x,y?z=1, www.b.com.
 c@d.org :-) (^_^) ... …… -- — – « mot » „Wort“ 'n 't '60s O'Neill dell'arte un'idea c'è po' s-a într-un 'a 's-Gravenhage
-U.S.A. 1,2,3 a/b a:b x=y well.Then #tag @user 😀😀 ✓ \u00a0 \u3000 \t \n \n\n \u200d ß ΐ İ ﬁ _ * + ~ | \\ ^ ` { } [ ] < >
+U.S.A. 1,2,3 a/b a:b x=y well.Then #tag @user 😀😀 ✓ \u200d ß ΐ İ ﬁ _ * + ~ | \\ ^ ` { } [ ]
+< >
 """
 
 
@@ -33,7 +35,9 @@ def main() -> None:
     for row in rows:
         if row["kind"] in ("SpaCy", "IndicNLP", "Whitespace") and row["code"] not in LIBRARIES:
             labels.setdefault((row["kind"], row["code"]), row["label"])
-    pieces = [each.encode().decode("unicode_escape") if each[0] == "\\" and each[1:] else each for each in PIECES.split()]
+    pieces = [
+        each.encode().decode("unicode_escape") if each[0] == "\\" and each[1:] else each for each in PIECES.split()
+    ]
     found = []
     for label in sorted(labels.values()):
         chance = random.Random(label)
