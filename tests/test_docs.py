@@ -1,6 +1,7 @@
 """The documentation says what the code does."""
 
 import gzip
+import json
 import re
 import shutil
 from pathlib import Path
@@ -299,3 +300,36 @@ def test_what_concepts_says_of_stale_and_misaligned_sets(
     ran = run("validate", *whole)
     left = [line for line in ran.out.splitlines() if "expected the attributes of a shard" in line]
     assert (ran.code, len(left)) == (1, 4)
+
+
+def test_formats_shows_what_is_on_disk(tagged: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    """The schema of a set, an attribute row, a line of OSCAR, labels with probabilities, and the printed features."""
+    monkeypatch.chdir(tagged)
+    assert run("mix", "-c", "configs/quickstart.yaml", "--quiet", "processes=1").code == 0
+    page = pages.blocks("docs/formats.md")
+    data, corpus = Path("data/quickstart"), Path("data/quickstart/oscar")
+
+    (shown,) = (json.loads(b.text) for b in page if b.language == "json" and '"reads"' in b.text)
+    schema = json.loads((data / ".toolkit/sets/shape-0/schema.json").read_bytes())
+    noise = {key: schema["keys"]["noise"][key] for key in ("type", "settings")}
+    assert shown == {"version": schema["version"], "keys": {"noise": noise}, "reads": schema["reads"]}
+    (row,) = (json.loads(b.text) for b in page if b.text.startswith('{"source": "cc"'))
+    there = json.loads(
+        gzip.decompress((data / "attributes/shape-0/cc/sample-00000.jsonl.gz").read_bytes()).splitlines()[0]
+    )
+    assert row["attributes"]["noise"] == there["attributes"]["noise"]
+
+    lines = [gzip.decompress(path.read_bytes()).decode() for path in sorted(corpus.glob("*/*.jsonl.gz"))]
+    line = next(b.text for b in page if b.text.startswith('{"content":"Warung'))
+    metadata = re.sub(r"\n\s*", "", line.partition(' "metadata":')[2])
+    assert _anywhere(metadata) in _anywhere("".join(lines))
+
+    found = [json.loads(each)["metadata"]["identification"] for text in lines for each in text.split("\n") if each]
+    first = [f"{label}\t{prob}" for label, prob in sorted((each["label"], each["prob"]) for each in found)][:3]
+    (listed,) = (b.text for b in page if "@tsv" in b.text)
+    assert _anywhere(listed).endswith(_anywhere("".join(f"{each}\n" for each in first)))
+
+    (features,) = (b.text for b in page if b.text.startswith("from datasets"))
+    printed = run("features", corpus).out
+    one, other = (re.sub(r"\s|,(?=\s*[\])}])", "", text) for text in (features, printed))
+    assert one == other
