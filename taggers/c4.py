@@ -169,7 +169,7 @@ class C4(Tagger):
         Example(
             "Click { here\nThis line has no end mark[1]\nNor this...",
             NOTHING
-            | {"cuts": [[38, 52, 1.0]], "lines": 3, "kept_lines": 2, "words": 9, "sentences": 2, "few_words": 1}
+            | {"cuts": [[38, 53, 1.0]], "lines": 3, "kept_lines": 2, "words": 9, "sentences": 2, "few_words": 1}
             | {"curly_bracket": True},
             options={"variant": "datatrove", "end_marks": False},
         ),

@@ -13,6 +13,8 @@ NO_WET = {"ml-filter-raw"}
 """Those whose input is of another format."""
 KEEP_ALL = {"goclassy"}
 """Those without rules that drop documents."""
+LIBRARIES = {"fineweb-2": ("sudachipy", "jieba", "pyvi", "pythainlp", "kiwipiepy", "stanza")}
+"""Those that need libraries for languages of the sample; their oracle's recorded pages need none."""
 DOCUMENTS = 45
 """In the sample."""
 
@@ -28,6 +30,8 @@ def test_the_first_line_says_what_it_is(path: Path) -> None:
 def test_it_runs_on_the_sample(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, sample: list[Path]
 ) -> None:
+    for library in LIBRARIES.get(path.stem, ()):
+        pytest.importorskip(library, reason=f"words of the sample's languages need {library}, an extra")
     monkeypatch.chdir(ROOT)
     out = tmp_path / "out"
     settings = [

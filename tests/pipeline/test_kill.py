@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -204,8 +205,7 @@ def test_workers_end_when_only_the_calling_process_is_killed(
 ) -> None:
     project = prepare(tmp_path, run)
     process = start(project)
-    with pytest.raises(subprocess.TimeoutExpired):
-        process.wait(0.5 * expected[1])
+    wait_for(tmp_path, process, "data/attributes/lines-0/**/*.gz")
     process.kill()
     process.wait()
     assert_gone(process.pid)
@@ -234,12 +234,17 @@ class Killed(GeneratorExit):
 
 
 class DiesAt:
-    """Lets so many calls through, then dies before (or right after) the next."""
+    """Lets so many calls through, then dies before (or right after) the next.
+
+    The thread of a claim writes whenever a run has taken a while: its calls are none of the steps.
+    """
 
     def __init__(self, function: Any, calls: int, *, after: bool) -> None:
         self.function, self.calls, self.after = function, calls, after
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
+        if threading.current_thread().name == "claim":
+            return self.function(*arguments, **options)
         self.calls -= 1
         if self.calls < 0 and not self.after:
             raise Killed
