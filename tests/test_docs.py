@@ -1,5 +1,7 @@
 """The documentation says what the code does."""
 
+import gzip
+import json
 import re
 import shutil
 from pathlib import Path
@@ -9,7 +11,7 @@ import pytest
 import yaml
 
 from tests import pages
-from tests.conftest import Run
+from tests.conftest import Ran, Run
 from toolkit import cli, command_line, config, reference
 from toolkit.dolma import is_dolma, read_mixer
 from toolkit.ingest_plan import Common
@@ -197,3 +199,137 @@ def test_the_walk_through_a_threshold_shows_what_happens(
             shown = capsys.readouterr().out
         elif language == "text":
             assert [line for line in text.splitlines() if line not in (*shown.splitlines(), "…")] == []
+
+
+@pytest.fixture(scope="module")
+def tagged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the dataset of the quickstart, and the set ``pii-0`` beside those that it has."""
+    folder = tmp_path_factory.mktemp("tagged")
+    shutil.copytree(ROOT / "configs", folder / "configs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for command in ("ingest", "tag"):
+            more = ["tag.pii-0=emails"] if command == "tag" else []
+            arguments = [command, "-c", "configs/quickstart.yaml", "processes=1", *more, "--quiet"]
+            assert cli.main(arguments) == 0
+    return folder
+
+
+def _mixed(rules: list[dict[str, object]], run: Run) -> Ran:
+    """A dry run of these rules."""
+    mix = {"attributes": ["lines-0", "language-0", "shape-0"], "rules": rules}
+    mix["output"] = {"format": "dolma", "path": "data/out"}
+    Path("rules.yaml").write_text(yaml.safe_dump({"dataset": "data/quickstart", "mix": mix}), encoding="utf-8")
+    return run("mix", "-c", "rules.yaml", "--dry-run", "--quiet", "processes=1")
+
+
+@pytest.mark.parametrize(("name", "text"), [pair for pair in _blocks("yaml") if pair[0].startswith("rules.md")])
+def test_the_rules_that_the_page_shows_hold(
+    name: str, text: str, tagged: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    monkeypatch.chdir(tagged)
+    Path("page.yaml").write_text(f"dataset: data/quickstart\n{text}", encoding="utf-8")
+    ran = run("mix", "-c", "page.yaml", "--quiet", "processes=1")
+    assert ran.code == 0, (name, ran.err)
+
+
+def test_the_streams_that_the_page_shows_hold(tagged: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    monkeypatch.chdir(tagged)
+    (text,) = (text for _, text in _blocks("yaml") if "streams:" in text and "data/wiki" in text)
+    Path("page.yaml").write_text(re.sub("data/(crawl|wiki)", "data/quickstart", text), encoding="utf-8")
+    ran = run("mix", "-c", "page.yaml", "--quiet", "processes=1")
+    assert ran.code == 0, ran.err
+
+
+MESSAGE = re.compile(r"^\| `([^`]+)` \| `+ ?(expected .+?) ?`+ \|$", re.MULTILINE)
+VERDICT = re.compile(r"^\| (`drop: .+`) \| (refused|accepted)", re.MULTILINE)
+
+
+def test_rules_are_refused_as_the_page_says(tagged: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    monkeypatch.chdir(tagged)
+    page = _text("rules.md")
+    messages, verdicts = MESSAGE.findall(page), VERDICT.findall(page)
+    assert (len(messages), len(verdicts)) == (6, 5)
+    for expression, message in messages:
+        ran = _mixed([{"drop": expression}], run)
+        assert ran.code == 2
+        assert all(part in ran.err for part in message.replace("(…)", "…").split("…")), (message, ran.err)
+    for row, verdict in verdicts:
+        ran = _mixed([{"drop": each} for each in re.findall(r"`drop: ([^`]+)`", row)], run)
+        assert ran.code == (2 if verdict == "refused" else 0), (row, ran.err)
+
+
+SHOWN_IN_LISTS = re.compile(r"^  ```text\n(.*?)^  ```$", re.MULTILINE | re.DOTALL)
+
+
+def test_what_concepts_says_of_stale_and_misaligned_sets(
+    tagged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    """And of an input that is to go: its documents, and the record that the error names."""
+    shutil.copytree(tagged, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    stale, misaligned = (text.splitlines() for text in SHOWN_IN_LISTS.findall(_text("concepts.md")))
+    whole = ("-c", "configs/quickstart.yaml", "processes=1", "--quiet")
+    attributes = tmp_path / "data/quickstart/attributes/shape-0/cc/sample-00000.jsonl.gz"
+    rows = gzip.decompress(attributes.read_bytes()).splitlines(keepends=True)
+    rows[5], rows[6] = rows[6], rows[5]
+    attributes.write_bytes(gzip.compress(b"".join(rows)))
+    ran = run("mix", *whole)
+    assert ran.code == 1
+    pages.assert_shown(misaligned, ran.err)
+    assert run("tag", *whole).code == 0
+
+    other = {"dataset": "data/quickstart", "tag": {"lines-0": {"tagger": "line_language", "min_prob": 0.9}}}
+    Path("other.yaml").write_text(yaml.safe_dump(other), encoding="utf-8")
+    assert run("tag", "-c", "other.yaml", "--overwrite", "processes=1", "--quiet").code == 0
+    ran = run("validate", *whole)
+    assert ran.code == 1
+    pages.assert_shown(stale, ran.out)
+    assert run("tag", *whole).code == 2
+    assert run("tag", *whole, "--overwrite").code == 0
+
+    for name in ("configs/sample/sample-00001.warc.wet.gz", "data/quickstart/documents/cc/sample-00001.jsonl.gz"):
+        Path(name).unlink()
+    record = "data/quickstart/.toolkit/ingest/cc/sample-00001.warc.wet.gz.json"
+    assert run("ingest", *whole).code == 0
+    ran = run("tag", *whole)
+    assert ran.code == 1
+    assert record in ran.err
+    Path(record).unlink()
+    assert [run(command, *whole).code for command in ("tag", "mix")] == [0, 0]
+    ran = run("validate", *whole)
+    left = [line for line in ran.out.splitlines() if "expected the attributes of a shard" in line]
+    assert (ran.code, len(left)) == (1, 4)
+
+
+def test_formats_shows_what_is_on_disk(tagged: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    """The schema of a set, an attribute row, a line of OSCAR, labels with probabilities, and the printed features."""
+    monkeypatch.chdir(tagged)
+    assert run("mix", "-c", "configs/quickstart.yaml", "--quiet", "processes=1").code == 0
+    page = pages.blocks("docs/formats.md")
+    data, corpus = Path("data/quickstart"), Path("data/quickstart/oscar")
+
+    (shown,) = (json.loads(b.text) for b in page if b.language == "json" and '"reads"' in b.text)
+    schema = json.loads((data / ".toolkit/sets/shape-0/schema.json").read_bytes())
+    noise = {key: schema["keys"]["noise"][key] for key in ("type", "settings")}
+    assert shown == {"version": schema["version"], "keys": {"noise": noise}, "reads": schema["reads"]}
+    (row,) = (json.loads(b.text) for b in page if b.text.startswith('{"source": "cc"'))
+    there = json.loads(
+        gzip.decompress((data / "attributes/shape-0/cc/sample-00000.jsonl.gz").read_bytes()).splitlines()[0]
+    )
+    assert row["attributes"]["noise"] == there["attributes"]["noise"]
+
+    lines = [gzip.decompress(path.read_bytes()).decode() for path in sorted(corpus.glob("*/*.jsonl.gz"))]
+    line = next(b.text for b in page if b.text.startswith('{"content":"Warung'))
+    metadata = re.sub(r"\n\s*", "", line.partition(' "metadata":')[2])
+    assert _anywhere(metadata) in _anywhere("".join(lines))
+
+    found = [json.loads(each)["metadata"]["identification"] for text in lines for each in text.split("\n") if each]
+    first = [f"{label}\t{prob}" for label, prob in sorted((each["label"], each["prob"]) for each in found)][:3]
+    (listed,) = (b.text for b in page if "@tsv" in b.text)
+    assert _anywhere(listed).endswith(_anywhere("".join(f"{each}\n" for each in first)))
+
+    (features,) = (b.text for b in page if b.text.startswith("from datasets"))
+    printed = run("features", corpus).out
+    one, other = (re.sub(r"\s|,(?=\s*[\])}])", "", text) for text in (features, printed))
+    assert one == other
