@@ -152,15 +152,15 @@ def _of_numbers(source: Source, card: _Card, files: Sequence[DataFile]) -> Itera
             ((*at, "download_size"), info.download_size, sum(file.size for file in some)),
             ((*at, "dataset_size"), info.dataset_size, content),
         ]
-        for place, split in enumerate(info.splits):
+        for index, split in enumerate(info.splits):
             of_split = _matched([part for part in configuration.data_files if part.split == split.name], files)
             numbers += [
-                ((*at, "splits", place, name), getattr(split, name), _sum([getattr(file, of) for file in of_split]))
+                ((*at, "splits", index, name), getattr(split, name), _sum([getattr(file, of) for file in of_split]))
                 for name, of in (("num_examples", "rows"), ("num_bytes", "content_size"))
             ]
-        for where, got, wanted in numbers:
+        for place, got, wanted in numbers:
             if None not in (got, wanted) and got != wanted:
-                yield f"{source.where(where)}: expected {wanted} for the files of {info.config_name!r}, got {got}"
+                yield f"{source.where(place)}: expected {wanted} for the files of {info.config_name!r}, got {got}"
     rows = _sum([file.rows for file in files if file.has_documents])
     if rows is not None and card.size_categories and card.size_categories != [hub.size_category(rows)]:
         where = source.where(("size_categories",))
