@@ -272,6 +272,9 @@ class _Checker:
         if node.id in local:
             return local[node.id], f"v_{node.id}"
         if node.id not in self.names:
+            if node.id == "metadata" and "document" in self.names:
+                hint = '; a field of the metadata is written get(document.metadata, "NAME", None)'
+                raise ExpressionError(f"expected an attribute, got {node.id!r}{hint}")
             hint = did_you_mean(node.id, self.names) or f"; there are: {', '.join(sorted(self.names))}"
             raise ExpressionError(f"expected an attribute, got {node.id!r}{hint}")
         self.used.add(node.id)

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -68,6 +69,40 @@ def test_the_head_has_a_configuration_for_each_label(released: Project) -> None:
     assert found["size_categories"] == ["n<1K"]
     assert found["task_categories"] == ["text-generation"]
     assert found["pretty_name"] == "small"
+
+
+@pytest.mark.parametrize("output", [{"format": "oscar", "part_size": 5_000}, {"format": "dolma"}])
+def test_files_that_are_parted_by_split_are_loaded_by_split(released: Project, output: Head) -> None:
+    out = released.root / "parted"
+    released.config["mix"]["output"] = {"path": str(out), **output}
+    released.config["about"]["splits"] = {"train": 0.6, "dev-1": 0.2, "test": 0.2, "by": "file"}
+    released.ok("mix")
+    released.ok("card")
+    configurations = {each["config_name"]: each for each in head(out)["configs"]}
+    infos = {each["config_name"]: each for each in head(out)["dataset_info"]}
+    loaded = []
+    for name, each in configurations.items():
+        sizes = []
+        for part in each["data_files"]:
+            folder = part["split"].replace("dev_1", "dev-1")  # as datasets takes a name
+            files = files_of(out, {"data_files": [part]})
+            assert files
+            assert all(folder in path.relative_to(out).parts for path in files)
+            content = [gzip.decompress(path.read_bytes()) for path in files]
+            sizes.append((part["split"], sum(map(len, content)), sum(c.count(b"\n") for c in content)))
+            loaded += files
+        assert [tuple(split.values()) for split in infos[name]["splits"]] == sizes
+        order = [split for split, *_ in sizes]
+        assert order == [split for split in ("train", "dev_1", "test") if split in order]
+    assert sorted(loaded) == sorted(out.rglob("*.jsonl.gz"))
+    first = next(iter(configurations.values()))["data_files"][0]["split"]
+    assert f'split="{first}")' in card(out)
+    assert "0 findings" in released.ok("validate").out
+    line = card(out).partition("- split: train")[0].count("\n") + 1
+    (out / "README.md").write_text(card(out).replace("split: train", "split: test", 1))
+    ran = released("validate")
+    assert ran.code == 1
+    assert re.search(rf"README.md:{line}: \S+: expected files of the split 'test' of .*, got those of 'train'", ran.out)
 
 
 def test_the_body_is_told_from_the_manifest(released: Project) -> None:

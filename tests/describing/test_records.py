@@ -1,5 +1,7 @@
 """What mlcroissant reads by a Croissant file is what lies in the files."""
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +129,7 @@ def test_parts_of_a_split_are_files_of_their_own(released: Project) -> None:
     released.ok("mix")
     released.ok("croissant")
     assert "0 findings" in released.ok("validate").out
+    assert [id_ for id_, each in _described(json.loads((out / "croissant.json").read_text())) if not each] == []
     by_file = {
         row["warc_headers"]["warc-record-id"]: path.partition("/")[0]
         for path, _, row in lines_of(out, "*/*/*.jsonl.gz")
@@ -147,6 +150,25 @@ def test_parts_of_a_split_are_files_of_their_own(released: Project) -> None:
     assert listed["test"]["splits/documents"] == len(opened)
     english = list(load(out / "croissant.json").records("documents", filters={"documents/language": "en"}))
     assert english == [record for record in read if record["documents/language"] == b"en"]
+
+
+def _described(description: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the id of each field, and of each that is a part of one, with its description."""
+    fields = [field for each in description["recordSet"] for field in each["field"]]
+    while fields:
+        field = fields.pop()
+        yield field["@id"], field.get("description", "")
+        fields += field.get("subField", [])
+
+
+@pytest.mark.parametrize("of", ["dataset", "output"])
+def test_no_field_is_without_description(released: Project, of: str) -> None:
+    released.config["about"]["splits"] = {"train": 0.7, "test": 0.3}
+    released.ok("croissant", "--of", of)
+    folder = released.out if of == "output" else released.data
+    found = dict(_described(json.loads((folder / "croissant.json").read_text())))
+    assert [id_ for id_, each in found.items() if not each] == []
+    assert {"documents/split", "languages/name" if of == "output" else "splits/name"} & found.keys()
 
 
 OUTPUTS: dict[str, dict[str, Any]] = {

@@ -197,3 +197,14 @@ def test_values_of_lines_do_not_outlive_edits(pages: Project) -> None:
     ran = pages("mix")
     assert ran.code == 2
     assert "rules edit the text, whose lines it describes" in ran.err
+
+
+def test_in_an_expression_a_field_is_written_otherwise_and_the_error_says_how(pages: Project) -> None:
+    pages.config["mix"] = {
+        "attributes": [],
+        "rules": [{"drop": 'metadata.of.language == "de"'}],
+        "output": {"format": "dolma", "path": str(pages.out)},
+    }
+    ran = pages("mix")
+    assert ran.code == 2
+    assert 'a field of the metadata is written get(document.metadata, "NAME", None)' in ran.err

@@ -39,7 +39,8 @@ def check_output(
         rows, content = (each.rows, each.size) if each and each.rows is not None else (None, None)
         if part and rows is None:
             rows, content = part.documents, part.content_size
-        files.append(DataFile(path, size_of(join(folder, path)), rows, content, by_path.get(path)))
+        split = manifest.split_of_files(part.label) if manifest and part else ""
+        files.append(DataFile(path, size_of(join(folder, path)), rows, content, by_path.get(path), split))
     return _findings(folder, text, files, labels.languages)
 
 

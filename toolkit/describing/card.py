@@ -10,7 +10,7 @@ from toolkit.describing import keeping, responsible
 from toolkit.describing.about import About, Agent, listed
 from toolkit.describing.facts import Facts, Group, Mixture
 from toolkit.describing.fields import bare
-from toolkit.describing.hub import KEYS, SPLIT, Configuration, comments, documents_of, head, loaded_otherwise
+from toolkit.describing.hub import KEYS, Configuration, comments, documents_of, head, loaded_otherwise
 from toolkit.describing.licences import identifier
 from toolkit.errors import amount
 from toolkit.languages import tag_of
@@ -162,7 +162,7 @@ def _loading(configurations: Sequence[Configuration]) -> str:
         "```python",
         "from datasets import load_dataset",
         "",
-        f'data = load_dataset("path/to/this/folder"{name}, split="{SPLIT}")',
+        f'data = load_dataset("path/to/this/folder"{name}, split="{configurations[0].parts[0].split}")',
         "```",
     ]
     if len(configurations) > 1:

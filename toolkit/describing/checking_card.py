@@ -28,6 +28,7 @@ class DataFile:
         rows: documents, if they were counted.
         content_size: uncompressed bytes, likewise.
         label: by which the file is cut; None if it is not.
+        split: by which the files are parted; empty if they are not.
         has_documents: whether its rows are documents, and not their attributes.
     """
 
@@ -36,11 +37,13 @@ class DataFile:
     rows: int | None = None
     content_size: int | None = None
     label: str | None = None
+    split: str = ""
     has_documents: bool = True
 
 
 class _Files(msgspec.Struct):
-    path: str | list[str]
+    split: str = hub.SPLIT
+    path: str | list[str] = []
 
 
 class _Config(msgspec.Struct):
@@ -49,6 +52,7 @@ class _Config(msgspec.Struct):
 
 
 class _Split(msgspec.Struct):
+    name: str = ""
     num_examples: int | None = None
     num_bytes: int | None = None
 
@@ -110,6 +114,7 @@ def _of_configurations(source: Source, card: _Card, files: Sequence[DataFile]) -
         if names and names != [each.config_name]:
             got = " and ".join(map(repr, names))
             yield f"{place}: expected files of {each.config_name!r} in its configuration, got those of {got}"
+        yield from _of_splits(source, ("configs", number, "data_files"), each, files)
     for file in files:
         names = taken.get(file.path, [])
         if len(names) != 1 and hub.is_loaded(file.path):
@@ -117,28 +122,41 @@ def _of_configurations(source: Source, card: _Card, files: Sequence[DataFile]) -
             yield f"{source.where(('configs',))}: expected one configuration with {file.path}, got {got}"
 
 
+def _of_splits(source: Source, at: tuple[str | int, ...], each: _Config, files: Sequence[DataFile]) -> Iterator[str]:
+    """Yield splits of a configuration without files, or with those of another split."""
+    for number, some in enumerate(each.data_files):
+        place, matched = source.where((*at, number)), _matched([some], files)
+        if not matched and len(each.data_files) > 1:
+            yield f"{place}: expected files of the split {some.split!r}, got none there"
+        others = sorted({hub.split_name(file.split) for file in matched if file.split} - {some.split})
+        if others:
+            got = " and ".join(map(repr, others))
+            yield f"{place}: expected files of the split {some.split!r} of {each.config_name!r}, got those of {got}"
+
+
 def _of_numbers(source: Source, card: _Card, files: Sequence[DataFile]) -> Iterator[str]:
     """Yield numbers of rows and bytes that are not those of the files of a configuration."""
     infos = card.dataset_info if isinstance(card.dataset_info, list) else [card.dataset_info]
-    by_name = {each.config_name: _files_of(each, files) for each in card.configs}
+    by_name = {each.config_name: each for each in card.configs}
     for number, info in enumerate(infos):
         at: tuple[str | int, ...] = (
             ("dataset_info", number) if isinstance(card.dataset_info, list) else ("dataset_info",)
         )
-        some = by_name.get(info.config_name)
-        if some is None:
+        configuration = by_name.get(info.config_name)
+        if configuration is None:
             yield f"{source.where(at)}: expected the configuration {info.config_name!r} in `configs`, got none"
             continue
-        rows, content = (_sum([getattr(file, name) for file in some]) for name in ("rows", "content_size"))
+        some = _files_of(configuration, files)
+        content = _sum([file.content_size for file in some])
         numbers: list[tuple[tuple[str | int, ...], int | None, int | None]] = [
             ((*at, "download_size"), info.download_size, sum(file.size for file in some)),
             ((*at, "dataset_size"), info.dataset_size, content),
         ]
-        if info.splits:
-            of_split = (*at, "splits", 0)
+        for index, split in enumerate(info.splits):
+            of_split = _matched([part for part in configuration.data_files if part.split == split.name], files)
             numbers += [
-                ((*of_split, "num_examples"), _sum([s.num_examples for s in info.splits]), rows),
-                ((*of_split, "num_bytes"), _sum([s.num_bytes for s in info.splits]), content),
+                ((*at, "splits", index, name), getattr(split, name), _sum([getattr(file, of) for file in of_split]))
+                for name, of in (("num_examples", "rows"), ("num_bytes", "content_size"))
             ]
         for place, got, wanted in numbers:
             if None not in (got, wanted) and got != wanted:
@@ -163,7 +181,11 @@ def _of_languages(source: Source, card: _Card, languages: Iterable[str]) -> Iter
 
 
 def _files_of(each: _Config, files: Sequence[DataFile]) -> list[DataFile]:
-    globs = [glob for some in each.data_files for glob in listed(some.path)]
+    return _matched(each.data_files, files)
+
+
+def _matched(given: Sequence[_Files], files: Sequence[DataFile]) -> list[DataFile]:
+    globs = [glob for some in given for glob in listed(some.path)]
     expressions = [glob_regex(glob) for glob in globs]
     return [file for file in files if file.path in globs or any(e.match(file.path) for e in expressions)]
 

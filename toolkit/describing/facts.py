@@ -19,6 +19,7 @@ class File:
         rows: documents that it holds, if that is known.
         content_size: of its uncompressed bytes, if that is known.
         lines: number and digest of its lines (see `toolkit.describing.looking.joined`), if these are known.
+        split: that the file is of, where a mix has parted its files by split; else empty.
     """
 
     path: str
@@ -28,6 +29,7 @@ class File:
     rows: int | None = None
     content_size: int | None = None
     lines: tuple[int, int] | None = None
+    split: str = ""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ KEYS = (
 """The keys of a head, in their order."""
 
 SPLIT = "train"
-"""The name of the one split of each configuration."""
+"""The name of the one split of a configuration whose files are not parted by split."""
 
 GIVEN = "as `about:` gives it"
 """Stands above a key whose value the data do not say."""
@@ -44,6 +44,20 @@ _SIZES += ["10B<n<100B", "100B<n<1T", "n>1T"]
 
 _LOADED = re.compile(r"\.(jsonl|json|txt|parquet)(\.(gz|zst|bz2|xz))?$")
 _NOT_IN_NAMES = re.compile(r'[<>:/\\|?*"]')
+_NOT_IN_SPLITS = re.compile(r"[^\w.]")
+
+
+@dataclass(frozen=True)
+class Part:
+    """The files of one split of a configuration.
+
+    Attributes:
+        paths: globs that match its files and no others, or the paths.
+    """
+
+    split: str
+    files: list[File]
+    paths: list[str]
 
 
 @dataclass(frozen=True)
@@ -51,18 +65,17 @@ class Configuration:
     """What the hub calls a subset: files that are loaded by one name.
 
     Attributes:
-        paths: globs that match its files and no others, or the paths.
+        parts: its files by split; of files that are not parted by split, one.
         features: None where the reader finds them by itself.
     """
 
     name: str
-    files: list[File]
-    paths: list[str]
+    parts: list[Part]
     features: list[dict[str, Any]] | None
 
     @property
-    def rows(self) -> int | None:
-        return _sum(file.rows for file in self.files)
+    def files(self) -> list[File]:
+        return [file for part in self.parts for file in part.files]
 
 
 def head(facts: Facts, about: About, configurations: Sequence[Configuration]) -> dict[str, Any]:
@@ -138,8 +151,20 @@ def configurations_of(facts: Facts, there: Iterable[str]) -> list[Configuration]
             raise ConfigError(
                 f"{facts.root}: expected labels that differ in more than slashes, got {label!r} and another"
             )
-        found[name] = Configuration(name, [files[p] for p in paths], patterns(paths, there), _features(group))
+        found[name] = Configuration(name, _parts([files[p] for p in paths], facts, there), _features(group))
     return list(found.values())
+
+
+def _parts(files: Sequence[File], facts: Facts, there: Sequence[str]) -> list[Part]:
+    """Return the files by split, the splits in their order."""
+    by_split: dict[str, list[File]] = {split.name: [] for split in facts.splits}
+    for file in files:
+        by_split.setdefault(file.split or SPLIT, []).append(file)
+    return [
+        Part(split_name(split), some, patterns([file.path for file in some], there))
+        for split, some in by_split.items()
+        if some
+    ]
 
 
 def is_loaded(path: str) -> bool:
@@ -150,6 +175,11 @@ def is_loaded(path: str) -> bool:
 def configuration_name(label: str) -> str:
     """Return the name of the configuration of a label."""
     return _NOT_IN_NAMES.sub("--", label)
+
+
+def split_name(split: str) -> str:
+    """Return what the hub calls a split; names there have letters, digits, ``_`` and dots."""
+    return _NOT_IN_SPLITS.sub("_", split)
 
 
 def notes_of(facts: Facts, configurations: Sequence[Configuration]) -> list[str]:
@@ -212,8 +242,8 @@ def _beginning(names: Sequence[str]) -> str:
 
 
 def _config(each: Configuration) -> dict[str, Any]:
-    paths = each.paths[0] if len(each.paths) == 1 else each.paths
-    found: dict[str, Any] = {"config_name": each.name, "data_files": [{"split": SPLIT, "path": paths}]}
+    data = [{"split": part.split, "path": part.paths[0] if len(part.paths) == 1 else part.paths} for part in each.parts]
+    found: dict[str, Any] = {"config_name": each.name, "data_files": data}
     if any(re.search(r"\.txt(\.|$)", file.path) for file in each.files):
         found["sample_by"] = "paragraph"  # a blank line ends a document
     return found
@@ -224,13 +254,18 @@ def _info(each: Configuration, *, live: bool) -> dict[str, Any]:
     found: dict[str, Any] = {"config_name": each.name}
     if each.features:
         found["features"] = each.features
-    if each.rows is not None and not live:
+    if not live and all(file.rows is not None for file in each.files):
         content = _sum(file.content_size for file in each.files)
-        split = {"name": SPLIT, "num_bytes": content, "num_examples": each.rows}
-        found["splits"] = [{name: value for name, value in split.items() if value is not None}]
+        found["splits"] = [_split(part) for part in each.parts]
         found["download_size"] = sum(file.size for file in each.files)
         found |= {} if content is None else {"dataset_size": content}
     return found if len(found) > 1 else {}
+
+
+def _split(part: Part) -> dict[str, Any]:
+    content, rows = (_sum(getattr(file, name) for file in part.files) for name in ("content_size", "rows"))
+    split = {"name": part.split, "num_bytes": content, "num_examples": rows}
+    return {name: value for name, value in split.items() if value is not None}
 
 
 def _features(group: Group) -> list[dict[str, Any]] | None:

@@ -94,6 +94,8 @@ def output_facts(
     found = labelling(manifest, writer, paths, looked, whole=whole)
     group = _output_group(folder, writer, paths)
     files = [_file(path, each, parts.get(path), readable) for path, each in zip(paths, looked, strict=True)]
+    if manifest:
+        files = [dataclasses.replace(file, split=manifest.split_of_files(parts[file.path].label)) for file in files]
     files += [
         File(p, size_of(join(folder, p)), sha256, "text/plain") for p, sha256 in _checksum_files(folder, manifest)
     ]

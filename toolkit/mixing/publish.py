@@ -118,6 +118,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         """Return a label of files without the folder of the split that they are in."""
         return label.partition("/")[2] if self.splits and label else label
 
+    def split_of_files(self, label: str) -> str:
+        """Return the split of a label of files; empty if the files are not parted by split."""
+        return label.partition("/")[0] if self.splits else ""
+
 
 def manifest_path(output: str) -> str:
     return join(work_folder(output), "manifest.json")
