@@ -201,8 +201,12 @@ def read_splits(section: Source) -> Splits | None:
         ConfigError: if they are not what they should be.
     """
     value = section.value.get("splits") if isinstance(section.value, dict) else None
-    if not isinstance(value, dict) or not value:
+    if value is None or value == {}:
         return None
+    if not isinstance(value, dict):
+        raise section.error(
+            ("splits",), f"expected splits with their shares, {{train: 0.98, test: 0.02}}, got {value!r}"
+        )
     shares = {str(name): share for name, share in value.items() if name != "by"}
     by = value.get("by", "rows")
     if by not in ("rows", "file"):
