@@ -65,6 +65,10 @@ class ShardState(msgspec.Struct, frozen=True, kw_only=True):
     inline_keys: list[str] | None = []
 
 
+class DamagedIndex(DataError):
+    """A row index is not what it was when it was written."""
+
+
 def path_of(dataset: Dataset, shard: str) -> str:
     """Return the path of a shard's row index, without ``.bin`` or ``.json``."""
     return join(dataset.bookkeeping, "rows", shard)
@@ -247,10 +251,28 @@ def build(dataset: Dataset, shard: str, max_bytes: int) -> ShardState:
 
 
 def read(dataset: Dataset, shard: str, rows: int = 1 << 20) -> "Iterator[np.ndarray]":
-    """The row index in blocks: structured arrays with fields ``hash chars bytes offset``."""
+    """Yield the row index in blocks: structured arrays with fields ``hash chars bytes offset``.
+
+    Raises:
+        DamagedIndex: behind the last block, if these are not the code points and bytes that were indexed; the index
+            is deleted, so that the next run makes it anew.
+    """
     import numpy as np
 
     kind = np.dtype([("hash", "<u8"), ("chars", "<u4"), ("bytes", "<u4"), ("offset", "<u8")])
-    with open_stored(path_of(dataset, shard) + ".bin") as stream:
+    path = path_of(dataset, shard)
+    chars = size = 0
+    with open_stored(path + ".bin") as stream:
         while block := stream.read(rows * kind.itemsize):
-            yield np.frombuffer(block, dtype=kind)
+            found = np.frombuffer(block, dtype=kind)
+            chars += int(found["chars"].sum(dtype=np.uint64))
+            size += int(found["bytes"].sum(dtype=np.uint64))
+            yield found
+    state = _load(path + ".json")
+    if state and (chars, size) != (state.chars, state.bytes):
+        forget(dataset, shard)
+        raise DamagedIndex(
+            f"expected a row index of {state.chars:,} code points and {state.bytes:,} bytes, got {chars:,} and "
+            f"{size:,}: it is damaged; it was deleted, run again",
+            path=path + ".bin",
+        )

@@ -118,6 +118,19 @@ def test_a_damaged_row_index_is_named_and_made_anew(project: Project) -> None:
     project.ok("validate")
 
 
+def test_damaged_rows_of_an_index_are_named_and_made_anew(project: Project) -> None:
+    """Their number is right: only their sums tell. (`validate` reads the documents, and makes the index anew.)"""
+    rows = next((project.data / ".toolkit" / "rows").rglob("*.bin"))
+    before = tree(project.root)
+    damaged = bytearray(rows.read_bytes())
+    damaged[8:12] = b"\0" * 4  # the code points of the first row
+    rows.write_bytes(damaged)
+    ran = project("mix", "--dry-run")
+    assert (ran.code, str(rows) in ran.err) == (1, True), ran.err
+    project.ok("mix", "--dry-run")
+    assert tree(project.root) == before
+
+
 def test_a_record_with_other_settings_than_its_set_is_found(project: Project) -> None:
     record = next((project.data / ".toolkit" / "sets" / "noise-0" / "shards").rglob("*.json"))
     record.write_text(record.read_text().replace('"options"', '"optyons"', 1))
