@@ -203,6 +203,7 @@ def naive(glob: str) -> re.Pattern[str]:
 PARTS = st.one_of(st.just("**"), st.text("ab*", max_size=5).filter(lambda part: "**" not in part))
 
 
+@pytest.mark.slow
 @given(st.lists(PARTS, min_size=1, max_size=6).map("/".join), st.text("ab/", max_size=14))
 @settings(max_examples=2000, deadline=None)
 def test_globs_match_what_their_plain_meaning_matches(glob: str, path: str) -> None:

@@ -185,6 +185,7 @@ def test_a_working_directory_that_is_gone_is_said(small: Project) -> None:
     assert "Traceback" not in ran.stderr
 
 
+@pytest.mark.slow
 def test_closed_streams_change_no_file_and_end_with_a_word(small: Project) -> None:
     small.config["executor"] = {"type": "local"}
     small.config["processes"] = 2

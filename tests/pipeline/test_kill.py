@@ -161,9 +161,9 @@ def stop(root: Path, process: subprocess.Popen[bytes], number: signal.Signals, *
 @pytest.mark.parametrize(
     ("number", "group", "begun"),
     [
-        (signal.SIGINT, True, "data/attributes/lines-0/**/*.gz"),
+        pytest.param(signal.SIGINT, True, "data/attributes/lines-0/**/*.gz", marks=pytest.mark.slow),
         (signal.SIGTERM, True, "data/attributes/lines-0/**/*.gz"),
-        (signal.SIGTERM, False, "out/.toolkit/claims/*.json"),
+        pytest.param(signal.SIGTERM, False, "out/.toolkit/claims/*.json", marks=pytest.mark.slow),
     ],
 )
 def test_a_run_that_is_told_to_stop_does_so_quickly_and_leaves_nothing(
@@ -200,6 +200,7 @@ def test_a_run_that_is_terminated_at_random_moments_leaves_nothing(
     assert stopped >= 2
 
 
+@pytest.mark.slow
 def test_workers_end_when_only_the_calling_process_is_killed(
     tmp_path: Path, run: Run, expected: tuple[dict[str, str], float]
 ) -> None:

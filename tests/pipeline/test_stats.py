@@ -124,6 +124,7 @@ def test_unicode_words_are_counted_on_request(labelled: Project) -> None:
 # --- once ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_same_bytes_with_any_number_of_processes_and_only_what_changed_is_read(labelled: Project) -> None:
     labelled.config["executor"] = {"type": "local"}
     asked = ("--json", "--by", "host", "--by", "label", "--attribute", "all")

@@ -333,6 +333,7 @@ def mixed(pipeline: Project) -> Project:
     return pipeline
 
 
+@pytest.mark.slow
 def test_any_damage_to_an_output_is_found(mixed: Project) -> None:
     part = sorted(mixed.out.rglob("*_part_1.jsonl.gz"))[0]
     checksums = part.parent / f"{part.parent.name}_sha256.txt"

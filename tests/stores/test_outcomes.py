@@ -97,6 +97,7 @@ def test_a_mix_is_refused_while_it_is_not_known_what_there_should_be(
     assert list(list_files(join(bucket, "out"))) == []
 
 
+@pytest.mark.slow
 @s3
 def test_status_needs_no_permission_to_write(
     bucket: str, seaweed: Seaweed, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch

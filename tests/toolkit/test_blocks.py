@@ -449,6 +449,7 @@ def test_a_process_that_dies_twice_is_an_error_in_order_and_the_others_end(kind:
     assert str(error) == f"a.jsonl.gz: {expected}"
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_costs_its_block_one_retry_and_each_block_has_its_own(tmp_path: Path) -> None:
     found, error = collected(in_order(dies_once, str(tmp_path), iter(range(8)), 2))
     assert error is None

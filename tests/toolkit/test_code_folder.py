@@ -228,6 +228,7 @@ print(found[0], "numba" in sys.modules)
 """
 
 
+@pytest.mark.slow
 def test_code_that_somebody_else_could_have_put_there_is_not_run(place: Path) -> None:
     (place / "main.py").write_text(LOADED)
     environment = {

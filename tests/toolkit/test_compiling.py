@@ -329,6 +329,7 @@ machine_code.compiled = machine_code.loaded = private
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["0.61.2", "0.69.0rc1", "1.0.0"])
 def test_another_version_of_numba_serves_by_its_public_interface(place: Place, version: str) -> None:
     main = ANOTHER.replace("sys.argv[1]", repr(version)) + MAIN
