@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from toolkit.errors import ConfigError
 from toolkit.mixing import publish
 from toolkit.mixing.settings import REJECTED
-from toolkit.paths import SHARD_SUFFIXES, exists, is_folder, join, list_files
+from toolkit.paths import SHARD_SUFFIXES, exists, is_folder, join, list_files, not_in
 from toolkit.recognising import recognised, suffixes
 
 Kind = Literal["dataset", "output", "release", "documents"]
@@ -49,6 +50,18 @@ class Target:
     def folder(self) -> str:
         """Return the folder that the files' paths are relative to."""
         return os.path.dirname(self.path) or "." if self.is_file else self.path
+
+
+def expected(path: str) -> Target:
+    """Return what a path is.
+
+    Raises:
+        ConfigError: if nothing is there that has documents.
+    """
+    found = recognise(path)
+    if found is None:
+        raise ConfigError(f"{path}: expected a dataset, an output or files of documents, got none there{not_in(path)}")
+    return found
 
 
 def recognise(path: str) -> Target | None:

@@ -20,7 +20,7 @@ from toolkit.mixing import settings as mix_settings
 from toolkit.mixing.join import JoinedShard
 from toolkit.mixing.sets import JoinedSet, Key, names_for_rules, null_safe
 from toolkit.mixing.settings import Joined, Stream
-from toolkit.paths import BOOKKEEPING, Dataset, check_writable, join, not_in, strip_suffix
+from toolkit.paths import BOOKKEEPING, Dataset, check_writable, join, strip_suffix
 from toolkit.recognising import Format, recorded
 from toolkit.rules import Rule
 from toolkit.stats import files, places, shard
@@ -98,11 +98,7 @@ class _Place:
 
 
 def _add_target(context: Context, settings: Settings, counting: Counting, target: str, place: _Place) -> None:
-    found = targets.recognise(target)
-    if found is None:
-        raise ConfigError(
-            f"{target}: expected a dataset, an output or files of documents, got none there{not_in(target)}"
-        )
+    found = targets.expected(target)
     if found.kind == "dataset":
         dataset = Dataset(join(target, "documents"), join(target, "attributes"))
         _add_stream(context, settings, counting, _stream_of(dataset), None, place)

@@ -86,7 +86,4 @@ def run_each(context: Context, what: str, function: Callable[[W, Report], R], wo
 
 def _kind(target: str) -> str:
     """Whether a path is that of an output, or of a dataset."""
-    found = targets.recognise(target)
-    if found is None:
-        raise ConfigError(f"{target}: expected a dataset, an output or files of documents, got none there")
-    return "dataset" if found.kind == "dataset" else "output"
+    return "dataset" if targets.expected(target).kind == "dataset" else "output"

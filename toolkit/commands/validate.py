@@ -6,12 +6,12 @@ from toolkit import ingest_records, records, rejected, rowindex, tag_plan, targe
 from toolkit.commands import Context, Outcome, carded, mix_section, sharing
 from toolkit.describing import checking, checking_files, croissant, reference
 from toolkit.describing.checking_files import Checked
-from toolkit.errors import ConfigError, DataError, NoDocuments
+from toolkit.errors import DataError, NoDocuments
 from toolkit.executors import Result, Task
 from toolkit.languages import label_of_path
 from toolkit.mixing import publish
 from toolkit.mixing import settings as mix_settings
-from toolkit.paths import Dataset, exists, is_folder, join, not_in, size_of
+from toolkit.paths import Dataset, exists, is_folder, join, size_of
 from toolkit.recognising import recognised, recorded
 from toolkit.stores import scheme_of
 from toolkit.validating import Work
@@ -105,11 +105,7 @@ def _check_files(
 
 
 def _check_target(context: Context, target: str, checked: list[str]) -> list[str]:
-    known = targets.recognise(target)
-    if known is None:
-        raise ConfigError(
-            f"{target}: expected a dataset, an output or files of documents, got none there{not_in(target)}"
-        )
+    known = targets.expected(target)
     if known.kind == "dataset":
         dataset = Dataset(join(target, "documents"), join(target, "attributes"))
         return _check_dataset(context, dataset, checked) + _check_card(context, dataset)

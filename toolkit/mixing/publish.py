@@ -148,10 +148,15 @@ def check_output(output: str) -> None:
         )
 
 
+def is_unfinished(output: str) -> bool:
+    """Return whether a publication of an output was begun and has not ended."""
+    return exists(journal_path(output))
+
+
 def is_published(output: str, digest: str) -> Manifest | None:
     """The manifest, if just this mix is published and its files are there."""
     manifest = load_manifest(output)
-    if manifest is None or manifest.digest != digest or exists(journal_path(output)):
+    if manifest is None or manifest.digest != digest or is_unfinished(output):
         return None
     return None if fault_of(output, manifest) else manifest
 

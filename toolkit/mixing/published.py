@@ -57,7 +57,7 @@ class Published:
         if manifest and manifest.settings != settings.recorded():
             manifest = None
         self.fault = publish.fault_of(output, manifest) if manifest else ""
-        if manifest and not publish.is_published(output, manifest.digest):
+        if manifest and (self.fault or publish.is_unfinished(output)):
             manifest = None
         self._entries = {(e.stream, e.shard): (e.documents, e.attributes) for e in manifest.inputs} if manifest else {}
         self.shards = len(self._entries)
