@@ -1,6 +1,7 @@
 """When requests are made again, how long a host is waited for, and what is said meanwhile."""
 
 import os
+import random
 import subprocess
 import sys
 
@@ -53,6 +54,27 @@ def test_a_host_that_has_answered_is_waited_for_and_then_given_up(
     server.forever = None
     assert server.ask() == "good"
     assert Server(AWAY, AWAY).ask() == "good"
+
+
+def test_an_end_that_rounding_keeps_away_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    now = 0.0
+
+    def pause(seconds: float) -> None:
+        nonlocal now
+        pauses.append(seconds)
+        assert len(pauses) < 99, "what is left moves the clock no more"
+        now += seconds
+
+    monkeypatch.setattr(retrying, "pause", pause)
+    monkeypatch.setattr(retrying, "clock", lambda: now)
+    for seed in range(2000):
+        random.seed(seed)
+        now = random.uniform(2, 4)
+        retrying.forget_hosts()
+        pauses.clear()
+        with pytest.raises(Unreadable):
+            Server(forever=AWAY).ask()
 
 
 def test_a_host_that_never_answered_is_given_up_soon(naps: list[float]) -> None:

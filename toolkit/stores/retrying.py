@@ -35,6 +35,9 @@ STRANGER = 6.0
 FIRST, LONGEST = 0.25, 10.0
 """Seconds before the second attempt, and between two later ones, unless the host asks for other ones."""
 
+SHORTEST = 1e-6
+"""Seconds of a pause at least: what is left of the time may be too little to move a clock of floating-point numbers."""
+
 LONGEST_ASKED = 60.0
 """Seconds between two attempts, whatever the host asks for."""
 
@@ -168,7 +171,7 @@ def persist(
             if found.good <= began:
                 found.given_up = True
             raise _given_up(trouble, path, host, now - began, attempt, known=found.known) from None
-        seconds = min(left, _wait(attempt, trouble.later))
+        seconds = max(SHORTEST, min(left, _wait(attempt, trouble.later)))
         if now - began + seconds >= SILENT:
             _say(found, trouble.cause, now, now - began, left)
         pause(seconds)
