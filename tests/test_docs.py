@@ -13,10 +13,10 @@ import yaml
 from tests import pages
 from tests.conftest import Ran, Run
 from toolkit import cli, command_line, config, reference
+from toolkit.dataset import Dataset
 from toolkit.dolma import is_dolma, read_mixer
 from toolkit.ingest_plan import Common
 from toolkit.mixing.settings import OutputSettings, read_section
-from toolkit.paths import Dataset
 from toolkit.reader import READERS
 from toolkit.tagger import TAGGERS
 from toolkit.writer import WRITERS

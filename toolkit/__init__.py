@@ -3,6 +3,7 @@
 What plugins import is here; the command line is `toolkit.cli`.
 """
 
+from toolkit import documents as _documents
 from toolkit.batch import Batch, Column
 from toolkit.code_points import count_code_points
 from toolkit.compiling import compiled
@@ -23,11 +24,11 @@ from toolkit.numbers import natural_logs, shortest_float32
 from toolkit.phrases import occurrences
 from toolkit.predictions import LinePredictions, without_capitals
 from toolkit.sentences import TERMINALS, characters_in, spacy_sentences
+from toolkit.sizes import Size
 from toolkit.spacy_kinds import SpacyKind, spacy_kind
 from toolkit.spacy_rules import spacy_languages
 from toolkit.spacy_tokenizer import spacy_words
 from toolkit.stop_lists import stop_words
-from toolkit.streams import Size
 from toolkit.tagger import Attribute, Example, Neutral, Tagger
 from toolkit.tokenizer import load_tokenizer
 from toolkit.unicode_table import ALPHA, BREAKS, CLASSES, LOWER, NUMBER, PICTURE, PUNCTUATION, SPACE, UPPER, characters
@@ -45,10 +46,13 @@ from toolkit.words import (
     is_among,
     places_among,
     sums,
+    words_of,
 )
 from toolkit.writer import Mixed, Reading, Wanted, Writer, check_label, merge_fields
 
 __version__ = "0.1.0"
+
+_documents.split_words = words_of
 
 __all__ = [
     "ALL_PUNCTUATION",

@@ -15,10 +15,10 @@ import msgspec
 import yaml
 
 from toolkit.errors import ConfigError, DataError, Unreadable, did_you_mean
+from toolkit.sizes import Size
 from toolkit.stores import scheme_of, store_of
 from toolkit.stores.addresses import cleaned, has_secret, hidden
 from toolkit.stores.options import Duration, StorageOptions
-from toolkit.streams import Size
 from toolkit.yaml_loader import Loader
 
 T = TypeVar("T")

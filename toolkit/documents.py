@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from toolkit.errors import DataError
-from toolkit.words import words_of
 
 T = TypeVar("T")
 
@@ -107,6 +106,10 @@ class _RejectedRow(msgspec.Struct):
 _REJECTED = msgspec.json.Decoder(_RejectedRow)
 
 
+split_words: Callable[[str], list[str]]
+"""What `Document.words` calls. `toolkit` sets it when it is imported: here nothing is known of compiled code."""
+
+
 class Document:
     """One document, with views on its text that are computed once and shared by all taggers.
 
@@ -179,7 +182,7 @@ class Document:
 
         Many documents at once are split faster by `toolkit.Batch.words`.
         """
-        return words_of(self.text)
+        return split_words(self.text)
 
     @cached_property
     def metadata(self) -> Mapping[str, Any]:

@@ -10,14 +10,15 @@ import xxhash
 
 from toolkit import config, crawls, inflating, records
 from toolkit.config import ConfigStruct, Description, Source
+from toolkit.dataset import Dataset
 from toolkit.errors import ConfigError, NothingThere
-from toolkit.paths import Dataset, expand_sized, fault_of_name, fixed_part, is_glob, is_set_name, join, strip_suffix
+from toolkit.paths import expand_sized, fault_of_name, fixed_part, is_glob, is_set_name, join, strip_suffix
 from toolkit.plugin_code import recorded_code
 from toolkit.reader import READERS, Reader
+from toolkit.sizes import Size
 from toolkit.stores import is_web, scheme_of
 from toolkit.stores.addresses import learn, whole
 from toolkit.stores.roots import note_roots
-from toolkit.streams import Size
 
 SUFFIX = ".jsonl.gz"
 """Of the shards that are written."""

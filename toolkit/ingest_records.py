@@ -11,9 +11,10 @@ import msgspec
 import xxhash
 
 from toolkit import records
+from toolkit.dataset import Dataset
 from toolkit.errors import ConfigError
 from toolkit.ingest_plan import FIRST_VERSION, Entry, Work, makers, settings_of
-from toolkit.paths import Dataset, exists, join, lacking, list_files, remove, stat
+from toolkit.paths import exists, join, lacking, list_files, remove, stat
 from toolkit.stores import Stat, is_web
 from toolkit.streams import stored_digest
 from toolkit.waiting import for_each

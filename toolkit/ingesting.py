@@ -18,6 +18,7 @@ import xxhash
 
 from toolkit import arrivals, downloads, records, rowindex
 from toolkit.config import ConfigStruct
+from toolkit.dataset import Dataset
 from toolkit.documents import (
     BAD_ROW,
     NO_ATTRIBUTES,
@@ -29,7 +30,7 @@ from toolkit.documents import (
 from toolkit.errors import DataError
 from toolkit.ingest_plan import Work, settings_of, settings_of_set
 from toolkit.ingest_records import Attempt, InputRecord, note_entry, record_path, still_done
-from toolkit.paths import Dataset, exists, join, lacking, list_files, remove, stat
+from toolkit.paths import exists, join, lacking, list_files, remove, stat
 from toolkit.reader import Draft, Input, Rejects
 from toolkit.streams import HEAD, RowOutput
 

@@ -13,9 +13,10 @@ import msgspec
 
 from toolkit import ingest_plan, ingest_records, ingesting, records, rowindex, tagging
 from toolkit.config import ConfigStruct
+from toolkit.dataset import Dataset
 from toolkit.errors import DataError, ToolkitError
 from toolkit.mixing import join, stage
-from toolkit.paths import Dataset, remove, remove_empty_folders
+from toolkit.paths import remove, remove_empty_folders
 
 Report = Callable[[int, int], None]
 

@@ -13,9 +13,10 @@ import msgspec
 
 from toolkit import schema
 from toolkit.alignment import MAX_ROW, missing_file
+from toolkit.dataset import Dataset
 from toolkit.documents import BAD_ROW, AttributesRow, Rows
 from toolkit.errors import DataError, StaleError
-from toolkit.paths import Dataset, exists, join, lacking, list_files, remove, stat
+from toolkit.paths import exists, join, lacking, list_files, remove, stat
 from toolkit.record_files import load as load
 from toolkit.record_files import load_strictly as load_strictly
 from toolkit.record_files import load_told as load_told

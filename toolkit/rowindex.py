@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 import xxhash
 
+from toolkit.dataset import Dataset
 from toolkit.documents import DOCUMENT_DECODER, NO_ATTRIBUTES, DocumentRow, Rows, to_document
 from toolkit.errors import DataError
 from toolkit.inflating import compression_of
-from toolkit.paths import Dataset, join, remove, stat
+from toolkit.paths import join, remove, stat
 from toolkit.record_files import load
 from toolkit.stores import Stat
 from toolkit.streams import Lines, Output, open_stored, write_file

@@ -18,9 +18,10 @@ from typing import Any
 
 import xxhash
 
+from toolkit.dataset import SHARD_SUFFIXES, Dataset
 from toolkit.errors import amount
 from toolkit.ingest_plan import Work, makers
-from toolkit.paths import SHARD_SUFFIXES, Dataset, absolute, strip_suffix
+from toolkit.paths import absolute, strip_suffix
 
 
 class Dealer:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection, Mapping
 
 from toolkit import models, records, tag_plan, tagger
 from toolkit.config import Source
+from toolkit.dataset import Dataset
 from toolkit.errors import MissingExtra, MissingModel, UnknownPlugin
-from toolkit.paths import Dataset
 from toolkit.plugins import default_name
 from toolkit.stores import is_web
 

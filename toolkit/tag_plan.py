@@ -11,10 +11,11 @@ import xxhash
 
 from toolkit import config, models, records, schema, tagger, without
 from toolkit.config import ConfigStruct, Source
+from toolkit.dataset import Dataset
 from toolkit.errors import ConfigError, MissingExtra, MissingModel, UnknownPlugin, did_you_mean
 from toolkit.expressions import is_name
 from toolkit.metadata_fields import METADATA, MetadataField
-from toolkit.paths import Dataset, is_set_name, list_files
+from toolkit.paths import is_set_name, list_files
 from toolkit.plugin_code import changes, code_of
 from toolkit.plugins import default_name
 from toolkit.tagger import TAGGERS, Reference, Tagger

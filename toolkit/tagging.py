@@ -18,10 +18,11 @@ from toolkit.alignment import MAX_ROW, AttributeRows, is_of_experiment
 from toolkit.batch import Batch, Column
 from toolkit.blocks import Block, in_blocks, in_order, next_block, threads_for
 from toolkit.config import ConfigStruct
+from toolkit.dataset import Dataset
 from toolkit.documents import DOCUMENT_DECODER, Document, Rows, Span, to_document
 from toolkit.errors import ConfigError, DataError, StaleError, Unreadable, did_you_mean
 from toolkit.metadata_fields import MetadataField
-from toolkit.paths import Dataset, exists, stat
+from toolkit.paths import exists, stat
 from toolkit.streams import Lines, RowOutput
 from toolkit.tag_plan import Plan, Step, build
 from toolkit.tagger import Reference

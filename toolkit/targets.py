@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from toolkit.dataset import SHARD_SUFFIXES
 from toolkit.errors import ConfigError
 from toolkit.mixing import publish
 from toolkit.mixing.settings import REJECTED
-from toolkit.paths import SHARD_SUFFIXES, exists, is_folder, join, list_files, not_in
+from toolkit.paths import exists, is_folder, join, list_files, not_in
 from toolkit.recognising import recognised, suffixes
 
 Kind = Literal["dataset", "output", "release", "documents"]

@@ -13,11 +13,12 @@ import msgspec
 from toolkit import records, rowindex, schema
 from toolkit.alignment import MAX_ROW, AttributeRows, missing_file
 from toolkit.config import ConfigStruct
+from toolkit.dataset import Dataset
 from toolkit.documents import BAD_ROW, DOCUMENT_DECODER, Document, DocumentRow, Rows, to_document
 from toolkit.errors import AlignmentError, DataError, StaleError, ToolkitError
 from toolkit.ingest_records import carried_shards, load_sound
 from toolkit.languages import is_known
-from toolkit.paths import Dataset, exists, lacking, list_files, stat
+from toolkit.paths import exists, lacking, list_files, stat
 from toolkit.recognising import Format, label_reader
 from toolkit.streams import Lines
 from toolkit.writer import Writer

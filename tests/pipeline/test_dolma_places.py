@@ -9,7 +9,7 @@ import pytest
 
 from tests.pipeline.conftest import Project, attributes, document, read_rows, write_rows
 from tests.pipeline.dolma import Dolma, filtered, outputs
-from toolkit.paths import SHARD_SUFFIXES
+from toolkit.dataset import SHARD_SUFFIXES
 from toolkit.streams import Lines, compressor_for, write_file
 
 SHARDS = ["a/x", "a-b/x", "b/y", "b/a", "B/z", "a/sub/q", "z", "a0/x", "é/x", "10/x", "9/x"]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.pipeline.conftest import Project, attributes, document, read_rows, tree, write_rows
+from toolkit.dataset import Dataset
 from toolkit.errors import DataError
-from toolkit.paths import Dataset
 
 Rows = list[dict[str, Any]]
 

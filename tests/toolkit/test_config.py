@@ -11,7 +11,7 @@ from toolkit.config import Config, ConfigStruct, Source, convert, dump, load, lo
 from toolkit.errors import ConfigError
 from toolkit.plugins import Kind
 from toolkit.reader import READERS
-from toolkit.streams import Size
+from toolkit.sizes import Size
 from toolkit.writer import WRITERS
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
+from toolkit.dataset import Dataset, open_dataset
 from toolkit.errors import ConfigError, DataError, ToolkitError
 from toolkit.globs import glob_regex
-from toolkit.paths import Dataset, expand, fixed_part, list_files, open_dataset, remove_stale_temporaries
+from toolkit.paths import expand, fixed_part, list_files, remove_stale_temporaries
 from toolkit.stores import store_of
 from toolkit.stores.local import temporary_name
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from toolkit.dataset import Dataset
 from toolkit.ingest_plan import Entry, Work, makers
-from toolkit.paths import Dataset
 from toolkit.shares import Dealer, Share
 
 NAMES = st.text("ab.019/é", min_size=1, max_size=6)

@@ -11,12 +11,13 @@ from typing import Any, Literal, Protocol, Self, TypeVar
 from toolkit import claims, config, ingest_plan
 from toolkit.commands.workers import Workers
 from toolkit.config import Config, Source
+from toolkit.dataset import Dataset, open_dataset
 from toolkit.dolma import is_dolma, pointers
 from toolkit.errors import ConfigError, DataError, NothingThere
 from toolkit.executors import P, R, Report, Result, Task
 from toolkit.executors.settings import read as read_executor
 from toolkit.failure_records import FailureRecord, FailureRecords
-from toolkit.paths import Dataset, join, open_dataset, remove_stale_temporaries, size_of
+from toolkit.paths import join, remove_stale_temporaries, size_of
 from toolkit.progress import Progress
 from toolkit.shares import Share
 from toolkit.stores.options import StorageOptions, set_options

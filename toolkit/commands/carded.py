@@ -4,12 +4,13 @@ import os
 from collections.abc import Iterable, Sequence
 
 from toolkit import ingest_records, records, rowindex
+from toolkit.dataset import Dataset
 from toolkit.describing import card, checking_card
 from toolkit.describing.checking_card import DataFile
 from toolkit.describing.labelling import labelling
 from toolkit.describing.looking import Looked
 from toolkit.mixing.publish import Manifest
-from toolkit.paths import Dataset, exists, join, size_of
+from toolkit.paths import exists, join, size_of
 from toolkit.stores import store_of
 from toolkit.validating import Checked
 from toolkit.writer import Writer

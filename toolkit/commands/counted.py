@@ -12,6 +12,7 @@ import msgspec
 
 from toolkit import inflating, schema, targets
 from toolkit.commands import Context, mix_section, sharing, works
+from toolkit.dataset import Dataset
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.foreign import ForeignRows
 from toolkit.languages import label_of_path
@@ -20,7 +21,7 @@ from toolkit.mixing import settings as mix_settings
 from toolkit.mixing.join import JoinedShard
 from toolkit.mixing.sets import JoinedSet, Key, names_for_rules, null_safe
 from toolkit.mixing.settings import Joined, Stream
-from toolkit.paths import BOOKKEEPING, Dataset, check_writable, join, strip_suffix
+from toolkit.paths import BOOKKEEPING, check_writable, join, strip_suffix
 from toolkit.recognising import Format, recorded
 from toolkit.rules import Rule
 from toolkit.stats import files, places, shard

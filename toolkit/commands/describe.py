@@ -11,7 +11,7 @@ import msgspec.inspect as mi
 
 from toolkit.distribution import extras_named
 from toolkit.schema import walk
-from toolkit.streams import Size
+from toolkit.sizes import Size
 from toolkit.tagger import Example, Tagger, value_type
 
 CHOICES_WITH_EXTRAS = {"icu": "icu"}

@@ -6,12 +6,13 @@ from typing import Any, TypeVar
 from toolkit import config, targets
 from toolkit.commands import Context, mix_section, sharing
 from toolkit.config import Config, Source
+from toolkit.dataset import Dataset
 from toolkit.describing import aligned, looking, of_dataset, of_output, splits
 from toolkit.describing.facts import Facts
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.executors import R, Report, Task
 from toolkit.mixing import publish
-from toolkit.paths import Dataset, exists, is_folder, join, not_in
+from toolkit.paths import exists, is_folder, join, not_in
 from toolkit.stores.options import set_options
 
 W = TypeVar("W", looking.Work, splits.Work, aligned.Work)

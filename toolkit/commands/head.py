@@ -12,11 +12,12 @@ import msgspec
 from toolkit import records, targets
 from toolkit.alignment import AttributeRows, missing_file
 from toolkit.commands import Context, Outcome
+from toolkit.dataset import Dataset, open_dataset
 from toolkit.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.errors import ConfigError
 from toolkit.mixing import publish
 from toolkit.mixing.settings import REJECTED
-from toolkit.paths import Dataset, exists, is_folder, join, lacking, not_in, open_dataset
+from toolkit.paths import exists, is_folder, join, lacking, not_in
 from toolkit.recognising import recognised, recorded
 from toolkit.stats import places
 from toolkit.stats.files import Source, types_of

@@ -12,12 +12,12 @@ from toolkit import ingest_plan, ingest_records, ingesting, per_shard, records, 
 from toolkit.commands import Context, Outcome, failures, publishing, show_plan, table, works
 from toolkit.commands.ingest import run_inputs, task_name, verdicts
 from toolkit.commands.works import Prepared, failed
+from toolkit.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, NoDocuments
 from toolkit.executors import Task
 from toolkit.failure_records import FailureRecord, FailureRecords
 from toolkit.mixing import join, publish, published, sets
 from toolkit.mixing.settings import MixSettings, work_folder
-from toolkit.paths import Dataset
 from toolkit.waiting import for_each
 
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from toolkit.commands import Context
+from toolkit.dataset import Dataset
 from toolkit.errors import ConfigError
 from toolkit.ingest_plan import Work
 from toolkit.mixing.settings import MixSettings, work_folder
-from toolkit.paths import Dataset
 from toolkit.places import Inside, Place, check_apart, is_within, normal
 from toolkit.stores import is_web, scheme_of
 

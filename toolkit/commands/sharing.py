@@ -2,8 +2,9 @@
 
 from toolkit import config, ingest_plan, ingest_records, records, rejected
 from toolkit.commands import Context, Outcome
+from toolkit.dataset import Dataset
 from toolkit.errors import DataError, NothingThere, ToolkitError, amount
-from toolkit.paths import Dataset, absolute
+from toolkit.paths import absolute
 
 NAMED = 3
 """Inputs of a kind that are named."""

@@ -10,6 +10,7 @@ import msgspec
 from toolkit import claims, ingest_plan, ingest_records, per_shard, records, rejected, rowindex, tag_plan, tagging
 from toolkit.commands import Context, Outcome, sharing, table, works
 from toolkit.commands import per_shard as per_shard_command
+from toolkit.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, Unreadable
 from toolkit.failure_records import FailureRecords
 from toolkit.mixing import join as joining
@@ -17,7 +18,7 @@ from toolkit.mixing import stage
 from toolkit.mixing.published import Published
 from toolkit.mixing.sets import JoinedSet
 from toolkit.mixing.settings import MixSettings, Stream, work_folder
-from toolkit.paths import Dataset, exists, join
+from toolkit.paths import exists, join
 from toolkit.waiting import for_each
 
 State = Literal["done", "running", "failed", "missing"]

@@ -13,9 +13,10 @@ from toolkit import config, tag_plan, tagging
 from toolkit.batch import Batch, Column
 from toolkit.commands import describe
 from toolkit.config import Source
+from toolkit.dataset import SHARD_SUFFIXES, Dataset
 from toolkit.documents import BAD_ROW, DOCUMENT_DECODER, Document, Rows, split_lines, to_document
 from toolkit.errors import ConfigError, DataError, did_you_mean
-from toolkit.paths import SHARD_SUFFIXES, Dataset, strip_suffix
+from toolkit.paths import strip_suffix
 from toolkit.plugins import default_name
 from toolkit.streams import Decompressed, Lines
 from toolkit.tag_plan import Plan, Step

@@ -4,6 +4,7 @@ import os
 
 from toolkit import ingest_records, records, rejected, rowindex, tag_plan, targets, validating, validating_folders
 from toolkit.commands import Context, Outcome, carded, mix_section, sharing
+from toolkit.dataset import Dataset
 from toolkit.describing import checking, checking_files, croissant, reference
 from toolkit.describing.checking_files import Checked
 from toolkit.errors import DataError, NoDocuments
@@ -11,7 +12,7 @@ from toolkit.executors import Result, Task
 from toolkit.languages import label_of_path
 from toolkit.mixing import publish
 from toolkit.mixing import settings as mix_settings
-from toolkit.paths import Dataset, exists, is_folder, join, size_of
+from toolkit.paths import exists, is_folder, join, size_of
 from toolkit.recognising import recognised, recorded
 from toolkit.stores import scheme_of
 from toolkit.validating import Work

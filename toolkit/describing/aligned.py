@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from toolkit import records, rowindex, validating
 from toolkit.config import ConfigStruct
+from toolkit.dataset import Dataset
 from toolkit.errors import DataError, ToolkitError
 from toolkit.ingest_records import carried_shards
-from toolkit.paths import Dataset
 
 Report = Callable[[int, int], None]
 

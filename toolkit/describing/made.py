@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from toolkit import crawls, models, records
+from toolkit.dataset import Dataset
 from toolkit.describing.facts import Ingested, Mixture, Tagged
 from toolkit.ingest_records import InputRecord, load_sound
 from toolkit.mixing.publish import Manifest
-from toolkit.paths import Dataset
 from toolkit.writer import Writer
 
 

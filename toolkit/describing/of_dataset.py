@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from toolkit import ingest_records, records, rowindex, schema
 from toolkit.alignment import MAX_ROW
+from toolkit.dataset import SHARD_SUFFIXES, Dataset
 from toolkit.describing import aligned, made
 from toolkit.describing.common import (
     DOCUMENT,
@@ -30,7 +31,7 @@ from toolkit.describing.fields import fields_of, spans_of
 from toolkit.describing.looking import Looked, Work, merge_types
 from toolkit.errors import ConfigError
 from toolkit.inflating import compression_of
-from toolkit.paths import SHARD_SUFFIXES, Dataset, join, list_files, stat, strip_suffix
+from toolkit.paths import join, list_files, stat, strip_suffix
 from toolkit.schema import STR, Type
 from toolkit.stores import Stat
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from toolkit import schema, targets
+from toolkit.dataset import Dataset
 from toolkit.describing import made
 from toolkit.describing.common import (
     MEDIA_TYPES,
@@ -32,7 +33,7 @@ from toolkit.errors import DAMAGED, ConfigError, DataError, MissingExtra
 from toolkit.mixing import publish
 from toolkit.mixing.assemble import PartRecord
 from toolkit.mixing.settings import REJECTED
-from toolkit.paths import Dataset, exists, join, list_files, size_of
+from toolkit.paths import exists, join, list_files, size_of
 from toolkit.recognising import recorded
 from toolkit.schema import Type
 from toolkit.stats.files import Source, format_of

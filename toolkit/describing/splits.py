@@ -12,12 +12,13 @@ from typing import Any
 import msgspec
 
 from toolkit.config import ConfigStruct
+from toolkit.dataset import SHARD_SUFFIXES
 from toolkit.describing.common import MEDIA_TYPES, apart, group_of, suffix_of
 from toolkit.describing.facts import Facts, Field, File, PathField, RecordType, Split
 from toolkit.documents import BAD_ROW
 from toolkit.errors import ConfigError, DataError
 from toolkit.mixing.splitting import split_of
-from toolkit.paths import SHARD_SUFFIXES, join, list_files, remove, remove_empty_folders
+from toolkit.paths import join, list_files, remove, remove_empty_folders
 from toolkit.schema import STR
 from toolkit.streams import Lines, RowOutput
 

@@ -6,7 +6,7 @@ import msgspec
 
 from toolkit.config import ConfigStruct, Description, Source, convert, divide
 from toolkit.errors import did_you_mean
-from toolkit.streams import Size
+from toolkit.sizes import Size
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 

@@ -14,6 +14,7 @@ from toolkit.alignment import MAX_ROW, AttributeRows, missing_file
 from toolkit.blocks import Block, in_blocks, next_block
 from toolkit.config import ConfigStruct
 from toolkit.counting import measure, measure_json
+from toolkit.dataset import Dataset
 from toolkit.documents import (
     BAD_ROW,
     DOCUMENT_DECODER,
@@ -30,7 +31,7 @@ from toolkit.errors import DataError
 from toolkit.mixing.binding import Binding
 from toolkit.mixing.sets import JoinedSet, compile_rules
 from toolkit.mixing.settings import MixSettings, Stream
-from toolkit.paths import Dataset, exists
+from toolkit.paths import exists
 from toolkit.rules import WHOLE, RuleSet
 from toolkit.streams import Lines
 

@@ -12,14 +12,16 @@ import xxhash
 
 from toolkit import config, editing, rules
 from toolkit.config import ConfigStruct, Description, Source
+from toolkit.dataset import Dataset, open_dataset
 from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.expressions import is_name
 from toolkit.globs import glob_regex
-from toolkit.paths import Dataset, fault_of_name, join, open_dataset
+from toolkit.paths import fault_of_name, join
 from toolkit.plugin_code import recorded_code
 from toolkit.rules import Rule
+from toolkit.sizes import Size
 from toolkit.stores import scheme_of
-from toolkit.streams import COMPRESSORS, Size
+from toolkit.streams import COMPRESSORS
 from toolkit.writer import Writer, check_label, find_writer, part_name
 
 Compression = Literal["gzip", "gzip-fast", "zstd", "none"]

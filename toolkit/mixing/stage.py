@@ -11,6 +11,7 @@ import msgspec
 from toolkit import records, schema
 from toolkit.blocks import in_order, threads_for
 from toolkit.config import ConfigStruct
+from toolkit.dataset import SHARD_SUFFIXES
 from toolkit.documents import Document
 from toolkit.editing import Edited, along
 from toolkit.errors import DataError
@@ -31,7 +32,7 @@ from toolkit.mixing.join import (
 from toolkit.mixing.settings import REJECTED, MixSettings, work_folder
 from toolkit.mixing.splitting import split_of
 from toolkit.mixing.statistics import NO_LABEL, Statistics, Tally
-from toolkit.paths import SHARD_SUFFIXES, join, remove, stat, strip_suffix, unlike_data
+from toolkit.paths import join, remove, stat, strip_suffix, unlike_data
 from toolkit.streams import COMPRESSORS, Compressing, Output
 from toolkit.writer import Mixed, check_folder
 

@@ -19,7 +19,7 @@ from toolkit.http_message import Response, TooLarge, UnknownCoding, decoded_body
 from toolkit.isolated import Isolated, Lost
 from toolkit.media_types import is_binary, parse_content_type, sniffed
 from toolkit.reader import Draft, Input, Reader
-from toolkit.streams import Size
+from toolkit.sizes import Size
 from toolkit.warc_records import Record, sound_records
 
 HTML = ("text/html", "application/xhtml+xml")
