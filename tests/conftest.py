@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from toolkit.cli import main
-from toolkit.processes import import_no_scripts
-from toolkit.stores import retrying, roots
-from toolkit.stores.options import StorageOptions, set_options
+from toolkit.runs.processes import import_no_scripts
+from toolkit.storage import retrying, roots
+from toolkit.storage.options import StorageOptions, set_options
 
 import_no_scripts()  # the script `pytest` is one, too
 

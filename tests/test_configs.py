@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, Run
-from toolkit import config
+from toolkit.config import settings as config
 
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
 NO_WET = {"ml-filter-raw"}

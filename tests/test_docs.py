@@ -12,14 +12,16 @@ import yaml
 
 from tests import pages
 from tests.conftest import Ran, Run
-from toolkit import cli, command_line, config, reference
-from toolkit.dataset import Dataset
-from toolkit.dolma import is_dolma, read_mixer
-from toolkit.ingest_plan import Common
-from toolkit.mixing.settings import OutputSettings, read_section
-from toolkit.reader import READERS
-from toolkit.tagger import TAGGERS
-from toolkit.writer import WRITERS
+from toolkit import cli, reference
+from toolkit.commands import parser
+from toolkit.config import settings
+from toolkit.data.dataset import Dataset
+from toolkit.ingest.plan import Common
+from toolkit.ingest.reader import READERS
+from toolkit.interop.dolma import is_dolma, read_mixer
+from toolkit.mix.settings import OutputSettings, read_section
+from toolkit.mix.writer import WRITERS
+from toolkit.tag.tagger import TAGGERS
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -109,7 +111,7 @@ def test_the_readme_shows_what_happens(tmp_path: Path, monkeypatch: pytest.Monke
         pages.assert_shown(shown.lines, pages.carried_out(into + shown.command, tmp_path, run))
 
 
-@pytest.mark.parametrize("name", command_line.COMMANDS)
+@pytest.mark.parametrize("name", parser.COMMANDS)
 def test_every_command_is_described(name: str) -> None:
     assert f"\n## toolkit {name}\n" in _text("commands.md")
 
@@ -128,7 +130,7 @@ def test_every_format_is_described() -> None:
 
 def test_every_setting_is_described() -> None:
     page = _text("configuration.md")
-    for type_ in (config.Config, Common, OutputSettings):
+    for type_ in (settings.Config, Common, OutputSettings):
         for field in msgspec.structs.fields(type_):
             assert f"`{field.encode_name}`" in page
 
@@ -136,11 +138,11 @@ def test_every_setting_is_described() -> None:
 @pytest.mark.parametrize(("name", "text"), _blocks("yaml"))
 def test_yaml_in_pages_is_a_configuration(name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/someone")
-    source = config.parse(text, name)
+    source = settings.parse(text, name)
     if is_dolma(source):
         assert read_mixer(source).configs
         return
-    found = config.convert(source, config.Config)
+    found = settings.convert(source, settings.Config)
     if "output" in found.mix and "my/" not in text:  # of a reader's own files there are none here
         read_section(source.at("mix"), str(ROOT), lambda: Dataset("documents", "attributes"))
 
@@ -149,7 +151,7 @@ def test_yaml_in_pages_is_a_configuration(name: str, text: str, monkeypatch: pyt
 def test_configurations_are_configurations(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.startswith("# "), "the first line says what it is"
-    config.convert(config.parse(text, path.name), config.Config)
+    settings.convert(settings.parse(text, path.name), settings.Config)
 
 
 @pytest.mark.parametrize(("name", "text"), _blocks("python"))

@@ -10,8 +10,8 @@ import pytest
 from tests.conftest import Run
 from tests.pages import ROOT, assert_shown, blocks, carried_out, commands
 from toolkit import Document, cli
-from toolkit.plugins import default_name
-from toolkit.tagger import TAGGERS
+from toolkit.config.plugins import default_name
+from toolkit.tag.tagger import TAGGERS
 
 FORMATS = "docs/writing-an-output-format.md"
 A_TAGGER = "docs/writing-a-tagger.md"

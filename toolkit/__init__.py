@@ -3,36 +3,48 @@
 What plugins import is here; the command line is `toolkit.cli`.
 """
 
-from toolkit import documents as _documents
-from toolkit.batch import Batch, Column
-from toolkit.code_points import count_code_points
-from toolkit.compiling import compiled
+from toolkit.config.models import Files, Model, entries, for_language, read_list, resolve
+from toolkit.config.sizes import Size
+from toolkit.data import documents as _documents
+from toolkit.data.documents import Document, Labelled, Prediction, Span, explain_bad_row, split_lines
+from toolkit.data.metadata_fields import label_of
 from toolkit.distribution import missing_extra
-from toolkit.documents import Document, Labelled, Prediction, Span, explain_bad_row, split_lines
 from toolkit.errors import AlignmentError, ConfigError, DataError, MissingExtra, ToolkitError
-from toolkit.eurolingua import eurolingua_statistics
-from toolkit.fasttext_model import FastText, load_fasttext
-from toolkit.language_tables import stop_word_lists
-from toolkit.language_words import check_word_language, datatrove_words
-from toolkit.line_table import LineTable
-from toolkit.measures import LineMeasures, WordMeasures
-from toolkit.metadata_fields import label_of
-from toolkit.models import Files, Model, entries, for_language, read_list, resolve
-from toolkit.ngrams import Repeated, Repetition, Sequences, Top
-from toolkit.normal_forms import decomposed
-from toolkit.numbers import natural_logs, shortest_float32
-from toolkit.phrases import occurrences
-from toolkit.predictions import LinePredictions, without_capitals
-from toolkit.sentences import TERMINALS, characters_in, spacy_sentences
-from toolkit.sizes import Size
-from toolkit.spacy_kinds import SpacyKind, spacy_kind
-from toolkit.spacy_rules import spacy_languages
-from toolkit.spacy_tokenizer import spacy_words
-from toolkit.stop_lists import stop_words
-from toolkit.tagger import Attribute, Example, Neutral, Tagger
-from toolkit.tokenizer import load_tokenizer
-from toolkit.unicode_table import ALPHA, BREAKS, CLASSES, LOWER, NUMBER, PICTURE, PUNCTUATION, SPACE, UPPER, characters
-from toolkit.words import (
+from toolkit.mix.writer import Mixed, Reading, Wanted, Writer, check_label, merge_fields
+from toolkit.tag.eurolingua import eurolingua_statistics
+from toolkit.tag.tagger import Attribute, Example, Neutral, Tagger
+from toolkit.text.batch import Batch, Column
+from toolkit.text.code_points import count_code_points
+from toolkit.text.fasttext.model import FastText, load_fasttext
+from toolkit.text.fasttext.predictions import LinePredictions, without_capitals
+from toolkit.text.kernels.compiling import compiled
+from toolkit.text.languages.spacy_kinds import SpacyKind, spacy_kind
+from toolkit.text.languages.spacy_rules import spacy_languages
+from toolkit.text.languages.spacy_tokenizer import spacy_words
+from toolkit.text.languages.stop_lists import stop_words
+from toolkit.text.languages.tables import stop_word_lists
+from toolkit.text.languages.words import check_word_language, datatrove_words
+from toolkit.text.line_table import LineTable
+from toolkit.text.measures import LineMeasures, WordMeasures
+from toolkit.text.ngrams import Repeated, Repetition, Sequences, Top
+from toolkit.text.normal_forms import decomposed
+from toolkit.text.numbers import natural_logs, shortest_float32
+from toolkit.text.phrases import occurrences
+from toolkit.text.sentences import TERMINALS, characters_in, spacy_sentences
+from toolkit.text.tokenizer import load_tokenizer
+from toolkit.text.unicode_table import (
+    ALPHA,
+    BREAKS,
+    CLASSES,
+    LOWER,
+    NUMBER,
+    PICTURE,
+    PUNCTUATION,
+    SPACE,
+    UPPER,
+    characters,
+)
+from toolkit.text.words import (
     ALL_PUNCTUATION,
     HAS_ALNUM,
     HAS_ALPHA,
@@ -48,7 +60,6 @@ from toolkit.words import (
     sums,
     words_of,
 )
-from toolkit.writer import Mixed, Reading, Wanted, Writer, check_label, merge_fields
 
 __version__ = "0.1.0"
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from toolkit import distribution
-from toolkit.command_line import DOLMAS, LOOKS, NOT_HERE, parser
+from toolkit.commands.parser import DOLMAS, LOOKS, NOT_HERE, parser
 from toolkit.interrupts import STATUS, Terminated, ignore_sigterm, is_terminated, note_sigint, raise_on_sigterm
-from toolkit.stores.addresses import hidden
+from toolkit.storage.addresses import hidden
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "toolkit") -> int:
@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "toolkit") -> int:
     if given[:1] in (["-c"], ["--config"]):  # before the command, as Dolma has it
         given = [*given[2:3], *given[:2], *given[3:]]
     if given and (given[0] in NOT_HERE or (given[0] in DOLMAS and any(each.startswith("--") for each in given))):
-        from toolkit.dolma.pointers import of_arguments
+        from toolkit.interop.dolma.pointers import of_arguments
 
         if pointer := of_arguments(given):
             print(f"error: {pointer}", file=sys.stderr)
@@ -66,10 +66,10 @@ def main(arguments: Sequence[str] | None = None, prog: str = "toolkit") -> int:
 def _run(parsed: argparse.Namespace) -> int:
     import dataclasses
 
-    from toolkit.commands import Options, open_context
+    from toolkit.commands.steps.context import Options, open_context
     from toolkit.errors import ConfigError, advice
-    from toolkit.stores.retrying import forget_hosts
-    from toolkit.stores.roots import forget_roots, note_roots
+    from toolkit.storage.retrying import forget_hosts
+    from toolkit.storage.roots import forget_roots, note_roots
 
     forget_hosts()
     forget_roots()
@@ -78,7 +78,7 @@ def _run(parsed: argparse.Namespace) -> int:
         os.getcwd()
     except OSError as error:
         raise ConfigError(f"the working directory is gone ({error.strerror}); change to one that exists") from None
-    command = importlib.import_module(f"toolkit.commands.{parsed.command}")
+    command = importlib.import_module(f"toolkit.commands.steps.context.{parsed.command}")
     given = vars(parsed)
     overrides = [a for a in parsed.arguments if "=" in a and not a.startswith("{") and not os.path.exists(a)]
     targets = [a for a in parsed.arguments if a not in overrides]
@@ -139,7 +139,7 @@ def _called() -> str:
 
 def entry() -> NoReturn:
     """The console script."""
-    from toolkit.processes import hold_standard_streams, import_no_scripts, one_thread_each
+    from toolkit.runs.processes import hold_standard_streams, import_no_scripts, one_thread_each
 
     _closed.update(hold_standard_streams())
     import_no_scripts()

@@ -16,7 +16,8 @@ from tests.benchmarks.files import open_gzip
 from tests.benchmarks.pages import WetFile
 from tests.benchmarks.peers import HERE, MissingPeer, Peers
 from tests.benchmarks.scales import WET_FILE, Scale
-from toolkit import __version__, models, split_lines
+from toolkit import __version__, split_lines
+from toolkit.config import models
 
 MODEL = "lid.176.ftz"
 FORM = 1

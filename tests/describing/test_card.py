@@ -18,13 +18,13 @@ from backports import zstd
 
 from tests.conftest import ROOT
 from tests.pipeline.conftest import Project, document, read_rows, write_rows
-from toolkit.commands import places
-from toolkit.describing import hub
-from toolkit.describing.about import About
-from toolkit.describing.card import read
-from toolkit.describing.licences import identifiers
-from toolkit.describing.wording import counted
+from toolkit.commands.steps import places
 from toolkit.errors import DataError
+from toolkit.inspect.describe.about import About
+from toolkit.inspect.describe.card import head as hub
+from toolkit.inspect.describe.card.licences import identifiers
+from toolkit.inspect.describe.card.page import read
+from toolkit.inspect.describe.wording import counted
 
 Head = dict[str, Any]
 

@@ -11,10 +11,10 @@ from tests.conftest import ROOT
 from tests.describing.conftest import ABOUT
 from tests.describing.reading import lines_of
 from tests.pipeline.conftest import Project, read_rows, write_rows
-from toolkit.describing import looking
-from toolkit.describing.about import About
-from toolkit.describing.of_output import output_facts
-from toolkit.describing.structure import check_structure
+from toolkit.inspect.describe.about import About
+from toolkit.inspect.describe.check.structure import check_structure
+from toolkit.inspect.describe.facts import data_file
+from toolkit.inspect.describe.facts.of_output import output_facts
 
 Nodes = dict[str, dict[str, Any]]
 
@@ -200,8 +200,8 @@ def test_the_first_document_is_a_fact(released: Project, format_: str) -> None:
     released.config["mix"]["output"] = {"format": format_, "path": str(released.root / "o")}
     released.ok("mix")
 
-    def looks(works: list[looking.Work]) -> list[looking.Looked]:
-        return [looking.look(work, lambda rows, size: None) for work in works]
+    def looks(works: list[data_file.Work]) -> list[data_file.Looked]:
+        return [data_file.look(work, lambda rows, size: None) for work in works]
 
     facts = output_facts(str(released.root / "o"), [], looks, first=None, examples=1, max_bytes=1 << 24)
     assert facts.example

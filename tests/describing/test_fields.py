@@ -2,9 +2,9 @@
 
 import pytest
 
-from toolkit.crawls import NAMES
-from toolkit.describing.fields import KEYS, completed, fields_of, merged
-from toolkit.schema import ANY, FLOAT, INT, NEVER, NULL, SPANS, STR, Type, list_of, nullable
+from toolkit.data.schema import ANY, FLOAT, INT, NEVER, NULL, SPANS, STR, Type, list_of, nullable
+from toolkit.ingest.crawls import NAMES
+from toolkit.inspect.describe.facts.fields import KEYS, completed, fields_of, merged
 
 
 def object_(**fields: Type) -> Type:

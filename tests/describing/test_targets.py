@@ -12,8 +12,8 @@ import yaml
 from tests.conftest import Ran, Run
 from tests.describing.conftest import ABOUT
 from tests.pipeline.conftest import document, write_rows
-from toolkit.describing import reference
-from toolkit.targets import recognise
+from toolkit.inspect.describe.croissant import mlcroissant
+from toolkit.inspect.targets import recognise
 
 SETTINGS = [f"about.{key}={json.dumps(value)}" for key, value in ABOUT.items()]
 
@@ -29,7 +29,7 @@ def run(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture(autouse=True)
 def _without_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     """mlcroissant reads no text and takes its time; other tests ask it."""
-    monkeypatch.setattr(reference, "is_installed", lambda: False)
+    monkeypatch.setattr(mlcroissant, "is_installed", lambda: False)
 
 
 def row(label: str, number: int = 0) -> dict[str, Any]:

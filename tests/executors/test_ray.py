@@ -18,9 +18,9 @@ from tests.executors.cluster import CannotStart, Cluster
 from tests.pipeline import test_kill
 from tests.pipeline.conftest import Project, document, strays, tree, write_rows
 from tests.toolkit.test_executors import is_alive, wait_until
-from toolkit.executors import Task
-from toolkit.executors.node import Caller, Done, Unfit, caller, version, work
-from toolkit.executors.ray import Ray
+from toolkit.runs.executors import Task
+from toolkit.runs.executors.node import Caller, Done, Unfit, caller, version, work
+from toolkit.runs.executors.ray import Ray
 
 SECRET = "a-secret-that-is-in-no-log"
 
@@ -71,8 +71,8 @@ from pathlib import Path
 from tests.executors.test_ray import environment, unsendable
 from tests.toolkit.test_executors import die_always, die_once, fail_on_b, shout
 from toolkit.errors import ConfigError
-from toolkit.executors import Task, node
-from toolkit.executors.ray import Ray
+from toolkit.runs.executors import Task, node
+from toolkit.runs.executors.ray import Ray
 
 folder = Path(sys.argv[1])
 os.environ |= {"AWS_SECRET_ACCESS_KEY": sys.argv[2], "TOOLKIT_CACHE": str(folder)}
@@ -257,7 +257,7 @@ def prepare(tmp_path: Path, run: Run) -> Project:
 SPREAD = """
 import sys
 from toolkit.cli import main
-from toolkit.commands import workers
+from toolkit.commands.steps.context import workers
 
 workers.LARGE = 1
 sys.exit(main(sys.argv[1:]))

@@ -2,9 +2,9 @@
 
 import pytest
 
-from toolkit.config import parse
+from toolkit.config.settings import parse
 from toolkit.errors import ConfigError
-from toolkit.executors.settings import InProcessSettings, LocalSettings, RaySettings, Settings, read
+from toolkit.runs.executors.settings import InProcessSettings, LocalSettings, RaySettings, Settings, read
 
 
 def settings(text: str) -> Settings:

@@ -7,8 +7,8 @@ import pytest
 
 from tests.conftest import ROOT, Run
 from tests.pipeline.conftest import Project, document, write_rows
-from toolkit.blocks import BLOCK_ROWS
-from toolkit.processes import ONE_THREAD
+from toolkit.runs.blocks import BLOCK_ROWS
+from toolkit.runs.processes import ONE_THREAD
 
 TAGGER = """
 import os

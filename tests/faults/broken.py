@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from toolkit import record_files, records
 from toolkit.errors import ToolkitError
-from toolkit.stores import local
+from toolkit.records import sets
+from toolkit.storage import json_files, local
 
 
 def swallow_errors() -> None:
     """Records that cannot be read count as not there."""
-    strictly = record_files.load_strictly
+    strictly = json_files.load_strictly
 
     def load(path: str, type_: Any, *rest: Any) -> Any:
         try:
@@ -17,7 +17,7 @@ def swallow_errors() -> None:
         except ToolkitError:
             return None
 
-    for module in (record_files, records):
+    for module in (json_files, sets):
         for name in ("load", "load_strictly"):
             setattr(module, name, load)
 
@@ -35,9 +35,9 @@ def leave_temporaries() -> None:
 
 def publish_without_manifest() -> None:
     """Parts are published, and no manifest."""
-    save = records.save
+    save = json_files.save
     without = staticmethod(lambda path, record: None if path.endswith("manifest.json") else save(path, record))
-    setattr(records, "save", without)  # noqa: B010
+    setattr(sets, "save", without)  # noqa: B010
 
 
 def say_nothing() -> None:

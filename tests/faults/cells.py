@@ -23,11 +23,11 @@ DAMAGED = (
 )  # fmt: skip
 
 SETTINGS = {
-    "toolkit.stores.s3_writing.SMALL": 900,
-    "toolkit.stores.retrying.READ": 1.0,
-    "toolkit.stores.retrying.READ_STRANGER": 1.0,
-    "toolkit.stores.retrying.STRANGER": 0.3,
-    "toolkit.stores.retrying.FIRST": 0.02,
+    "toolkit.storage.s3.writing.SMALL": 900,
+    "toolkit.storage.retrying.READ": 1.0,
+    "toolkit.storage.retrying.READ_STRANGER": 1.0,
+    "toolkit.storage.retrying.STRANGER": 0.3,
+    "toolkit.storage.retrying.FIRST": 0.02,
 }
 """Small enough that the corpus is uploaded in several parts, and that no test waits long for an answer."""
 

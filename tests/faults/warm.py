@@ -71,15 +71,15 @@ class Warm:
 
 
 def _import_all() -> None:
-    import toolkit.commands
+    import toolkit.commands.steps.context
 
-    for module in pkgutil.walk_packages(toolkit.commands.__path__, "toolkit.commands."):
+    for module in pkgutil.walk_packages(toolkit.commands.steps.context.__path__, "toolkit.commands.steps.context."):
         importlib.import_module(module.name)
     for name in (
         "toolkit.cli",
-        "toolkit.executors.local",
+        "toolkit.runs.executors.local",
         "mixers.dolma",
-        "toolkit.readers.jsonl",
+        "toolkit.ingest.formats.jsonl",
         "tests.faults.disk",
     ):
         importlib.import_module(name)
@@ -87,8 +87,8 @@ def _import_all() -> None:
         "boto3",
         "botocore.config",
         "smart_open.s3",
-        "toolkit.stores.s3",
-        "toolkit.stores.s3_writing",
+        "toolkit.storage.s3",
+        "toolkit.storage.s3.writing",
         "s3transfer.manager",
     ):
         with contextlib.suppress(ImportError):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiling import Compiled
+from toolkit.text.kernels.compiling import Compiled
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -18,7 +18,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.fuzz import bases
-from toolkit.fasttext_file import NS, OVA, PRUNED_BUCKETS
+from toolkit.text.fasttext.model_file import NS, OVA, PRUNED_BUCKETS
 
 BATCH = 2500  # mutants of a process
 HANGS = 900  # seconds of a batch; a few are usual
@@ -125,7 +125,7 @@ import numpy as np
 from pathlib import Path
 from tests.fuzz.guards import Guards
 from toolkit import fasttext_file, fasttext_model
-from toolkit.line_table import LineTable
+from toolkit.text.line_table import LineTable
 
 guards = Guards()
 guards.install()

@@ -16,9 +16,10 @@ import numpy as np
 from tests.fuzz import bases
 from tests.fuzz.guards import Guards
 from tests.fuzz.mutants import mutant
-from toolkit import fasttext_file, fasttext_model
 from toolkit.errors import ConfigError
-from toolkit.line_table import PADDING, LineTable
+from toolkit.text.fasttext import model as fasttext_model
+from toolkit.text.fasttext import model_file
+from toolkit.text.line_table import PADDING, LineTable
 
 TEXTS = [
     "alpha beta δέλτα",
@@ -51,7 +52,7 @@ def ours(path: str, guards: Guards) -> dict[str, Any]:
     guards.elements = 0
     sys.setprofile(count)
     try:
-        contents = fasttext_file.read(path)
+        contents = model_file.read(path)
         model = fasttext_model._Compiled(contents)
     except ConfigError as error:
         return {"refused": str(error).partition(": ")[2].partition(": expected")[0], "work": work()}
@@ -74,7 +75,7 @@ def ours(path: str, guards: Guards) -> dict[str, Any]:
 
 def library(path: str) -> dict[str, Any]:
     """What the fastText library makes of a file that we accept, by the way that is taken where nothing is compiled."""
-    contents = fasttext_file.read(path)
+    contents = model_file.read(path)
     model = fasttext_model._Library(contents)
     labels, probs = model(LineTable.of(["\n".join(TEXTS)]), k=K, threshold=0.0)
     return {"said": _said(contents.labels, labels, probs)}

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project
-from toolkit import config
+from toolkit.config import settings as config
+from toolkit.data.schema import ANY, INT
 from toolkit.errors import ConfigError
-from toolkit.expression_tree import MAX_DEPTH, ExpressionError
-from toolkit.expressions import Name, check, compile_function
-from toolkit.globs import glob_regex
-from toolkit.schema import ANY, INT
-from toolkit.selectors import jq, jsonpath
+from toolkit.rules.expression_tree import MAX_DEPTH, ExpressionError
+from toolkit.rules.expressions import Name, check, compile_function
+from toolkit.rules.filters import jq, jsonpath
+from toolkit.storage.globs import glob_regex
 
 
 def bomb(form: Callable[[str], str]) -> str:

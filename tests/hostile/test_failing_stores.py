@@ -13,9 +13,9 @@ from tests.conftest import Ran
 from tests.hostile.test_secrets import MIX, QUERY, SECRETS, USER
 from tests.pipeline.conftest import Project
 from tests.stores.servers import Server
-from toolkit import stores
+from toolkit import storage
 from toolkit.errors import ToolkitError
-from toolkit.stores import addresses, retrying
+from toolkit.storage import addresses, retrying
 
 KEY, SECRET, TOKEN = "AKIAPLANTED", SECRETS[1], SECRETS[3]
 NEVER = re.compile("|".join((*SECRETS, SECRET, TOKEN, "Signature=(?!…)")))
@@ -90,13 +90,13 @@ def failing(naps: list[float], monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
             yield fail
         finally:
             server.shutdown()
-            stores._store.cache_clear()
+            storage._store.cache_clear()
 
 
 def check(project: Project, *arguments: str, ends: tuple[int, ...] = (1, 2)) -> None:
     """Run a command; no secret is in what it prints, raises, or leaves on the disk."""
     retrying.forget_hosts()
-    stores._store.cache_clear()
+    storage._store.cache_clear()
     ran: Ran | None = None
     raised = ""
     try:

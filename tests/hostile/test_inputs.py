@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from tests.pipeline.conftest import Project, document, read_rows, write_rows
 from tests.pipeline.test_ingest import INFO, record, rejects, wet
-from toolkit.documents import MAX_NESTING, DocumentRow, is_nested_too_deeply
+from toolkit.data.documents import MAX_NESTING, DocumentRow, is_nested_too_deeply
 from toolkit.errors import ToolkitError
-from toolkit.reader import READERS, Input, Rejects
-from toolkit.streams import HEAD, Lines, LongLine, compress_zstd
+from toolkit.ingest.reader import READERS, Input, Rejects
+from toolkit.storage.streams import HEAD, Lines, LongLine, compress_zstd
 
 DEEP = b'{"id": "d", "text": "t", "source": "s", "metadata": {"x": ' + b"[" * 1000 + b"]" * 1000 + b"}}"
 GOOD = b'{"id": "%d", "text": "good", "source": "s"}'
@@ -97,8 +97,8 @@ def test_a_long_line_is_not_held(project: Project) -> None:
 def test_long_lines_are_those_that_are_too_long(
     parts: list[bytes], block: int, limit: int, ended: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolkit.streams.READ", block)
-    monkeypatch.setattr("toolkit.streams.HEAD", 4)
+    monkeypatch.setattr("toolkit.storage.streams.READ", block)
+    monkeypatch.setattr("toolkit.storage.streams.HEAD", 4)
     data = b"\n".join(parts) + (b"\n" if ended else b"")
     (tmp_path / "x.jsonl").write_bytes(data)
     expected = data.split(b"\n")
@@ -149,7 +149,7 @@ LIMITED = """
 import resource, sys
 from toolkit.cli import main
 from toolkit import arrivals, ingesting, warc_records  # what is loaded is not what is measured
-from toolkit.readers import dolma, jsonl, oscar, text, wet
+from toolkit.ingest.formats import dolma, jsonl, oscar, text, wet
 import fastwarc.warc, isal.igzip
 held = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (held + int(sys.argv[1]), -1))
@@ -218,7 +218,7 @@ def test_a_gigabyte_of_zeros_needs_little_memory_and_costs_one_item(format: str,
 def test_a_record_that_attacks_costs_one_record(
     block: bytes, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolkit.warc_records.ROOM", 100_000)
+    monkeypatch.setattr("toolkit.ingest.web.records.ROOM", 100_000)
     project.config["max_document_bytes"] = 1_000_000
     path = project.root / "w.warc.wet.gz"
     path.write_bytes(gzip.compress(INFO + record(1) + block + record(2)))

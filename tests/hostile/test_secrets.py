@@ -17,8 +17,8 @@ from tests.pipeline.conftest import Project
 from tests.pipeline.test_ingest import INFO, record
 from tests.stores.web_server import Behaviour, web
 from toolkit.errors import ConfigError
-from toolkit.stores import addresses
-from toolkit.stores.addresses import cleaned, has_secret, hidden, whole
+from toolkit.storage import addresses
+from toolkit.storage.addresses import cleaned, has_secret, hidden, whole
 
 SECRETS = ("pLaNtEdUser", "pLaNtEdPassword", "pLaNtEdSignature", "pLaNtEdToken")
 USER, QUERY = f"{SECRETS[0]}:{SECRETS[1]}@", f"?X-Amz-Signature={SECRETS[2]}&token={SECRETS[3]}"
@@ -309,9 +309,9 @@ def test_what_may_be_published_is_told_from_what_may_not() -> None:
 
 
 def test_an_environment_has_no_room_for_thousands_of_inputs(project: Project) -> None:
-    from toolkit import config
+    from toolkit.config import settings
 
     urls = [f"https://h/{n}.gz{QUERY}" for n in range(5000)]
-    config.parse(json.dumps({"ingest": [{"from": urls}]}))
+    settings.parse(json.dumps({"ingest": [{"from": urls}]}))
     assert os.environ["TOOLKIT_ADDRESSES"] == "{}"
     assert len(addresses._whole) == 5000

@@ -25,7 +25,7 @@ from tests.pipeline.conftest import (
     write_rows,
 )
 from toolkit import DataError, MissingExtra, Mixed
-from toolkit.mixing import publish
+from toolkit.mix import publish
 
 pa = pytest.importorskip("pyarrow", reason="Parquet files need pyarrow")
 pq = pytest.importorskip("pyarrow.parquet", reason="Parquet files need pyarrow")
@@ -255,7 +255,7 @@ def take_none(self: Any, pieces: Iterator[bytes], out: Any) -> None:
     ("place", "replacement", "words"),
     [
         ("pyarrow.parquet.ParquetWriter.write_table", fail, "No space left on device"),
-        ("toolkit.mixing.assemble._Sink.write", fail, "No space left on device"),
+        ("toolkit.mix.assemble._Sink.write", fail, "No space left on device"),
         ("mixers.parquet.Parquet.assemble", take_none, "bytes as planned, got 0"),
     ],
 )

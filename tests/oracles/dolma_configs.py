@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from toolkit.selectors import Syntax, all_keys, matcher
-from toolkit.streams import Lines, compressor_for
+from toolkit.rules.filters import Syntax, all_keys, matcher
+from toolkit.storage.streams import Lines, compressor_for
 
 MANY = 30
 """Globs of a configuration above which each gets one file only."""

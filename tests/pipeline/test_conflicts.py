@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from tests.pipeline.conftest import Project, document, tree, write_rows
-from toolkit.claims import Claim
-from toolkit.stores.local import owner
+from toolkit.runs.claims import Claim
+from toolkit.storage.local import owner
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ import pytest
 from tests.pipeline.conftest import Project, strays, tree
 from tests.pipeline.test_ingest import INFO, record
 from tests.stores.web_server import Behaviour, web
-from toolkit.arrivals import Arrival
 from toolkit.errors import DataError
-from toolkit.stores import Stat
+from toolkit.ingest.arrivals import Arrival
+from toolkit.storage import Stat
 
 CRAWL = "CC-MAIN-2024-10"
 WORDS = [f"word{i}" for i in range(500)]
@@ -304,7 +304,7 @@ def test_no_more_files_are_read_at_a_time_than_connections(
 
 def test_reading_and_processing_overlap(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a slow server and slow records, one after the other would take the sum of both."""
-    from toolkit.readers import wet
+    from toolkit.ingest.formats import wet
 
     (path,) = write_crawl(project.root / "www", 1, records=200)
     size, seconds = path.stat().st_size, 0.0

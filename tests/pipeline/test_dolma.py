@@ -20,9 +20,9 @@ from tests.pipeline.conftest import (
     write_rows,
 )
 from tests.pipeline.dolma import SHARD, STREAM, TEN, Dolma, files, filtered, outputs, refused
-from toolkit.config import Source, parse
-from toolkit.dolma import read_mixer, read_tagger
+from toolkit.config.settings import Source, parse
 from toolkit.errors import ConfigError
+from toolkit.interop.dolma import read_mixer, read_tagger
 
 CASES = json.loads(Path(__file__).with_name("dolma_cases.json").read_text(encoding="utf-8"))
 TAGS = json.loads(Path(__file__).with_name("dolma_tags.json").read_text(encoding="utf-8"))

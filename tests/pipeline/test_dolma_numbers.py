@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from tests.pipeline.conftest import document
 from tests.pipeline.dolma import Dolma, filtered
-from toolkit.expressions import Name
+from toolkit.data.schema import FLOAT, SPANS
 from toolkit.rules import RuleSet
+from toolkit.rules.expressions import Name
+from toolkit.rules.filters import matcher
 from toolkit.rules.rule import Rule
-from toolkit.schema import FLOAT, SPANS
-from toolkit.selectors import matcher
 
 VALUES: list[Any] = [{"k": [[0, 1, 1]]}, {"k": [[0, 1, 1.0]]}, {"k": [[0, 1, 2]]}, {"k": [[0, 1, 0.5]]}, {}]
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.pipeline.conftest import Project, attributes, document, read_rows, write_rows
 from tests.pipeline.dolma import Dolma, filtered, outputs
-from toolkit.dataset import SHARD_SUFFIXES
-from toolkit.streams import Lines, compressor_for, write_file
+from toolkit.data.dataset import SHARD_SUFFIXES
+from toolkit.storage.streams import Lines, compressor_for, write_file
 
 SHARDS = ["a/x", "a-b/x", "b/y", "b/a", "B/z", "a/sub/q", "z", "a0/x", "é/x", "10/x", "9/x"]
 

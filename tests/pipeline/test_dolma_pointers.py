@@ -8,8 +8,8 @@ import pytest
 from tests.conftest import Run
 from tests.pipeline.conftest import read_rows
 from tests.pipeline.dolma import SHARD, Dolma
-from toolkit.command_line import COMMANDS, DOLMAS, NOT_HERE
-from toolkit.dolma import pointers
+from toolkit.commands.parser import COMMANDS, DOLMAS, NOT_HERE
+from toolkit.interop.dolma import pointers
 
 
 @pytest.mark.parametrize(

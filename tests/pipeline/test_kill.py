@@ -14,8 +14,9 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, strays, tree, write_rows
-from toolkit import paths, records, streams
-from toolkit.mixing import publish
+from toolkit.mix import publish
+from toolkit.records import sets
+from toolkit.storage import paths, streams
 
 SIZE = 250
 """Documents of each of the `INPUTS`: enough that every stage takes a moment."""
@@ -276,7 +277,7 @@ def published(pipeline: Project) -> tuple[Project, dict[str, str], dict[str, str
     ("module", "name", "after"),
     [
         (os, "replace", False),
-        (records, "save", False),
+        (sets, "save", False),
         (publish, "remove", False),
         (publish, "remove", True),
         (publish, "write_file", True),

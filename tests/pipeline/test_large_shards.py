@@ -28,15 +28,17 @@ from tests.pipeline import model
 from tests.pipeline.conftest import JsonRows, Project, attributes, document, read_bytes, strays, tree, write_rows
 from tests.toolkit.test_blocks import ROOT, children, end_group, is_gone
 from tests.toolkit.test_executors import is_alive, wait_until
-from toolkit import blocks, streams, tagging
-from toolkit.blocks import in_order
 from toolkit.cli import main
-from toolkit.commands import Context, Options, workers
-from toolkit.commands.workers import LARGE
-from toolkit.config import Config, ConfigStruct, Source
-from toolkit.executors import Report, Task
-from toolkit.executors.local import InProcess
-from toolkit.mixing import publish, stage
+from toolkit.commands.steps.context import Context, Options
+from toolkit.config.settings import Config, ConfigStruct, Source
+from toolkit.mix import publish, stage
+from toolkit.runs import blocks
+from toolkit.runs.blocks import in_order
+from toolkit.runs.executors import Report, Task, workers
+from toolkit.runs.executors.local import InProcess
+from toolkit.runs.executors.workers import LARGE
+from toolkit.storage import streams
+from toolkit.tag import run as tagging
 
 SHARD = "d.jsonl.gz"
 SHARDS = {SHARD: 90, "deep/e.jsonl.gz": 5, "f.jsonl.gz": 16, "none.jsonl.gz": 0}
@@ -1148,7 +1150,7 @@ def test_a_process_that_is_killed_once_costs_its_block_one_retry_and_changes_not
 SCRIPT = """
 from toolkit import blocks
 from toolkit.cli import entry
-from toolkit.commands import workers
+from toolkit.commands.steps.context import workers
 
 workers.LARGE = 1
 blocks.BLOCK_ROWS = 4  # also in workers, which begin by reading this file

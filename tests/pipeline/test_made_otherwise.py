@@ -242,7 +242,7 @@ def test_code_that_changes_during_a_run_fails_it(own: Project) -> None:
     script = (
         "import sys, msgspec\n"
         "from toolkit import tag_plan\n"
-        "from toolkit.config import Source\n"
+        "from toolkit.config.settings import Source\n"
         "plan = tag_plan.read_section(Source({'own-0': sys.argv[1]}))\n"
         "sys.stdout.write(msgspec.json.encode(plan).decode())\n"
     )

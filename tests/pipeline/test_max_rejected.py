@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.pipeline.conftest import Project, read_rows, write_rows
-from toolkit.records import Ingested
-from toolkit.rejected import too_many
+from toolkit.records.rejected import too_many
+from toolkit.records.sets import Ingested
 
 
 def entry(project: Project, name: str = "raw", **more: Any) -> dict[str, Any]:

@@ -284,7 +284,7 @@ def test_a_publication_that_was_killed_is_finished_and_nothing_is_done_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("toolkit.mixing.publish.remove", die)
+        patch.setattr("toolkit.mix.publish.remove", die)
         assert project("run", "--per-shard").code == 130
     assert (project.out / ".toolkit" / "publishing.json").exists()
     assert "already" in project.ok("run", "--per-shard").out

@@ -17,9 +17,11 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, attributes, document, strays, tree, write_rows
-from toolkit import arrivals, ingest_plan, records
-from toolkit.claims import claimed
 from toolkit.errors import DataError
+from toolkit.ingest import arrivals
+from toolkit.ingest import plan as ingest_plan
+from toolkit.records import sets
+from toolkit.runs.claims import claimed
 
 TEXT = ["The library opens at nine.\nIt is closed on Sundays.", "La biblioteca abre a las nueve.", "Die Tür ist offen."]
 INPUTS = 11
@@ -367,14 +369,14 @@ def test_a_share_that_makes_a_set_anew_keeps_what_another_has_made_anew_meanwhil
     project.ok("run")
     project.config["tag"]["lines-0"] = {"tagger": "line_language", "min_prob": 0.5}
     other = [sys.executable, "-m", "toolkit.cli", "tag", "--overwrite", "-c", str(project.yaml), "--shard", "1/2"]
-    listed = records.recorded_shards
+    listed = sets.recorded_shards
 
     def late(*of: Any) -> list[str]:
-        monkeypatch.setattr(records, "recorded_shards", listed)
+        monkeypatch.setattr(sets, "recorded_shards", listed)
         subprocess.run(other, check=True, capture_output=True)
         return listed(*of)
 
-    monkeypatch.setattr(records, "recorded_shards", late)
+    monkeypatch.setattr(sets, "recorded_shards", late)
     project.ok("tag", "--overwrite", "--shard", "0/2")
     assert [project("status", "--shard", f"{i}/2", "--json").json["stages"][1]["missing"] for i in range(2)] == [0, 0]
 

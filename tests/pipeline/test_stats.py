@@ -13,8 +13,8 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, attributes, document, read_rows, tree, write_rows
-from toolkit.commands import places
-from toolkit.documents import split_lines
+from toolkit.commands.steps import places
+from toolkit.data.documents import split_lines
 
 Counts = dict[str, int]
 TEXTS = [

@@ -10,8 +10,8 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, attributes, document, tree, write_rows
-from toolkit.failure_records import FailureRecords
-from toolkit.stats import places
+from toolkit.inspect.stats import places
+from toolkit.records.failures import FailureRecords
 
 GLOBS = ["*/*.jsonl.gz", "**/*.jsonl*", "*.jsonl.gz", "*.gz", "*.txt", "*.parquet", "*.zst", "*.json.gz", "*.jsonl"]
 SHARDS = ("cc/a.jsonl.gz", "cc/b.jsonl.gz")

@@ -11,9 +11,10 @@ import pytest
 
 from tests.conftest import ROOT, Ran, Run
 from tests.pipeline.conftest import Project, document, write_rows
-from toolkit import plugins
-from toolkit.commands import describe, measuring
-from toolkit.tagger import TAGGERS
+from toolkit.config import plugins
+from toolkit.inspect import plugins as describe
+from toolkit.tag import speed
+from toolkit.tag.tagger import TAGGERS
 
 OWN = '''
 """Vowels.
@@ -147,7 +148,7 @@ def test_a_broken_entry_point_is_one_line_in_other_commands_too(installed: Path,
 
 
 def test_a_tagger_is_described_and_measured(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measuring, "SECONDS", 0.02)
+    monkeypatch.setattr(speed, "SECONDS", 0.02)
     (found,) = run("taggers", "line_shape", "--json").json["taggers"]
     assert found["documentation"].startswith("Counts of lines, short lines")
     assert found["source"].startswith("ungoliant")
@@ -168,7 +169,7 @@ def test_a_tagger_is_described_and_measured(run: Run, monkeypatch: pytest.Monkey
 
 
 def test_what_a_tagger_reads_is_computed_before_it_is_measured(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measuring, "SECONDS", 0.02)
+    monkeypatch.setattr(speed, "SECONDS", 0.02)
     (found,) = run("taggers", "language", "--json").json["taggers"]
     assert found["reads"] == [{"option": "lines", "key": "line_language", "required": True, "or_value": False}]
     assert found["cost"]["ns_per_char"] > 0
@@ -231,11 +232,11 @@ def test_choices_name_their_extras() -> None:
 
 
 def test_the_sample_is_the_same_every_time_and_has_many_scripts() -> None:
-    pages = measuring.sample_pages(300_000)
-    assert [page.text for page in pages] == [page.text for page in measuring.sample_pages(300_000)]
+    pages = speed.sample_pages(300_000)
+    assert [page.text for page in pages] == [page.text for page in speed.sample_pages(300_000)]
     text = "".join(page.text for page in pages)
     assert 300_000 <= len(text.encode()) < 320_000
-    assert all(sentences[:5] in text for sentences in measuring.SENTENCES.values())
+    assert all(sentences[:5] in text for sentences in speed.SENTENCES.values())
 
 
 # --- tried on documents -----------------------------------------------------------------------------------------------
@@ -474,7 +475,7 @@ def test_own_taggers_run_wherever_they_are(where: str, executor: str, installed:
 def test_own_taggers_run_in_the_processes_of_one_shard(
     installed: Path, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolkit.commands.workers.LARGE", 1)
+    monkeypatch.setattr("toolkit.runs.executors.workers.LARGE", 1)
     rows = [document(str(i), "ae" * i) for i in range(2000)]
     write_rows(project.documents / "a.jsonl.gz", rows)
     project.config |= {"processes": 2, "executor": {"type": "local"}}

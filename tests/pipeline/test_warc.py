@@ -12,9 +12,9 @@ import pytest
 
 from tests.pipeline.conftest import JsonRows, Project, read_rows, tree
 from toolkit.errors import ConfigError, DataError
-from toolkit.html_text import Page, page_reader
-from toolkit.reader import READERS, Draft, Input
-from toolkit.readers.warc import Warc
+from toolkit.ingest.formats.warc import Warc
+from toolkit.ingest.reader import READERS, Draft, Input
+from toolkit.ingest.web.html import Page, page_reader
 
 RUSSIAN = "Привет, мир! Это довольно длинный текст на русском языке."
 JAPANESE = "これは日本語の文章です。文字コードの判定を試します。"

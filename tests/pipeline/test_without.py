@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from tests.pipeline.conftest import Project, attributes, document, read_rows, tree, write_rows
 from tests.taggers.test_contract import NAMES, class_of, configured, variants_of
-from toolkit import Document, MissingExtra, Span, Tagger, schema
+from toolkit import Document, MissingExtra, Span, Tagger
+from toolkit.data import schema
 from toolkit.errors import ConfigError
-from toolkit.tagger import references, value_type
-from toolkit.without import ShorterDocument, check_values
+from toolkit.tag.tagger import references, value_type
+from toolkit.tag.without import ShorterDocument, check_values
 
 SHARD = "a.jsonl.gz"
 CUTS = {"cuts-0": "tests.pipeline.test_without:Cuts"}

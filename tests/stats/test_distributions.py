@@ -7,12 +7,21 @@ import msgspec
 import numpy as np
 import pytest
 
-from toolkit import schema
+from toolkit.data import schema
+from toolkit.data.schema import FLOAT, INT, SPAN, SPANS, STR, Type, list_of, nullable
 from toolkit.errors import DataError
-from toolkit.schema import FLOAT, INT, SPAN, SPANS, STR, Type, list_of, nullable
-from toolkit.stats import distributions
-from toolkit.stats.distributions import EXACT, QUANTILES, Distribution, Distributions, Leaf, leaves, summary, together
-from toolkit.stats.sketch import ACCURACY
+from toolkit.inspect.stats import distributions
+from toolkit.inspect.stats.distributions import (
+    EXACT,
+    QUANTILES,
+    Distribution,
+    Distributions,
+    Leaf,
+    leaves,
+    summary,
+    together,
+)
+from toolkit.inspect.stats.sketch import ACCURACY
 
 NUMBER = Leaf("x", "number", lambda value: (value,))
 TEXT = Leaf("t", "text", lambda value: (value,))

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from toolkit.config import Source
+from toolkit.config.settings import Source
 from toolkit.errors import ConfigError
+from toolkit.inspect.stats.distributions import EXACT, Distributions, Leaf
+from toolkit.inspect.stats.histograms import BINS, Histogram, text
+from toolkit.inspect.stats.plots import draw
+from toolkit.inspect.stats.thresholds import Threshold, thresholds
 from toolkit.rules import read_rules
-from toolkit.stats.distributions import EXACT, Distributions, Leaf
-from toolkit.stats.histograms import BINS, Histogram, text
-from toolkit.stats.plots import draw
-from toolkit.stats.thresholds import Threshold, thresholds
 
 RULES: list[Any] = [
     {"drop": "language.prob < 0.6 and not language.multilingual", "name": "unsure"},

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.stores.servers import ACCESS, SECRET, Seaweed
-from toolkit import stores
-from toolkit.stores import retrying
+from toolkit import storage
+from toolkit.storage import retrying
 
 _numbers = itertools.count()
 
@@ -33,7 +33,7 @@ def use(patch: pytest.MonkeyPatch, url: str, secret: str = SECRET) -> None:
     patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     patch.delenv("TOOLKIT_STORAGE", raising=False)
     patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    stores._store.cache_clear()
+    storage._store.cache_clear()
     retrying.forget_hosts()
 
 
@@ -41,11 +41,11 @@ def use(patch: pytest.MonkeyPatch, url: str, secret: str = SECRET) -> None:
 def bucket(seaweed: Seaweed, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """``s3://…``, an empty one."""
     use(monkeypatch, seaweed.url)
-    from toolkit.stores.s3 import S3
+    from toolkit.storage.s3 import S3
 
     name = f"bucket-{next(_numbers)}"
-    store = stores.store_of("s3://x")
+    store = storage.store_of("s3://x")
     assert isinstance(store, S3)
     store.client.create_bucket(Bucket=name)
     yield f"s3://{name}"
-    stores._store.cache_clear()
+    storage._store.cache_clear()

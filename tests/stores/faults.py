@@ -29,12 +29,12 @@ from typing import Any, Self
 
 from tests.executors.cluster import Cluster
 from tests.stores.servers import ACCESS, SECRET, Faults, Seaweed, proxy
-from toolkit import stores
+from toolkit import storage
+from toolkit.config.models import resolve
 from toolkit.errors import ToolkitError
-from toolkit.models import resolve
-from toolkit.paths import join, list_files
-from toolkit.stores import store_of
-from toolkit.streams import write_file
+from toolkit.storage import store_of
+from toolkit.storage.paths import join, list_files
+from toolkit.storage.streams import write_file
 
 CONNECTION = ("reset", "cut", "500", "503", "403")
 """Faults of requests."""
@@ -300,7 +300,7 @@ def served() -> Iterator[Seaweed]:
         server = Seaweed(Path(folder))
         server.start()
         os.environ |= environment(server.url)
-        stores._store.cache_clear()
+        storage._store.cache_clear()
         store: Any = store_of("s3://x")
         store.client.create_bucket(Bucket=BUCKET)
         try:

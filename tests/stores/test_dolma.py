@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
-from toolkit.paths import glob_folders, join, list_files
-from toolkit.stores import store_of
-from toolkit.streams import compress_small, compress_zstd, write_file
+from toolkit.storage import store_of
+from toolkit.storage.paths import glob_folders, join, list_files
+from toolkit.storage.streams import compress_small, compress_zstd, write_file
 
 pytestmark = [pytest.mark.s3, pytest.mark.slow]
 

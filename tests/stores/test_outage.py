@@ -9,8 +9,8 @@ import pytest
 
 from tests.stores.faults import COMMAND, Corpus, lay_out, tree, wet
 from tests.stores.servers import Seaweed
-from toolkit.paths import join, list_files
-from toolkit.stores import store_of
+from toolkit.storage import store_of
+from toolkit.storage.paths import join, list_files
 
 pytestmark = [pytest.mark.s3, pytest.mark.slow]
 

@@ -16,14 +16,13 @@ from tests.conftest import Run
 from tests.stores.conftest import use
 from tests.stores.faults import environment
 from tests.stores.servers import Asked, Faults, Seaweed, proxy
-from toolkit import records
 from toolkit.errors import DataError, Forbidden, Unreadable
-from toolkit.paths import join, list_files
-from toolkit.stores import retrying, roots, store_of
-from toolkit.stores.retrying import Trouble
-from toolkit.stores.s3_errors import explain
-from toolkit.stores.s3_writing import SMALL
-from toolkit.streams import write_file
+from toolkit.storage import json_files, retrying, roots, store_of
+from toolkit.storage.paths import join, list_files
+from toolkit.storage.retrying import Trouble
+from toolkit.storage.s3.errors import explain
+from toolkit.storage.s3.writing import SMALL
+from toolkit.storage.streams import write_file
 
 s3 = pytest.mark.s3
 
@@ -205,7 +204,7 @@ def test_a_bucket_that_is_not_there_is_no_file_that_is_not_there(bucket: str) ->
     looks: list[Callable[[], object]] = [
         lambda: store.stat(path), lambda: store.age(path), lambda: store.read(path), lambda: store.open(path),
         lambda: list(store.files(path)), lambda: store.folders(path), lambda: store.is_folder(path),
-        lambda: records.load(path, int), lambda: write_file(path, b""), lambda: store.remove(path),
+        lambda: json_files.load(path, int), lambda: write_file(path, b""), lambda: store.remove(path),
     ]  # fmt: skip
     for look in looks[:-1]:
         with pytest.raises(Unreadable, match="expected a bucket, got none of that name") as raised:
@@ -227,7 +226,7 @@ def test_nothing_that_cannot_be_looked_at_counts_as_not_there(
         looks: list[Callable[[], object]] = [
             lambda: store.stat(path), lambda: store.age(path), lambda: store.read(path), lambda: store.open(path),
             lambda: list(store.files(bucket)), lambda: store.folders(bucket), lambda: store.is_folder(bucket),
-            lambda: records.load(path, int), lambda: write_file(path, b""), lambda: store.create(path, b""),
+            lambda: json_files.load(path, int), lambda: write_file(path, b""), lambda: store.create(path, b""),
             lambda: store.remove(path), lambda: store.move(path, path + "y"), lambda: store.remove_tree(bucket),
             lambda: store.leftovers(bucket),
         ]  # fmt: skip
@@ -273,7 +272,7 @@ def test_a_request_whose_answer_is_lost_is_made_again_to_the_same_end(
 
 @s3
 def test_large_objects_are_moved_in_pieces(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolkit.stores.s3_writing.COPIED", 6 << 20)
+    monkeypatch.setattr("toolkit.storage.s3.writing.COPIED", 6 << 20)
     data = os.urandom(20 << 20)
     write_file(join(bucket, "x"), data)
     store_of(bucket).move(join(bucket, "x"), join(bucket, "y"))
@@ -345,11 +344,11 @@ def test_below_a_root_that_has_vanished_nothing_is_known_to_be_missing(
     path = str(root / "a" / "nothing")
     store = store_of(path)
     assert store.stat(path) is None
-    assert records.load(path, int) is None
+    assert json_files.load(path, int) is None
     root.rename(tmp_path / "away")
     looks: list[Callable[[], object]] = [
         lambda: store.stat(path), lambda: store.read(path), lambda: store.open(path), lambda: store.folders(path),
-        lambda: list(store.files(str(root))), lambda: store.is_folder(path), lambda: records.load(path, int),
+        lambda: list(store.files(str(root))), lambda: store.is_folder(path), lambda: json_files.load(path, int),
     ]  # fmt: skip
     for look in looks:
         with pytest.raises(Unreadable, match="which was there when the run began, it has vanished; was it unmounted"):
@@ -382,11 +381,11 @@ def test_errors_of_the_system_are_no_files_that_are_not_there(
         for name in ("stat", "listdir", "scandir"):
             patch.setattr(os, name, fail)
         patch.setattr("builtins.open", fail)
-        patch.setattr("toolkit.stores.local._File", fail)
+        patch.setattr("toolkit.storage.local._File", fail)
         looks: list[Callable[[], object]] = [
             lambda: store.stat(path), lambda: store.age(path), lambda: store.read(path), lambda: store.open(path),
             lambda: list(store.files(str(tmp_path))), lambda: store.folders(str(tmp_path)),
-            lambda: store.is_folder(str(tmp_path)), lambda: records.load(path, int), lambda: store.pieces(path),
+            lambda: store.is_folder(str(tmp_path)), lambda: json_files.load(path, int), lambda: store.pieces(path),
         ]  # fmt: skip
         found = []
         for look in looks:

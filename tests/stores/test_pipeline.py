@@ -13,10 +13,10 @@ from tests.conftest import Run
 from tests.pipeline.test_crawl import CRAWL, write_crawl
 from tests.stores.faults import KINDS, Corpus, play
 from tests.stores.servers import Seaweed
-from toolkit.models import resolve
-from toolkit.paths import expand_sized, join, list_files
-from toolkit.stores import store_of
-from toolkit.streams import write_file
+from toolkit.config.models import resolve
+from toolkit.storage import store_of
+from toolkit.storage.paths import expand_sized, join, list_files
+from toolkit.storage.streams import write_file
 
 pytestmark = [pytest.mark.s3, pytest.mark.slow]
 
@@ -142,7 +142,7 @@ def test_documents_in_a_bucket_and_attributes_on_disk(
 
 
 def test_a_second_run_with_the_same_output_is_told(bucket: str, sample: list[Path], run: Run) -> None:
-    from toolkit.claims import claimed
+    from toolkit.runs.claims import claimed
 
     root = join(bucket, "corpus")
     path = lay_out(root, sample, processes=1)

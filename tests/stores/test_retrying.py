@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from toolkit.errors import Unreadable
-from toolkit.stores import retrying
-from toolkit.stores.options import Duration, StorageOptions, in_words, options, set_options
-from toolkit.stores.retrying import Trouble, persist
+from toolkit.storage import retrying
+from toolkit.storage.options import Duration, StorageOptions, in_words, options, set_options
+from toolkit.storage.retrying import Trouble, persist
 
 
 class Server:
@@ -99,7 +99,7 @@ def test_one_that_waits_says_it_for_all(naps: list[float], capfd: pytest.Capture
 
 def test_what_has_answered_is_known_to_processes_that_are_begun(naps: list[float]) -> None:
     Server("good").ask()
-    code = "from toolkit.stores import retrying; print(retrying.has_answered('host'), retrying.has_answered('other'))"
+    code = "from toolkit.storage import retrying; print(retrying.has_answered('host'), retrying.has_answered('other'))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
     assert ran.stdout == "True False\n"
     assert retrying.patience("host") > retrying.patience("other")

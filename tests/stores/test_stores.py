@@ -10,11 +10,11 @@ from tests.conftest import Run
 from tests.stores.conftest import use
 from tests.stores.servers import Faults, Seaweed, proxy
 from toolkit.errors import ConfigError, DataError, Unreadable
-from toolkit.paths import expand, join, list_files
-from toolkit.stores import Stat, retrying, store_of
-from toolkit.stores.s3 import split
-from toolkit.stores.s3_writing import SMALL
-from toolkit.streams import Output, write_file
+from toolkit.storage import Stat, retrying, store_of
+from toolkit.storage.paths import expand, join, list_files
+from toolkit.storage.s3 import split
+from toolkit.storage.s3.writing import SMALL
+from toolkit.storage.streams import Output, write_file
 
 NAMES = ["a b", "a+b", "100%", "#1", "ü/ö", "c?d", "q=1&r", "a/b", "a-b", "a", "a.b", "日本", "x/y/z.gz", "~", "(1)"]
 ROOTS = ["local", pytest.param("s3", marks=pytest.mark.s3)]
@@ -177,7 +177,7 @@ def test_what_a_killed_process_leaves_is_found_and_aborted(bucket: str, run: Run
 def test_what_is_wrong_is_said_at_once(
     wrong: str, said: str, bucket: str, seaweed: Seaweed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from toolkit.streams import open_stored
+    from toolkit.storage.streams import open_stored
 
     url = "http://127.0.0.1:9" if wrong == "server" else seaweed.url
     use(monkeypatch, url, "no" if wrong == "secret" else "test-secret")

@@ -12,8 +12,8 @@ import pytest
 
 from tests.stores.web_server import Behaviour, web
 from toolkit.errors import DataError, Unreadable
-from toolkit.stores import Stat, retrying, store_of
-from toolkit.stores.web import Reading, Web
+from toolkit.storage import Stat, retrying, store_of
+from toolkit.storage.web import Reading, Web
 
 DATA = random.Random(0).randbytes(300_000)
 

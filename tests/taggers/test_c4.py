@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from taggers.c4 import C4, CLOSERS, POLICIES, QUOTES, Page
 from toolkit import TERMINALS, Batch, Document, Span, split_lines
-from toolkit.editing import apply, edits_of_spans
-from toolkit.words import words_of
+from toolkit.text.editing import apply, edits_of_spans
+from toolkit.text.words import words_of
 
 CITATION = re.compile(r"\[[0-9]*\]|\[edit\]|\[citation needed\]")
 LOWER = {ord(c): c.lower() for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}

@@ -25,8 +25,8 @@ from taggers.dolma_repetitions import DolmaRepetitions
 from taggers.length_spans import LengthSpans
 from taggers.punctuation_lines import PunctuationLines
 from toolkit import Document, Span, Tagger
-from toolkit.dolma.tagger import MEANINGS
-from toolkit.tagger import TAGGERS
+from toolkit.interop.dolma.tagger import MEANINGS
+from toolkit.tag.tagger import TAGGERS
 
 PIECES = (
     "a", "b", "Ab", "é", "e\u0301", "日本", "ת", "ア", "1", "23", "٣", "½", "Ⅷ", "Ⓐ", "_", "-", "'", '"', "’", ".",

@@ -8,7 +8,7 @@ import pytest
 
 from taggers.fasttext_label import FasttextLabel
 from toolkit import Document
-from toolkit.config import convert, parse
+from toolkit.config.settings import convert, parse
 from toolkit.errors import ConfigError
 
 TEXTS = ["", "\n \t", "buy now\ncheap", "the river\nis LONG", "now\u2028long", "buy\x85long\r\nriver\n", "\0cheap"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from taggers.fineweb import Fineweb, Ratios
 from tests.taggers.test_c4 import real_texts
 from toolkit import TERMINALS, Batch, Document, spacy_words, split_lines
-from toolkit.words import words_of
+from toolkit.text.words import words_of
 
 MARKS = tuple(TERMINALS)
 PIECES = st.sampled_from([

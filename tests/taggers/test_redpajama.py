@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from taggers.redpajama import Redpajama
 from toolkit import Document, stop_words
-from toolkit.unicode_table import NUMERALS_SINCE
+from toolkit.text.unicode_table import NUMERALS_SINCE
 
 TERMINAL = (".", "!", "?", "\u201d")
 BULLETS = tuple(map(chr, (0x2022, 0x2023, 0x25B6, 0x25C0, 0x25E6, 0x25A0, 0x25A1, 0x25AA, 0x25AB, 0x2013)))

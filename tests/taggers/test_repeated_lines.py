@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from taggers.repeated_lines import RepeatedLines
 from toolkit import Document, Span
-from toolkit.editing import apply, edits_of_spans
+from toolkit.text.editing import apply, edits_of_spans
 
 PUNCTUATION = "，。、„”“«»１」「《》´∶：？！（）；–—．～’…━〈〉【】％►"
 

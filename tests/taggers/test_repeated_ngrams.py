@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from taggers.repeated_ngrams import RepeatedNgrams
 from toolkit import Document
-from toolkit.config import convert, parse
+from toolkit.config.settings import convert, parse
 from toolkit.errors import ConfigError
 
 

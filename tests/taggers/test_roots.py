@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from taggers.roots import Ratios, Roots
 from tests.taggers.test_c4 import real_texts
 from toolkit import Batch, Document, stop_words
-from toolkit.words import words_of
+from toolkit.text.words import words_of
 
 PIECES = st.sampled_from([
     "a", "b", "the ", "The ", "of the ", " ", "\n", ".", "é", "一", "👍", "½", "\r\n", "#", "3", "don't ",

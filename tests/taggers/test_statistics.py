@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from taggers.statistics import Statistics
 from toolkit import Document
-from toolkit.words import words_of
+from toolkit.text.words import words_of
 
 BULLETS = "•‣⁃⁌⁍∙■□▪▫▶▸►◆◇○●◦✓✔➔➢➤"
 

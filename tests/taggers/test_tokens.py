@@ -10,7 +10,7 @@ from taggers.tokens import Tokens
 from tests.conftest import ROOT
 from toolkit import Document
 from toolkit.errors import ConfigError
-from toolkit.tagger import settings
+from toolkit.tag.tagger import settings
 
 FILE = ROOT / "tests" / "taggers" / "files" / "tokenizer.json"
 TEXTS = ["", "the cat", "the </s> cat", "das große Haus " * 30, "\U0001f600\n\0", " " * 100, "the hat"]

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tests.conftest import ROOT
-from toolkit.documents import Prediction
-from toolkit.fasttext_model import FastTextModel
-from toolkit.line_table import PADDING, LineTable
+from toolkit.data.documents import Prediction
+from toolkit.text.fasttext.model import FastTextModel
+from toolkit.text.line_table import PADDING, LineTable
 
 WORDS = ["alpha", "beta", "gamma", "δέλτα", "эпсилон", "zeta", "中文", "🙂", "a", "éé", "x1", "__label__c"]
 ENDS = ["", "", "s", "en", "ом", *map(str, range(60))]

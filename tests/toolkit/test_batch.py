@@ -10,11 +10,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from toolkit import Document
-from toolkit.batch import Batch, Column
-from toolkit.documents import Prediction, split_lines
-from toolkit.line_table import PADDING, LineTable
-from toolkit.numbers import shortest_float32
-from toolkit.predictions import LinePredictions
+from toolkit.data.documents import Prediction, split_lines
+from toolkit.text.batch import Batch, Column
+from toolkit.text.fasttext.predictions import LinePredictions
+from toolkit.text.line_table import PADDING, LineTable
+from toolkit.text.numbers import shortest_float32
 
 # --- lines ------------------------------------------------------------------------------------------------------------
 

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.toolkit.test_executors import is_alive, wait_until
-from toolkit import blocks
-from toolkit.blocks import AHEAD, Block, in_blocks, in_order, next_block, threads_for
 from toolkit.errors import AlignmentError, ConfigError, DataError, ToolkitError
+from toolkit.runs import blocks
+from toolkit.runs.blocks import AHEAD, Block, in_blocks, in_order, next_block, threads_for
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -473,7 +473,7 @@ def test_a_process_that_is_killed_from_outside_costs_a_retry_too() -> None:
 SCRIPT = """
 import os, sys
 from tests.toolkit.test_blocks import act
-from toolkit.blocks import in_order
+from toolkit.runs.blocks import in_order
 
 if __name__ == "__main__":
     work = eval(sys.argv[1])

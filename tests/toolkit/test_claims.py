@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from toolkit import claims
-from toolkit.claims import claimed, held
 from toolkit.errors import ConfigError, ToolkitError, Unreadable
-from toolkit.streams import write_file
+from toolkit.runs import claims
+from toolkit.runs.claims import claimed, held
+from toolkit.storage.streams import write_file
 
 RUNS = 5
 
@@ -84,7 +84,7 @@ OTHER = """
 import sys, time
 clock, skew = time.time, float(sys.argv[2])
 time.time = lambda: clock() + skew
-from toolkit.claims import claimed
+from toolkit.runs.claims import claimed
 from toolkit.errors import ConfigError
 try:
     with claimed(sys.argv[1], "it", {"the output": "of another"}):

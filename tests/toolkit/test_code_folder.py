@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.code_folder import CodeFolder, UnsafeFolder, code_folder
+from toolkit.text.kernels.code_folder import CodeFolder, UnsafeFolder, code_folder
 
 CODE = b"machine code"
 
@@ -43,7 +43,7 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             (folder / name).mkdir()
         monkeypatch.setenv("TOOLKIT_CACHE", str(folder / "cache"))
         monkeypatch.setattr("tempfile.tempdir", str(folder / "temporary"))
-        monkeypatch.setattr("toolkit.code_folder._told", set())
+        monkeypatch.setattr("toolkit.text.kernels.code_folder._told", set())
         yield folder
 
 
@@ -216,7 +216,7 @@ def test_one_works_while_others_wait(place: Path) -> None:
 LOADED = """
 import sys
 import numpy as np
-from toolkit.compiling import compiled
+from toolkit.text.kernels.compiling import compiled
 
 @compiled("int64* int64*")
 def double(values, found):

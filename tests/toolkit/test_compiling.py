@@ -17,8 +17,8 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.toolkit.test_code_folder import open_folder
-from toolkit.compiling import Compiled, compiled
-from toolkit.machine_code import TESTED
+from toolkit.text.kernels.compiling import Compiled, compiled
+from toolkit.text.kernels.machine_code import TESTED
 
 PATIENCE = 120
 LOOPS = """
@@ -43,7 +43,7 @@ print(found[0], "numba" in sys.modules)
 DAMAGED = """
 import os, pathlib
 import numpy as np
-from toolkit.compiling import Compiled
+from toolkit.text.kernels.compiling import Compiled
 
 HARM = [
     lambda data: b"",
@@ -59,10 +59,10 @@ for damage in HARM:
     (path,) = pathlib.Path(os.environ["TOOLKIT_CACHE"], "compiled").glob("*.o")
     path.write_bytes(damage(path.read_bytes()))
 """
-LINES = "from toolkit.line_table import LineTable; print(LineTable.of(['a\\r\\nb']).ends)"
+LINES = "from toolkit.text.line_table import LineTable; print(LineTable.of(['a\\r\\nb']).ends)"
 LANGUAGE = """
 import sys
-from toolkit.fasttext_model import load_fasttext
+from toolkit.text.fasttext.model import load_fasttext
 print(load_fasttext("lid.176.ftz").predict(["The library opens at nine.", ""], k=2), "numba" in sys.modules)
 """
 
@@ -285,7 +285,7 @@ def test_one_of_two_processes_compiles_predictions(place: Place, capsys: pytest.
     logs = "".join(err for _, err in ran).splitlines()
     with capsys.disabled():
         print("\n" + "\n".join(logs))
-    assert [line.partition(": ")[0] for line in logs].count("compiled toolkit.fasttext_kernel:predict") == 1
+    assert [line.partition(": ")[0] for line in logs].count("compiled toolkit.text.fasttext.kernel:predict") == 1
     assert all(line.endswith("kept for the next time") for line in logs)
     code, out, err = place.run(LANGUAGE)
     assert (code, err) == (0, "")
@@ -309,7 +309,7 @@ def test_a_package_and_a_folder_that_are_read_only(place: Place) -> None:
     assert code == 0, err
     assert out.startswith(str(package))
     assert "label='en'" in out
-    assert "compiled toolkit.fasttext_kernel:predict" in err
+    assert "compiled toolkit.text.fasttext.kernel:predict" in err
     assert all("kept for the next time" in line for line in err.splitlines())
     assert list(temporary.glob("tagmix-*/*.o"))
     for path in [package, *package.rglob("*")]:

@@ -6,13 +6,26 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from toolkit import config, reference
-from toolkit.config import Config, ConfigStruct, Source, convert, dump, load, load_source, override, parse, show, split
+from toolkit import reference
+from toolkit.config import settings as config
+from toolkit.config.plugins import Kind
+from toolkit.config.settings import (
+    Config,
+    ConfigStruct,
+    Source,
+    convert,
+    dump,
+    load,
+    load_source,
+    override,
+    parse,
+    show,
+    split,
+)
+from toolkit.config.sizes import Size
 from toolkit.errors import ConfigError
-from toolkit.plugins import Kind
-from toolkit.reader import READERS
-from toolkit.sizes import Size
-from toolkit.writer import WRITERS
+from toolkit.ingest.reader import READERS
+from toolkit.mix.writer import WRITERS
 
 
 class Inner(ConfigStruct):

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from toolkit.counting import Counts, measure, measure_json
-from toolkit.documents import split_lines
-from toolkit.words import words_of
+from toolkit.data.documents import split_lines
+from toolkit.text.counting import Counts, measure, measure_json
+from toolkit.text.words import words_of
 
 SPACES = [chr(c) for c in range(sys.maxunicode + 1) if chr(c).isspace()]
 ODD = st.sampled_from(

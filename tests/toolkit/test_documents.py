@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from toolkit.documents import DOCUMENT_DECODER, Document, Rows, Span, split_lines, to_document
+from toolkit.data.documents import DOCUMENT_DECODER, Document, Rows, Span, split_lines, to_document
 from toolkit.errors import AlignmentError, DataError
 
 TEXTS = (

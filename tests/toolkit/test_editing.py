@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit import DataError, Span, split_lines
-from toolkit.editing import Edit, apply, check_replacement, edits_of_lines, edits_of_spans, line_starts
+from toolkit.text.editing import Edit, apply, check_replacement, edits_of_lines, edits_of_spans, line_starts
 
 TEXT = "0123456789"
 

@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
-from toolkit.blocks import in_order
 from toolkit.errors import ConfigError
-from toolkit.executors import Executor, Report, Result, Task, attempt, local
-from toolkit.executors.local import InProcess, Local
-from toolkit.streams import Output
+from toolkit.runs.blocks import in_order
+from toolkit.runs.executors import Executor, Report, Result, Task, attempt, local
+from toolkit.runs.executors.local import InProcess, Local
+from toolkit.storage.streams import Output
 
 PATIENCE = 120.0
 
@@ -524,8 +524,8 @@ def test_closing_early_also_ends_the_processes_of_tasks(tmp_path: Path) -> None:
 PARENT = """
 import sys
 from tests.toolkit.test_executors import ignore, write_and_wait
-from toolkit.executors import Task
-from toolkit.executors.local import Local
+from toolkit.runs.executors import Task
+from toolkit.runs.executors.local import Local
 
 if __name__ == "__main__":
     tasks = [Task(name, name) for name in sys.argv[1:]]

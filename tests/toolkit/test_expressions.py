@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolkit.documents import Span
-from toolkit.expressions import ExpressionError, Facts, Name, check, check_condition, compile_function
-from toolkit.schema import ANY, BOOL, FLOAT, INT, SPANS, STR, Type, infer, list_of, nullable, to_python, union
+from toolkit.data.documents import Span
+from toolkit.data.schema import ANY, BOOL, FLOAT, INT, SPANS, STR, Type, infer, list_of, nullable, to_python, union
+from toolkit.rules.expression_tree import ExpressionError
+from toolkit.rules.expressions import Facts, Name, check, check_condition, compile_function
 
 PREDICTION = Type("object", fields=(("label", nullable(STR)), ("prob", FLOAT), ("class", INT)))
 TYPES: dict[str, Type] = {

@@ -28,10 +28,10 @@ from tests.toolkit.fasttext_models import (
     table,
     trained,
 )
-from toolkit import models
-from toolkit.documents import Prediction, split_lines
-from toolkit.fasttext_model import load_fasttext
-from toolkit.line_table import PADDING, LineTable
+from toolkit.config import models
+from toolkit.data.documents import Prediction, split_lines
+from toolkit.text.fasttext.model import load_fasttext
+from toolkit.text.line_table import PADDING, LineTable
 
 
 @pytest.fixture(scope="module", params=KINDS)

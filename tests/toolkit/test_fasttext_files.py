@@ -12,10 +12,10 @@ import pytest
 from tests.conftest import Run
 from tests.fuzz import bases
 from tests.toolkit.fasttext_models import KINDS, KNOWN, ODD, agree, check, pair_of, trained, training
-from toolkit import models
+from toolkit.config import models
 from toolkit.errors import ConfigError, DataError
-from toolkit.fasttext_model import FastTextModel
-from toolkit.line_table import LineTable
+from toolkit.text.fasttext.model import FastTextModel
+from toolkit.text.line_table import LineTable
 
 
 def test_without_the_compiled_code_the_library_predicts_and_the_log_says_so(
@@ -28,7 +28,7 @@ def test_without_the_compiled_code_the_library_predicts_and_the_log_says_so(
     def model_of(_: object) -> None:
         raise ImportError("no numba")
 
-    monkeypatch.setattr("toolkit.fasttext_arrays.model_of", model_of)
+    monkeypatch.setattr("toolkit.text.fasttext.arrays.model_of", model_of)
     capfd.readouterr()
     model = FastTextModel(path)
     assert "by the fastText library, several times slower: ImportError: no numba" in capfd.readouterr().err
@@ -111,7 +111,7 @@ def pruned(originals: dict[str, bytes], tmp_path: Path) -> File:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where numba is, and where it is not; the library itself is out of bounds for what is refused."""
     if request.param == "library":
-        monkeypatch.setitem(sys.modules, "toolkit.fasttext_arrays", None)
+        monkeypatch.setitem(sys.modules, "toolkit.text.fasttext.arrays", None)
 
     def never(_: str) -> None:
         raise AssertionError("expected that the library does not get this file")
@@ -259,7 +259,7 @@ def test_a_tree_is_no_list(tmp_path: Path) -> None:
 
 
 def test_words_that_lie_in_each_others_way_are_refused(dense: File, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolkit.fasttext_arrays.PROBES", 0)
+    monkeypatch.setattr("toolkit.text.fasttext.arrays.PROBES", 0)
     refused(dense, "words")
 
 
@@ -273,12 +273,12 @@ def test_words_need_not_be_utf8(dense: File) -> None:
 def test_rows_that_are_not_added_up_before_give_the_same(
     dense: File, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
-    monkeypatch.setattr("toolkit.fasttext_arrays.SUMS", limit)
+    monkeypatch.setattr("toolkit.text.fasttext.arrays.SUMS", limit)
     check(pair_of(dense.save()), [*ODD, " ".join(KNOWN)], 2)
 
 
 def test_a_mapped_model_that_is_cut_is_noticed(dense: File, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolkit.fasttext_file.COPIED", 1000)
+    monkeypatch.setattr("toolkit.text.fasttext.model_file.COPIED", 1000)
     model = FastTextModel(dense.save())
     assert model.predict(["alpha beta"])[0]
     os.truncate(dense.path, 500)

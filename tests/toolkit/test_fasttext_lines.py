@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.toolkit.fasttext_models import ODD, PROB, Pair, agree, odd_line, of_library, pair_of
-from toolkit import models
-from toolkit.documents import split_lines
-from toolkit.line_table import LineTable
+from toolkit.config import models
+from toolkit.data.documents import split_lines
+from toolkit.text.line_table import LineTable
 
 
 @pytest.fixture(scope="module")

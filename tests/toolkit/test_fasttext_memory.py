@@ -13,8 +13,8 @@ import pytest
 from tests.conftest import ROOT
 from tests.fuzz.guards import Guards
 from tests.toolkit.fasttext_models import KINDS, KNOWN, in_process, odd_line, trained
-from toolkit.fasttext_model import FastTextModel
-from toolkit.line_table import PADDING, LineTable
+from toolkit.text.fasttext.model import FastTextModel
+from toolkit.text.line_table import PADDING, LineTable
 
 
 def predict_between_guards(paths: list[str]) -> None:
@@ -43,8 +43,8 @@ def test_nothing_outside_the_arrays_is_read_or_written(tmp_path: Path) -> None:
 
 MEMORY = """
 import json, re, sys
-from toolkit.line_table import LineTable
-from toolkit.fasttext_model import FastTextModel
+from toolkit.text.line_table import LineTable
+from toolkit.text.fasttext.model import FastTextModel
 
 def anonymous():
     return int(re.search(r"RssAnon:\\s+(\\d+)", open("/proc/self/status").read())[1])

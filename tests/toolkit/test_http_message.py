@@ -9,8 +9,8 @@ import brotli
 import pytest
 from backports import zstd
 
-from toolkit.http_message import TooLarge, UnknownCoding, decoded_body, parse_response
-from toolkit.media_types import is_binary, parse_content_type, sniffed
+from toolkit.ingest.web.http import TooLarge, UnknownCoding, decoded_body, parse_response
+from toolkit.ingest.web.media_types import is_binary, parse_content_type, sniffed
 
 TEXT = b"<p>a page</p>" * 500
 LIMIT = 1_000_000

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.errors import DataError, ToolkitError
-from toolkit.isolated import Isolated, Lost
+from toolkit.runs.isolated import Isolated, Lost
 
 Function = Callable[[tuple[str, str]], str]
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from toolkit import ConfigError, MissingExtra, distribution, load_fasttext
-from toolkit.dictionary_words import _LIBRARIES, dictionary_words
-from toolkit.language_tables import glotlid_label, stop_word_lists, thresholds, tokenizer_of
-from toolkit.language_words import check_word_language, datatrove_words
+from toolkit.text.languages.dictionary_words import _LIBRARIES, dictionary_words
+from toolkit.text.languages.tables import glotlid_label, stop_word_lists, thresholds, tokenizer_of
+from toolkit.text.languages.words import check_word_language, datatrove_words
 
 RECORDED = json.loads((Path(__file__).parent / "datatrove_words.json").read_text(encoding="utf-8"))
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolkit.languages import LID_176, WELL_FORMED, code_of, is_known, label_of_path, tag_of, tags_of
+from toolkit.text.languages.labels import LID_176, WELL_FORMED, code_of, is_known, label_of_path, tag_of, tags_of
 
 
 def test_the_labels_of_lid_176_are_tags() -> None:

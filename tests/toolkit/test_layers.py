@@ -99,11 +99,11 @@ def test_executors_know_nothing_of_the_toolkit_but_its_errors_and_processes() ->
     """What is configured of them is read by a module of its own."""
     executors = [path for module, path in MODULES.items() if layer(module + ".") == "executors"]
     known = {name for path in executors if path.stem != "settings" for name in ours(path)}
-    assert {name for name in known if not name.startswith("toolkit.executors")} == {
+    assert {name for name in known if not name.startswith("toolkit.runs.executors")} == {
         "toolkit.distribution",
         "toolkit.errors",
         "toolkit.interrupts",
-        "toolkit.processes",
+        "toolkit.runs.processes",
     }
 
 
@@ -154,8 +154,8 @@ def test_importing_the_toolkit_imports_nothing_heavy(statement: str) -> None:
 NAMED_FOR_A_REASON = {
     "toolkit/dolma": "translates another program's configurations into ours, tagger by tagger",
     "toolkit/readers": "input formats carry attributes under the names that the taggers give them",
-    "toolkit/command_line.py": "commands of another program, one of which is called as a tagger is",
-    "toolkit/commands/counted.py": "where documents without a mix usually have their label",
+    "toolkit/commands/parser.py": "commands of another program, one of which is called as a tagger is",
+    "toolkit/commands/steps/counted.py": "where documents without a mix usually have their label",
 }
 WORDS = {"text", "language"}
 """Names of plugins that are also words of the engine's own: a document's key, what a label is."""

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from toolkit.line_table import LineTable
-from toolkit.measures import LineMeasures, WordMeasures
-from toolkit.words import Words
+from toolkit.text.line_table import LineTable
+from toolkit.text.measures import LineMeasures, WordMeasures
+from toolkit.text.words import Words
 
 
 def segments(*texts: str) -> Words:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit import models
+from toolkit.config import models
 from toolkit.errors import ConfigError, DataError
 
 

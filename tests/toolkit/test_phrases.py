@@ -3,9 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolkit.line_table import LineTable
-from toolkit.phrases import occurrences
-from toolkit.words import Words
+from toolkit.text.line_table import LineTable
+from toolkit.text.phrases import occurrences
+from toolkit.text.words import Words
 
 WORDS = st.lists(st.sampled_from(["a", "B", "été", "日"]), max_size=12).map(" ".join)
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolkit.data.places import Place, check_apart, is_within, normal
 from toolkit.errors import ConfigError
-from toolkit.paths import fault_of_name
-from toolkit.places import Place, check_apart, is_within, normal
+from toolkit.storage.paths import fault_of_name
 
 PARTS = st.lists(st.sampled_from(["a", "b", "documents", "a b", "é"]), min_size=1, max_size=4)
 NOISE = st.lists(st.sampled_from(["", ".", "x/.."]), max_size=2)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.plugin_code import changes, code_of, digest_of_tree
-from toolkit.tagger import TAGGERS
+from toolkit.config.plugin_code import changes, code_of, digest_of_tree
+from toolkit.tag.tagger import TAGGERS
 
 TAGGER = '''"""Module."""
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from tests.toolkit.fasttext_models import KINDS, KNOWN, ODD, trained
-from toolkit import models
-from toolkit.documents import Document
-from toolkit.fasttext_model import FastTextModel
+from toolkit.config import models
+from toolkit.data.documents import Document
+from toolkit.text.fasttext.model import FastTextModel
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
@@ -33,8 +33,8 @@ CODE = "from tests.toolkit.test_processors import digests; digests({arguments!r}
 
 def digests(paths: list[str]) -> None:
     """Print a digest of all predictions of each model, and of all values of each tagger."""
-    from toolkit.batch import Batch
-    from toolkit.tagger import TAGGERS as KIND
+    from toolkit.tag.tagger import TAGGERS as KIND
+    from toolkit.text.batch import Batch
 
     found: dict[str, Any] = {}
     for path in paths:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from toolkit import config
+from toolkit.config import settings as config
+from toolkit.data.schema import INT, STR, Type, list_of, nullable
 from toolkit.errors import ConfigError, DataError
-from toolkit.expressions import Name
 from toolkit.rules import Rule, RuleSet, read_rules, settings
-from toolkit.schema import INT, STR, Type, list_of, nullable
+from toolkit.rules.expressions import Name
 
 NAMES = {
     "n": Name(INT, "n"),

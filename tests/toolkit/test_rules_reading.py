@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit import config
+from toolkit.config import settings as config
 from toolkit.errors import ConfigError
 from toolkit.rules import Rule, merged, read_rules, read_scope, settings
 

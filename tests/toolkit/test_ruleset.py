@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from toolkit import config
-from toolkit.documents import Document
+from toolkit.config import settings
+from toolkit.data.documents import Document
+from toolkit.data.schema import ANY, INT, STR, Type, list_of, nullable
 from toolkit.errors import ConfigError, DataError
-from toolkit.expressions import Name
 from toolkit.rules import RuleSet, read_rules, read_scope, sample_hash
-from toolkit.schema import ANY, INT, STR, Type, list_of, nullable
+from toolkit.rules.expressions import Name
 
 NAMES = {
     "n": Name(nullable(INT), "n"),
@@ -25,8 +25,8 @@ ARGUMENTS = ("n", "lang", "xs", "document")
 
 
 def rules(text: str, given: str = "{}", **options: Any) -> RuleSet:
-    scope = read_scope(config.parse(given, "c.yaml"))
-    return RuleSet(read_rules(config.parse(text, "c.yaml"), "", scope), NAMES, ARGUMENTS, **options)
+    scope = read_scope(settings.parse(given, "c.yaml"))
+    return RuleSet(read_rules(settings.parse(text, "c.yaml"), "", scope), NAMES, ARGUMENTS, **options)
 
 
 def refused(text: str, given: str = "{}", **options: Any) -> str:
@@ -122,7 +122,7 @@ def test_an_attribute_called_label_is_itself() -> None:
     names = {**NAMES, "label": Name(nullable(STR), "xs")}
     text = "- drop: lang is None\n- drop: label == 'en'"
     with pytest.raises(ConfigError, match="label may be null here"):
-        RuleSet(read_rules(config.parse(text, "c.yaml")), names, ARGUMENTS, "lang")
+        RuleSet(read_rules(settings.parse(text, "c.yaml")), names, ARGUMENTS, "lang")
 
 
 # --- set and route ----------------------------------------------------------------------------------------------------

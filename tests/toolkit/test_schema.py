@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolkit import schema
-from toolkit.documents import Prediction, Span
-from toolkit.errors import ConfigError
-from toolkit.schema import (
+from toolkit.data import schema
+from toolkit.data.documents import Prediction, Span
+from toolkit.data.schema import (
     ANY,
     BOOL,
     FLOAT,
@@ -33,6 +32,7 @@ from toolkit.schema import (
     to_python,
     union,
 )
+from toolkit.errors import ConfigError
 
 KEYS = st.sampled_from(["a", "b", "class", "_private", "x y", "é", "__len__"])
 

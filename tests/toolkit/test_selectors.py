@@ -11,23 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolkit.data.schema import ANY, BOOL, FLOAT, INT, NEVER, SPANS, STR, Type, infer, list_of, nullable, to_python
 from toolkit.errors import ConfigError, DataError, MissingExtra
-from toolkit.expressions import Name, check_condition, compile_function
-from toolkit.schema import (
-    ANY,
-    BOOL,
-    FLOAT,
-    INT,
-    NEVER,
-    SPANS,
-    STR,
-    Type,
-    infer,
-    list_of,
-    nullable,
-    to_python,
-)
-from toolkit.selectors import KeyInfo, Syntax, guarded_keys, matcher, selected_key, selection, translate
+from toolkit.rules.expressions import Name, check_condition, compile_function
+from toolkit.rules.filters import KeyInfo, Syntax, guarded_keys, matcher, selected_key, selection, translate
 
 VALUES: dict[str, Any] = {
     "null": None,

@@ -6,9 +6,9 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolkit.dataset import Dataset
-from toolkit.ingest_plan import Entry, Work, makers
-from toolkit.shares import Dealer, Share
+from toolkit.data.dataset import Dataset
+from toolkit.ingest.plan import Entry, Work, makers
+from toolkit.ingest.shares import Dealer, Share
 
 NAMES = st.text("ab.019/é", min_size=1, max_size=6)
 SIZES = st.dictionaries(NAMES, st.integers(0, 50) | st.none(), max_size=30)

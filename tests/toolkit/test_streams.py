@@ -17,12 +17,20 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolkit import streams
+from toolkit.config.sizes import Size
 from toolkit.errors import DataError, Unreadable
-from toolkit.paths import stat
-from toolkit.sizes import Size
-from toolkit.stores import local
-from toolkit.streams import COMPRESSORS, Compressing, Lines, Output, RowOutput, content_digest, decompress, write_file
+from toolkit.storage import local, streams
+from toolkit.storage.paths import stat
+from toolkit.storage.streams import (
+    COMPRESSORS,
+    Compressing,
+    Lines,
+    Output,
+    RowOutput,
+    content_digest,
+    decompress,
+    write_file,
+)
 
 ANY = 10**9
 ROWS = [b"row %d " % i + b"x" * (i % 97) for i in range(40_000)]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.errors import ConfigError
-from toolkit.tokenizer import load_tokenizer
+from toolkit.text.tokenizer import load_tokenizer
 
 pytest.importorskip("tokenizers")
 

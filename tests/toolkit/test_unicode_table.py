@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.toolkit.test_words import CHANGED, same_unicode, simple_fold
-from toolkit.unicode_table import (
+from toolkit.text.unicode_table import (
     ALPHA,
     BREAKS,
     CLASSES,
@@ -28,7 +28,7 @@ from toolkit.unicode_table import (
     main,
 )
 
-MODULE = importlib.import_module("toolkit.unicode_table")  # `toolkit.unicode_table` is its function
+MODULE = importlib.import_module("toolkit.text.unicode_table")  # `toolkit.text.unicode_table` is its function
 POINTS = [point for point in range(LAST + 1) if not 0xD800 <= point <= 0xDFFF]
 
 
@@ -105,5 +105,5 @@ def test_the_file_is_what_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_version_is_that_of_the_documentation() -> None:
-    for module in (MODULE, importlib.import_module("toolkit.words")):
+    for module in (MODULE, importlib.import_module("toolkit.text.words")):
         assert f"Unicode {UNICODE.removesuffix('.0')}" in (module.__doc__ or "")

@@ -17,8 +17,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from toolkit import Batch, Document, LineTable, Splitter, Words, hashes_of, is_among, places_among, split_lines
-from toolkit.unicode_table import CLASSES, UNICODE
-from toolkit.words import (
+from toolkit.text.unicode_table import CLASSES, UNICODE
+from toolkit.text.words import (
     ALL_ALNUM,
     ALL_PUNCTUATION,
     HAS_ALNUM,

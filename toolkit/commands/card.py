@@ -2,29 +2,29 @@
 
 from typing import Any
 
-from toolkit.commands import Context, Outcome
-from toolkit.commands.gathering import facts_of, section
-from toolkit.describing import card, hub, keeping
-from toolkit.describing.about import read_about
+from toolkit.commands.steps.context import Context, Outcome
+from toolkit.commands.steps.facts import facts_of, section
 from toolkit.errors import ConfigError, DataError
-from toolkit.paths import exists, join, list_files
-from toolkit.stores import store_of
-from toolkit.streams import write_file
+from toolkit.inspect.describe.about import read_about
+from toolkit.inspect.describe.card import head, merge, page
+from toolkit.storage import store_of
+from toolkit.storage.paths import exists, join, list_files
+from toolkit.storage.streams import write_file
 
 
 def run(context: Context) -> Outcome:
     """Writes ``README.md``, or prints it (--dry-run), or says whether it is up to date (--check)."""
     about = read_about(section(context), required=())
     facts = facts_of(context, min(about.examples, 1))
-    path = join(facts.root, card.NAME)
+    path = join(facts.root, page.NAME)
     old = _old(path)
-    if old is not None and not keeping.is_ours(old) and not context.options.overwrite:
+    if old is not None and not merge.is_ours(old) and not context.options.overwrite:
         raise ConfigError(f"{path}: expected a card of ours, got another; move it away, or replace it with --overwrite")
-    kept = card.read(path, old, about) if old is not None and keeping.is_ours(old) else keeping.Kept()
-    configurations = hub.configurations_of(facts, list_files(facts.root))
-    text = card.document(facts, about, configurations, kept, path)
+    kept = page.read(path, old, about) if old is not None and merge.is_ours(old) else merge.Kept()
+    configurations = head.configurations_of(facts, list_files(facts.root))
+    text = page.document(facts, about, configurations, kept, path)
     names = [each.name for each in configurations]
-    notes = [note for note in hub.notes_of(facts, configurations) if note]
+    notes = [note for note in head.notes_of(facts, configurations) if note]
     found: dict[str, Any] = {"path": path, "configurations": names, "kept": len(kept.blocks), "notes": notes}
     if context.options.check:
         fresh = text == old

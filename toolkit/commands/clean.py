@@ -1,9 +1,10 @@
 """``toolkit clean``: what killed runs have left behind."""
 
-from toolkit.commands import Context, Outcome, mix_section
+from toolkit.commands.steps import mix_section
+from toolkit.commands.steps.context import Context, Outcome
 from toolkit.errors import ConfigError
-from toolkit.paths import is_folder, no_folder
-from toolkit.stores import is_web, scheme_of, store_of
+from toolkit.storage import is_web, scheme_of, store_of
+from toolkit.storage.paths import is_folder, no_folder
 
 
 def run(context: Context) -> Outcome:

@@ -5,27 +5,28 @@ from typing import Any
 
 import msgspec
 
-from toolkit.commands import Context, Outcome
-from toolkit.commands.gathering import facts_of, run_each, section
-from toolkit.describing import croissant, jsonld, splits, versions
-from toolkit.describing.about import About, read_about
-from toolkit.describing.facts import Facts
+from toolkit.commands.steps.context import Context, Outcome
+from toolkit.commands.steps.facts import facts_of, run_each, section
 from toolkit.errors import ConfigError
-from toolkit.globs import glob_regex
-from toolkit.paths import exists, join
-from toolkit.stores import store_of
-from toolkit.streams import write_file
+from toolkit.inspect.describe import versions
+from toolkit.inspect.describe.about import About, read_about
+from toolkit.inspect.describe.croissant import document, jsonld
+from toolkit.inspect.describe.facts import Facts, splits
+from toolkit.storage import store_of
+from toolkit.storage.globs import glob_regex
+from toolkit.storage.paths import exists, join
+from toolkit.storage.streams import write_file
 
 
 def run(context: Context) -> Outcome:
     """Writes ``croissant.json``, or prints it (--dry-run), or says whether it is up to date (--check)."""
     about = read_about(section(context))
     found_facts = facts_of(context, about.examples)
-    path = join(found_facts.root, croissant.NAME)
+    path = join(found_facts.root, document.NAME)
     old = _old(path)
     dry_run = context.options.dry_run or context.options.check
     facts = _split(context, about, found_facts, dry_run=dry_run or old is not None)  # not before the version is right
-    made = croissant.document(facts, about, context.options.spec or about.croissant)
+    made = document.document(facts, about, context.options.spec or about.croissant)
     data = jsonld.to_bytes(made)
     level, reasons = versions.due(old, made) if old else ("none", [])
     enough = versions.is_enough(old.get("version") if old else None, about.version, level)

@@ -5,16 +5,18 @@ from collections.abc import Mapping
 
 import msgspec
 
-from toolkit import schema, targets
-from toolkit.commands import Context, Outcome, mix_section
-from toolkit.documents import explain_bad_row
+from toolkit.commands.steps import mix_section
+from toolkit.commands.steps.context import Context, Outcome
+from toolkit.data import schema
+from toolkit.data.documents import explain_bad_row
+from toolkit.data.schema import Type
 from toolkit.errors import ConfigError
-from toolkit.mixing import publish
-from toolkit.paths import is_folder, join, not_in
-from toolkit.recognising import recognised, recorded
-from toolkit.schema import Type
-from toolkit.streams import Lines
-from toolkit.writer import Writer
+from toolkit.inspect import targets
+from toolkit.inspect.recognition import recognised, recorded
+from toolkit.mix import publish
+from toolkit.mix.writer import Writer
+from toolkit.storage.paths import is_folder, join, not_in
+from toolkit.storage.streams import Lines
 
 _VALUES = {"bool": "bool", "int": "int64", "float": "float64", "str": "string"}
 

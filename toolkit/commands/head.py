@@ -9,20 +9,21 @@ from typing import Any
 
 import msgspec
 
-from toolkit import records, targets
-from toolkit.alignment import AttributeRows, missing_file
-from toolkit.commands import Context, Outcome
-from toolkit.dataset import Dataset, open_dataset
-from toolkit.documents import DOCUMENT_DECODER, DocumentRow, Rows
+from toolkit.commands.steps.context import Context, Outcome
+from toolkit.data.alignment import AttributeRows, missing_file
+from toolkit.data.dataset import Dataset, open_dataset
+from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.errors import ConfigError
-from toolkit.mixing import publish
-from toolkit.mixing.settings import REJECTED
-from toolkit.paths import exists, is_folder, join, lacking, not_in
-from toolkit.recognising import recognised, recorded
-from toolkit.stats import places
-from toolkit.stats.files import Source, types_of
-from toolkit.streams import Lines
-from toolkit.writer import Writer
+from toolkit.inspect import targets
+from toolkit.inspect.recognition import recognised, recorded
+from toolkit.inspect.stats import places
+from toolkit.inspect.stats.files import Source, types_of
+from toolkit.mix import publish
+from toolkit.mix.settings import REJECTED
+from toolkit.mix.writer import Writer
+from toolkit.records import sets as records
+from toolkit.storage.paths import exists, is_folder, join, lacking, not_in
+from toolkit.storage.streams import Lines
 
 TEXT_LINES = 12
 TEXT_CHARS = 160

@@ -7,11 +7,15 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from toolkit import ingest_plan, ingest_records, ingesting, records, rejected
-from toolkit.commands import Context, Outcome, failures, places, show_plan, table
-from toolkit.executors import P, R, Report, Result, Task
-from toolkit.failure_records import FailureRecords
-from toolkit.stores import is_web
+from toolkit.commands.steps import places
+from toolkit.commands.steps.context import Context, Outcome, failures, show_plan, table
+from toolkit.ingest import inputs as ingest_records
+from toolkit.ingest import plan as ingest_plan
+from toolkit.ingest import run as ingesting
+from toolkit.records import rejected, sets
+from toolkit.records.failures import FailureRecords
+from toolkit.runs.executors import P, R, Report, Result, Task
+from toolkit.storage import is_web
 
 D = TypeVar("D", bound="_Counted")
 
@@ -125,7 +129,7 @@ def verdicts(
     """
     done = {result.name: result.value for result in results if result.value}
     inputs = [
-        records.Ingested(
+        sets.Ingested(
             input=work.path,
             shards={},
             counts=found.counts,

@@ -1,11 +1,13 @@
 """``toolkit mix``: documents and attributes become an output, under rules."""
 
-from toolkit.commands import Context, Outcome, dolma, failures, previews, publishing, sharing, works
-from toolkit.commands.works import Prepared, failed
+from toolkit.commands.mixing import previews, publishing, works
+from toolkit.commands.mixing.works import Prepared, failed
+from toolkit.commands.steps import dolma, shards
+from toolkit.commands.steps.context import Context, Outcome, failures
 from toolkit.errors import amount
-from toolkit.failure_records import FailureRecords
-from toolkit.mixing import publish, published, stage
-from toolkit.mixing.settings import work_folder
+from toolkit.mix import publish, published, stage
+from toolkit.mix.settings import work_folder
+from toolkit.records.failures import FailureRecords
 
 
 def run(context: Context) -> Outcome:
@@ -28,7 +30,7 @@ def run(context: Context) -> Outcome:
     if options.explain is not None:
         return previews.explain(context, prepared, options.explain)
     if options.dry_run:
-        return sharing.told(context, previews.dry_run(context, prepared))
+        return shards.told(context, previews.dry_run(context, prepared))
     if options.shard:
         with context.claimed(work_folder(output), output, {"the output": settings.stage_digest()}):
             return _first_stage(context, prepared)

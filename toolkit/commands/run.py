@@ -2,7 +2,9 @@
 
 from types import ModuleType
 
-from toolkit.commands import Context, Outcome, conflicts, ingest, mix, per_shard, tag
+from toolkit.commands import ingest, mix, tag
+from toolkit.commands.steps import conflicts, per_shard
+from toolkit.commands.steps.context import Context, Outcome
 from toolkit.errors import ConfigError
 
 SECTIONS: dict[str, ModuleType] = {"ingest": ingest, "tag": tag, "mix": mix}

@@ -8,21 +8,22 @@ from typing import Any
 
 import msgspec
 
-from toolkit import records
-from toolkit.commands import Context, Options, Outcome, failures, mix_section
-from toolkit.commands.counted import prepare
+from toolkit.commands.steps import mix_section
+from toolkit.commands.steps.context import Context, Options, Outcome, failures
+from toolkit.commands.steps.counted import prepare
 from toolkit.errors import ConfigError, amount, did_you_mean
-from toolkit.executors import Task
-from toolkit.mixing import publish
-from toolkit.paths import is_folder, join, not_in, size_of
+from toolkit.inspect.stats import groups, plots, shard, tables
+from toolkit.inspect.stats.distributions import Distribution, Distributions, together
+from toolkit.inspect.stats.histograms import Histogram, text
+from toolkit.inspect.stats.shard import Record, Settings, Work
+from toolkit.inspect.stats.sketch import Sketch
+from toolkit.inspect.stats.thresholds import thresholds
+from toolkit.mix import publish
 from toolkit.rules import Rule
-from toolkit.stats import groups, plots, shard, tables
-from toolkit.stats.distributions import Distribution, Distributions, together
-from toolkit.stats.histograms import Histogram, text
-from toolkit.stats.shard import Record, Settings, Work
-from toolkit.stats.sketch import Sketch
-from toolkit.stats.thresholds import thresholds
-from toolkit.streams import write_file
+from toolkit.runs.executors import Task
+from toolkit.storage import json_files
+from toolkit.storage.paths import is_folder, join, not_in, size_of
+from toolkit.storage.streams import write_file
 
 FORMATS = {".md": "markdown", ".csv": "csv", ".json": "json"}
 
@@ -175,7 +176,7 @@ def _distributions(works: Iterable[Work]) -> list[Distribution]:
     merged = Distributions()
     for work in works:
         if work.settings.attributes:
-            record = records.load_strictly(work.record_path, Record)
+            record = json_files.load_strictly(work.record_path, Record)
             merged.merge(record.distributions if record else ())
     return merged.finished()
 

@@ -7,19 +7,29 @@ from typing import Any, Literal
 
 import msgspec
 
-from toolkit import claims, ingest_plan, ingest_records, per_shard, records, rejected, rowindex, tag_plan, tagging
-from toolkit.commands import Context, Outcome, sharing, table, works
-from toolkit.commands import per_shard as per_shard_command
-from toolkit.dataset import Dataset
+from toolkit.commands.mixing import works
+from toolkit.commands.steps import per_shard as per_shard_command
+from toolkit.commands.steps import shards as sharing
+from toolkit.commands.steps.context import Context, Outcome, table
+from toolkit.data import row_index
+from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, Unreadable
-from toolkit.failure_records import FailureRecords
-from toolkit.mixing import join as joining
-from toolkit.mixing import stage
-from toolkit.mixing.published import Published
-from toolkit.mixing.sets import JoinedSet
-from toolkit.mixing.settings import MixSettings, Stream, work_folder
-from toolkit.paths import exists, join
-from toolkit.waiting import for_each
+from toolkit.ingest import inputs as ingest_records
+from toolkit.ingest import plan as ingest_plan
+from toolkit.mix import join as joining
+from toolkit.mix import per_shard, stage
+from toolkit.mix.published import Published
+from toolkit.mix.sets import JoinedSet
+from toolkit.mix.settings import MixSettings, Stream, work_folder
+from toolkit.records import rejected
+from toolkit.records import sets as records
+from toolkit.records.failures import FailureRecords
+from toolkit.runs import claims
+from toolkit.storage import json_files
+from toolkit.storage.concurrent import for_each
+from toolkit.storage.paths import exists, join
+from toolkit.tag import plan as tag_plan
+from toolkit.tag import run as tagging
 
 State = Literal["done", "running", "failed", "missing"]
 STATES: tuple[State, ...] = ("done", "running", "failed", "missing")
@@ -162,7 +172,7 @@ class _Look:
 
         def look(shard: str) -> list[str]:
             work = tagging.Work(dataset=dataset, plan=plan, settings=settings, shard=shard, max_document_bytes=limit)
-            return tagging.outdated(work, rowindex.current(dataset, shard))
+            return tagging.outdated(work, row_index.current(dataset, shard))
 
         todo = dict(zip(shards, for_each(look, shards), strict=True))
         gone = [Item(key, "done") for key in sorted(self._mixed.keys() - todo.keys())]
@@ -176,7 +186,7 @@ class _Look:
     def _why_not(self, name: str, shard: str) -> str:
         assert self.dataset
         path = records.record_path(self.dataset, name, shard)
-        record, damaged = records.load_told(path, records.ShardRecord)
+        record, damaged = json_files.load_told(path, records.ShardRecord)
         if damaged:
             return "its record is damaged"
         return "made from something that has changed" if record else "not begun"
@@ -259,7 +269,7 @@ def _inputs(work: joining.Work) -> tuple[str, dict[str, str]]:
     Raises:
         ToolkitError: if they are not known, or not what they should be.
     """
-    state = rowindex.current(work.dataset, work.shard)
+    state = row_index.current(work.dataset, work.shard)
     if state is None:
         raise DataError("its documents are not indexed, or have changed")
     for joined in work.sets:

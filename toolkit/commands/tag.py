@@ -4,12 +4,17 @@ from typing import Any
 
 import msgspec
 
-from toolkit import rowindex, tag_plan, tagging
-from toolkit.commands import Context, Outcome, dolma, failures, shard_tasks, sharing, show_plan, table, trying
-from toolkit.documents import Document
+from toolkit.commands.steps import dolma
+from toolkit.commands.steps import shards as sharing
+from toolkit.commands.steps.context import Context, Outcome, failures, shard_tasks, show_plan, table
+from toolkit.data import row_index
+from toolkit.data.documents import Document
+from toolkit.data.schema import SPANS, Type
 from toolkit.errors import ConfigError
-from toolkit.failure_records import FailureRecords
-from toolkit.schema import SPANS, Type
+from toolkit.records.failures import FailureRecords
+from toolkit.tag import plan as tag_plan
+from toolkit.tag import run as tagging
+from toolkit.tag import trial
 
 VALUE_CHARS = 160
 TEXT_CHARS = 60
@@ -49,7 +54,7 @@ def run(context: Context) -> Outcome:
         for shard in shards
     ]
     if options.dry_run:
-        todo = {work.shard: tagging.outdated(work, rowindex.current(dataset, work.shard)) for work in works}
+        todo = {work.shard: tagging.outdated(work, row_index.current(dataset, work.shard)) for work in works}
         return show_plan(context, {"tag": {shard: sets for shard, sets in todo.items() if sets}})
     context.sweep(dataset.attributes, dataset.bookkeeping)
     noted = FailureRecords(dataset.bookkeeping, "tag")
@@ -93,15 +98,15 @@ def _try(context: Context, path: str) -> Outcome:
     if options.config is None:
         if not options.targets:
             raise ConfigError("expected taggers to try, or a configuration (-c FILE); `toolkit taggers` lists them")
-        plan = trying.plan_of(trying.entries_of(options.targets), options.overrides)
+        plan = trial.plan_of(trial.entries_of(options.targets), options.overrides)
     else:
         if options.targets:
             raise ConfigError(f"expected the taggers of the configuration alone, got {options.targets[0]!r} too")
         plan = tag_plan.read_section(context.section("tag"))
-    steps = trying.steps_of(plan)
+    steps = trial.steps_of(plan)
     limit = context.config.max_document_bytes
-    tried = trying.read_documents(path, options.count, lines=options.lines, max_bytes=limit)
-    values = trying.values_of(steps, tried, path)
+    tried = trial.read_documents(path, options.count, lines=options.lines, max_bytes=limit)
+    values = trial.values_of(steps, tried, path)
     order = [(set_name, entry.key) for set_name, entries in plan.sets.items() for entry in entries]
     types = {(step.set, step.key): step.type for step in steps}
     shown, data = [], []

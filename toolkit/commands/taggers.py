@@ -10,13 +10,16 @@ from typing import Any
 
 import msgspec
 
-from toolkit import distribution, schema, tagger
-from toolkit.commands import Context, Outcome, describe, measuring, table, trying
-from toolkit.docstrings import documentation, first_line
-from toolkit.documents import Document
+from toolkit import distribution
+from toolkit.commands.steps.context import Context, Outcome, table
+from toolkit.config.docstrings import documentation, first_line
+from toolkit.config.plugins import default_name
+from toolkit.data import schema
+from toolkit.data.documents import Document
 from toolkit.errors import ConfigError, ToolkitError, did_you_mean
-from toolkit.plugins import default_name
-from toolkit.tagger import TAGGERS, Tagger
+from toolkit.inspect import plugins
+from toolkit.tag import speed, tagger, trial
+from toolkit.tag.tagger import TAGGERS, Tagger
 
 LINE_CHARS = 90
 VALUE_CHARS = 200
@@ -32,9 +35,9 @@ def run(context: Context) -> Outcome:
         if options.overrides or options.sample:
             raise ConfigError("expected the name of a tagger, too; `toolkit taggers` lists them")
         return _list(options.files)
-    entries = trying.entries_of([*options.targets, *options.files])
+    entries = trial.entries_of([*options.targets, *options.files])
     for assignment in options.overrides:
-        if (key := trying.key_of(assignment)) not in entries:
+        if (key := trial.key_of(assignment)) not in entries:
             hint = did_you_mean(key, entries) or f"; there are: {', '.join(entries)}"
             raise ConfigError(f"{assignment!r}: expected TAGGER.OPTION=VALUE, got no tagger {key!r}{hint}")
     found = [_described(entry["tagger"]) | _cost(context, key, entry) for key, entry in entries.items()]
@@ -67,7 +70,7 @@ def _line(reference: str) -> dict[str, Any]:
     try:
         class_ = TAGGERS.find(reference)
         tagger.value_type(class_)
-        describe.options(class_)
+        plugins.options(class_)
         line["about"] = first_line(class_)
     except Exception as error:  # a broken tagger hides no other
         line["error"] = _one_line(error)
@@ -113,17 +116,17 @@ def _facts(reference: str, class_: type[Tagger]) -> dict[str, Any]:
         "file": os.path.relpath(inspect.getfile(class_)) if hasattr(sys.modules[class_.__module__], "__file__") else "",
         "class": f"{class_.__module__}:{class_.__name__}",
         "documentation": documentation(class_),
-        "source": describe.source(class_),
+        "source": plugins.source(class_),
         "value": schema.to_json(tagger.value_type(class_)),
         "type": str(tagger.value_type(class_)),
-        "values": [dataclasses.asdict(value) for value in describe.values(class_)],
-        "options": [dataclasses.asdict(option) for option in describe.options(class_)],
-        "variants": describe.variants(class_),
-        "reads": [dataclasses.asdict(read) for read in describe.reads(class_)],
-        "models": describe.models(class_),
+        "values": [dataclasses.asdict(value) for value in plugins.values(class_)],
+        "options": [dataclasses.asdict(option) for option in plugins.options(class_)],
+        "variants": plugins.variants(class_),
+        "reads": [dataclasses.asdict(read) for read in plugins.reads(class_)],
+        "models": plugins.models(class_),
         "extras": [
             {"extra": extra, "for": choice, "installed": _is_installed(extra)}
-            for extra, choice in describe.extras(class_).items()
+            for extra, choice in plugins.extras(class_).items()
         ],
         "examples": msgspec.to_builtins([dataclasses.asdict(example) for example in class_.EXAMPLES]),
     }
@@ -143,11 +146,11 @@ def _is_installed(extra: str) -> bool | None:
 def _cost(context: Context, key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     """What it costs here, now; or why that cannot be told."""
     options = context.options
-    overrides = [assignment for assignment in options.overrides if trying.key_of(assignment) == key]
+    overrides = [assignment for assignment in options.overrides if trial.key_of(assignment) == key]
     try:
         documents = _documents(context)
-        steps = trying.steps_of(trying.plan_of({key: dict(entry)}, overrides, complete=True))
-        cost = measuring.measure(steps, key, documents)
+        steps = trial.steps_of(trial.plan_of({key: dict(entry)}, overrides, complete=True))
+        cost = speed.measure(steps, key, documents)
     except ToolkitError as error:
         if overrides or options.sample or len(entry) > 1:
             raise
@@ -158,9 +161,9 @@ def _cost(context: Context, key: str, entry: Mapping[str, Any]) -> dict[str, Any
 def _documents(context: Context) -> list[Document]:
     options = context.options
     if options.sample is None:
-        return measuring.sample_pages()
+        return speed.sample_pages()
     limit = context.config.max_document_bytes
-    return [t.document for t in trying.read_documents(options.sample, MEASURED, lines=options.lines, max_bytes=limit)]
+    return [t.document for t in trial.read_documents(options.sample, MEASURED, lines=options.lines, max_bytes=limit)]
 
 
 def _show(found: Mapping[str, Any]) -> str:
@@ -187,7 +190,7 @@ def _show(found: Mapping[str, Any]) -> str:
         lines += ["", table(rows)]
     class_ = TAGGERS.find(found["tagger"])
     for example in class_.EXAMPLES:
-        lines += ["", *(f"  {line}" for line in describe.example(example, VALUE_CHARS))]
+        lines += ["", *(f"  {line}" for line in plugins.example(example, VALUE_CHARS))]
     return "\n".join(lines)
 
 

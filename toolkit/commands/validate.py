@@ -2,22 +2,31 @@
 
 import os
 
-from toolkit import ingest_records, records, rejected, rowindex, tag_plan, targets, validating, validating_folders
-from toolkit.commands import Context, Outcome, carded, mix_section, sharing
-from toolkit.dataset import Dataset
-from toolkit.describing import checking, checking_files, croissant, reference
-from toolkit.describing.checking_files import Checked
+from toolkit.commands.steps import mix_section
+from toolkit.commands.steps import shards as sharing
+from toolkit.commands.steps.context import Context, Outcome
+from toolkit.data import row_index
+from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError, NoDocuments
-from toolkit.executors import Result, Task
-from toolkit.languages import label_of_path
-from toolkit.mixing import publish
-from toolkit.mixing import settings as mix_settings
-from toolkit.paths import exists, is_folder, join, size_of
-from toolkit.recognising import recognised, recorded
-from toolkit.stores import scheme_of
-from toolkit.validating import Work
-from toolkit.waiting import for_each
-from toolkit.writer import Writer
+from toolkit.ingest import inputs
+from toolkit.inspect import folders, targets, validation
+from toolkit.inspect.describe import check
+from toolkit.inspect.describe.card import beside_data
+from toolkit.inspect.describe.check import files as checking_files
+from toolkit.inspect.describe.check.files import Checked
+from toolkit.inspect.describe.croissant import document, mlcroissant
+from toolkit.inspect.recognition import recognised, recorded
+from toolkit.inspect.validation import Work
+from toolkit.mix import publish
+from toolkit.mix import settings as mix_settings
+from toolkit.mix.writer import Writer
+from toolkit.records import rejected, sets
+from toolkit.runs.executors import Result, Task
+from toolkit.storage import scheme_of
+from toolkit.storage.concurrent import for_each
+from toolkit.storage.paths import exists, is_folder, join, size_of
+from toolkit.tag import plan as tag_plan
+from toolkit.text.languages.labels import label_of_path
 
 
 def run(context: Context) -> Outcome:
@@ -29,7 +38,7 @@ def run(context: Context) -> Outcome:
     described: list[str] = []
     if targets:
         for target in (target.rstrip("/") for target in targets):
-            if checking.is_croissant(target):
+            if check.is_croissant(target):
                 described.append(target)
             else:
                 findings += _check_target(context, target, checked)
@@ -66,7 +75,7 @@ def run(context: Context) -> Outcome:
 
 def _beside(folder: str) -> list[str]:
     """The Croissant file of a folder, if it has one."""
-    path = join(folder, croissant.NAME)
+    path = join(folder, document.NAME)
     return [path] if exists(path) else []
 
 
@@ -74,19 +83,19 @@ def _check_croissant(context: Context, path: str) -> Checked:
     """A Croissant file against the specification, against what it lists, and as mlcroissant reads it, if it is here."""
     first = context.options.first
     try:
-        plan = checking.plan(path, first, _limit(context))
+        plan = check.plan(path, first, _limit(context))
     except DataError as error:
         return Checked([str(error)])
     found = Checked(plan.findings)
     done = _check_files(context, plan.works, found)
-    found.findings += checking.finish(plan, done)
-    if lost := checking.lost(done):
+    found.findings += check.finish(plan, done)
+    if lost := check.lost(done):
         again = _check_files(context, lost, found) if first is None else []
-        led = checking.found_in(checked for _, checked in again)
+        led = check.found_in(checked for _, checked in again)
         nowhere = sorted({id_ for _, checked in again for id_ in checked.leads} - led)
         found.findings += [f"{path}: {id_}: expected a JSON path that leads to a key of some row" for id_ in nowhere]
-    if not found.findings and reference.is_installed() and not scheme_of(path):
-        read = reference.check(path, plan.document, first)
+    if not found.findings and mlcroissant.is_installed() and not scheme_of(path):
+        read = mlcroissant.check(path, plan.document, first)
         found.findings += read.findings
         found.warnings += read.warnings
     return found
@@ -116,7 +125,7 @@ def _check_target(context: Context, target: str, checked: list[str]) -> list[str
         others = (*targets.DESCRIPTIONS, "splits/**")
         dataset = Dataset(target, join(target, ".toolkit", "none"), exclude=others)
         findings = _check_dataset(context, dataset, checked)
-        return findings + (carded.check_documents(dataset, known.files) if _is_whole(context) else [])
+        return findings + (beside_data.check_documents(dataset, known.files) if _is_whole(context) else [])
     folder, name = os.path.split(target)
     checked.append(target)
     if (found := recognised(target)) is not None:
@@ -142,7 +151,7 @@ def _check_target(context: Context, target: str, checked: list[str]) -> list[str
 
 
 def _check_card(context: Context, dataset: Dataset) -> list[str]:
-    return carded.check_dataset(dataset, _shards(context, dataset)) if _is_whole(context) else []
+    return beside_data.check_dataset(dataset, _shards(context, dataset)) if _is_whole(context) else []
 
 
 def _limit(context: Context) -> int:
@@ -162,8 +171,8 @@ def _check_dataset(context: Context, dataset: Dataset, checked: list[str]) -> li
         ],
     )
     for set_name in dataset.sets():
-        extra = [] if context.in_part else validating.extra_files(dataset, set_name, shards)
-        covered = ingest_records.carried_shards(dataset, set_name)
+        extra = [] if context.in_part else validation.extra_files(dataset, set_name, shards)
+        covered = inputs.carried_shards(dataset, set_name)
         works = [
             Work(
                 kind="attributes",
@@ -178,14 +187,13 @@ def _check_dataset(context: Context, dataset: Dataset, checked: list[str]) -> li
         checked.append(f"the set {set_name}")
         findings += _run(context, set_name, works)
     if first is None and context.options.shard is None:
-        findings += validating.check_ingested(dataset)
-        findings += map(str, rejected.too_many(records.sound(dataset), dataset.bookkeeping))
+        findings += validation.check_ingested(dataset)
+        findings += map(str, rejected.too_many(sets.sound(dataset), dataset.bookkeeping))
         findings += [
-            f"{path}: expected to be ingested, it failed or was interrupted"
-            for path in ingest_records.unfinished(dataset)
+            f"{path}: expected to be ingested, it failed or was interrupted" for path in inputs.unfinished(dataset)
         ]
-        repeated = validating.Findings()
-        for finding in validating.duplicates(dataset, shards):
+        repeated = validation.Findings()
+        for finding in validation.duplicates(dataset, shards):
             repeated.add(finding)
         findings += repeated.listed(dataset.documents)
     return findings
@@ -196,7 +204,7 @@ def _shards(context: Context, dataset: Dataset) -> list[str]:
     try:
         return sharing.mine(context, dataset)
     except NoDocuments:
-        if not records.deleted_shards(dataset):
+        if not sets.deleted_shards(dataset):
             raise
         return []
 
@@ -240,12 +248,14 @@ def _check_output(
     results = _results(context, "output", works, "files")
     findings = [*unknown, *_findings(results)]
     if context.options.first is None and context.options.shard is None:
-        findings += validating_folders.check_folder(folder)
+        findings += folders.check_folder(folder)
     if _is_whole(context):
         done = {work.path: result.value for work, result in zip(works, results, strict=True) if work.kind == "output"}
         mine = [path for path in files if join(folder, path) in done]
         writer = found.writer() if found else Writer()
-        findings += carded.check_output(folder, manifest, writer, mine, [done[join(folder, path)] for path in mine])
+        findings += beside_data.check_output(
+            folder, manifest, writer, mine, [done[join(folder, path)] for path in mine]
+        )
     return findings
 
 
@@ -270,7 +280,7 @@ def _is_rejected(folder: str, path: str, manifest: publish.Manifest | None, reje
     if path in labels:
         return labels[path] == mix_settings.REJECTED
     below = os.path.relpath(join(folder, path), rejected).split(os.sep)[0] if rejected else os.pardir
-    return below != os.pardir or validating.is_rejected(join(folder, path))
+    return below != os.pardir or validation.is_rejected(join(folder, path))
 
 
 def _check_current(context: Context, settings: mix_settings.MixSettings) -> list[str]:
@@ -285,7 +295,7 @@ def _check_current(context: Context, settings: mix_settings.MixSettings) -> list
     there = [
         (name, shard)
         for name, dataset in datasets.items()
-        for shard in sorted({*_shards(context, dataset), *records.deleted_shards(dataset)})
+        for shard in sorted({*_shards(context, dataset), *sets.deleted_shards(dataset)})
     ]
     there = [(name, shard) for name, shard in there if (f"{name}/{shard}" if name else shard) not in manifest.omitted]
     if [(entry.stream, entry.shard) for entry in manifest.inputs] != there:
@@ -293,12 +303,12 @@ def _check_current(context: Context, settings: mix_settings.MixSettings) -> list
     stale, remedy = [], "; run `toolkit mix`"
     for entry in manifest.inputs:
         dataset = datasets[entry.stream]
-        state = rowindex.current(dataset, entry.shard)
+        state = row_index.current(dataset, entry.shard)
         if state is not None and state.content != entry.documents:
             made = f"made from an earlier version of {entry.shard}"
             stale.append(f"{path}: expected the documents of now, {made}{remedy}")
         for set_name, digest in entry.attributes.items():
-            record = records.load_record(dataset, set_name, entry.shard)
+            record = sets.load_record(dataset, set_name, entry.shard)
             if record is not None and record.output.content != digest:
                 made = f"made from earlier attributes {set_name} of {entry.shard}"
                 stale.append(f"{path}: expected the attributes of now, {made}{remedy}")
@@ -310,7 +320,7 @@ def _check_settings(context: Context) -> list[str]:
     findings = []
     schemas = tag_plan.set_schemas(tag_plan.read_section(context.section("tag")), context.dataset)
     for set_name, wanted in schemas.items():
-        found = records.load_schema(context.dataset, set_name)
+        found = sets.load_schema(context.dataset, set_name)
         different = (
             tag_plan.differences(found, wanted) + tag_plan.edits(found, wanted) if found else ["it is not there"]
         )
@@ -325,11 +335,11 @@ def _run(context: Context, what: str, works: list[Work], unit: str = "shards") -
     return _findings(_results(context, what, works, unit))
 
 
-def _results(context: Context, what: str, works: list[Work], unit: str) -> list[Result[validating.Checked]]:
-    return context.run(what, validating.check_file, [Task(f"{w.set} {w.path}", w) for w in works], unit)
+def _results(context: Context, what: str, works: list[Work], unit: str) -> list[Result[validation.Checked]]:
+    return context.run(what, validation.check_file, [Task(f"{w.set} {w.path}", w) for w in works], unit)
 
 
-def _findings(results: list[Result[validating.Checked]]) -> list[str]:
+def _findings(results: list[Result[validation.Checked]]) -> list[str]:
     found: list[str] = []
     for result in results:
         found += result.value.findings if result.value else []

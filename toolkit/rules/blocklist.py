@@ -23,10 +23,10 @@ from urllib.parse import urlsplit
 import msgspec
 import xxhash
 
-from toolkit.documents import BAD_ROW, explain_bad_row
+from toolkit.data.documents import BAD_ROW, explain_bad_row
 from toolkit.errors import DataError
 from toolkit.rules.rule import Entries, Rule
-from toolkit.streams import Lines
+from toolkit.storage.streams import Lines
 
 MAX_ENTRY = 100_000_000
 

@@ -8,13 +8,15 @@ from typing import Any
 
 import msgspec
 
-from toolkit import editing, selectors
-from toolkit.documents import Document, Span
-from toolkit.editing import Edit
+from toolkit.data.documents import Document, Span
 from toolkit.errors import DataError
-from toolkit.expressions import ExpressionError, Name, check, everything_known, paths_in
+from toolkit.rules import filters
 from toolkit.rules.blocklist import Watch
+from toolkit.rules.expression_tree import ExpressionError
+from toolkit.rules.expressions import Name, check, everything_known, paths_in
 from toolkit.rules.rule import Rule, sample_hash
+from toolkit.text import editing
+from toolkit.text.editing import Edit
 
 Function = Callable[..., Any]
 Values = Sequence[Any]
@@ -78,7 +80,7 @@ class Compiled:
     def keys(self) -> frozenset[str]:
         """The names of the attributes that it asks for."""
         syntax, patterns = self.rule.syntax, self.rule.patterns or [self.rule.expression]
-        asked = {key for each in patterns for key in selectors.all_keys(each, syntax)} if syntax else set()
+        asked = {key for each in patterns for key in filters.all_keys(each, syntax)} if syntax else set()
         texts = [self.rule.when, "" if syntax else self.rule.expression]
         return frozenset(
             asked | {path.partition(".")[0] for text in texts if text for path in paths_in(text, self.names)}

@@ -5,18 +5,10 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
-from toolkit import schema, selectors
+from toolkit.data import schema
+from toolkit.data.schema import ANY, BOOL, INT, SPANS, STR, Type
 from toolkit.errors import ConfigError
-from toolkit.expressions import (
-    Expression,
-    ExpressionError,
-    Facts,
-    Name,
-    check,
-    check_condition,
-    compile_function,
-    paths_in,
-)
+from toolkit.rules import filters
 from toolkit.rules.blocklist import Watch
 from toolkit.rules.compiled import (
     Blocks,
@@ -30,8 +22,9 @@ from toolkit.rules.compiled import (
     falls_out,
     label_function,
 )
+from toolkit.rules.expression_tree import ExpressionError
+from toolkit.rules.expressions import Expression, Facts, Name, check, check_condition, compile_function, paths_in
 from toolkit.rules.rule import Rule, parameter_type
-from toolkit.schema import ANY, BOOL, INT, SPANS, STR, Type
 
 WHOLE = ""
 
@@ -166,20 +159,20 @@ class Compiler:
         assert rule.syntax
         try:
             own = self._translates and not rule.strict
-            text = selectors.translate(pattern, rule.syntax, self._known_keys) if own else None
+            text = filters.translate(pattern, rule.syntax, self._known_keys) if own else None
             if text is not None:
                 return f"({self._checked(rule, names, text).code})"
-            found = selectors.matcher(pattern, rule.syntax, strict=rule.strict, exclude=rule.kind == "drop")
+            found = filters.matcher(pattern, rule.syntax, strict=rule.strict, exclude=rule.kind == "drop")
         except ConfigError as error:
             raise _refused(rule, error) from None
         self._by_library(pattern)
         return self._called(_of_joined(found))
 
     @cached_property
-    def _known_keys(self) -> dict[str, selectors.KeyInfo]:
+    def _known_keys(self) -> dict[str, filters.KeyInfo]:
         """The attributes, as patterns of other languages know them."""
         return {
-            name: selectors.KeyInfo(each.present or each.type, each.present is not None)
+            name: filters.KeyInfo(each.present or each.type, each.present is not None)
             for name, each in self._attributes.items()
         }
 
@@ -191,7 +184,7 @@ class Compiler:
         codes: list[str] = []
         for rule in (rule for rule in rules if rule.may_differ):
             for pattern in rule.patterns:
-                for found in selectors.doubts(pattern, self._known_keys if self._translates else {}):
+                for found in filters.doubts(pattern, self._known_keys if self._translates else {}):
                     self.needs.joined = True
                     if isinstance(found, str):
                         codes.append(f"({self._checked(rule, self._names, found).code})")
@@ -233,15 +226,15 @@ class Compiler:
         by = None
         try:
             if rule.by.startswith("$"):
-                by = _of_joined(selectors.selection(rule.by[1:], "jq"))
+                by = _of_joined(filters.selection(rule.by[1:], "jq"))
                 self.needs.joined = True
-            key = selectors.selected_key(rule.expression, rule.syntax)
+            key = filters.selected_key(rule.expression, rule.syntax)
             known = self._attributes.get(key) if key and self._translates else None
             if key and known and known.type == SPANS:
                 self.needs.keys.add(key)
                 self.needs.fields.setdefault(key, set()).add(WHOLE)
                 return self.function(known.code), by
-            spans = _of_joined(selectors.selection(rule.expression, rule.syntax))
+            spans = _of_joined(filters.selection(rule.expression, rule.syntax))
         except ConfigError as error:
             raise _refused(rule, error) from None
         self._by_library(rule.expression)

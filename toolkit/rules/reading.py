@@ -8,13 +8,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from toolkit import config, editing
-from toolkit.config import Source
+from toolkit.config import settings
+from toolkit.config.settings import Source
 from toolkit.errors import ConfigError, did_you_mean
-from toolkit.paths import expand
 from toolkit.rules.rule import Entries, Rule, Syntax
 from toolkit.rules.scopes import Scope, check_used, merged, names_in, read_scope
-from toolkit.streams import content_digest
+from toolkit.storage.paths import expand
+from toolkit.storage.streams import content_digest
+from toolkit.text import editing
 
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "drop": ("name", "when", "syntax", "strict", "files", "entries", "url"),
@@ -340,7 +341,7 @@ def _include(place: Source, around: _Around) -> list[Rule]:
     if len(around.files) >= MAX_INCLUDES:
         raise place.error((), f"expected at most {MAX_INCLUDES} includes in all, got more")
     around.files.append(found)
-    source = config.load(found)
+    source = settings.load(found)
     if isinstance(source.value, dict) and "mix" in source.value:
         source = source.at("mix")
     given = read_scope(place, around.base)

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import msgspec
 import xxhash
 
-from toolkit.config import ConfigStruct
-from toolkit.schema import ANY, NEVER, Type, infer, list_of, union
+from toolkit.config.settings import ConfigStruct
+from toolkit.data.schema import ANY, NEVER, Type, infer, list_of, union
 
 Kind = Literal["drop", "keep", "blocklist", "sample", "annotate", "set", "route", "replace", "cut", "cut lines"]
 Syntax = Literal["", "jsonpath", "jq"]

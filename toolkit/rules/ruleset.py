@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from toolkit import editing
-from toolkit.documents import Document
-from toolkit.editing import Edit, Edited
+from toolkit.data.documents import Document
 from toolkit.errors import DataError
-from toolkit.expressions import Name, compile_chain
 from toolkit.rules.compiled import Blocks, Compiled, Function, Routes, Sets, Values
 from toolkit.rules.compiling import Compiler
+from toolkit.rules.expressions import Name, compile_chain
 from toolkit.rules.rule import Rule
+from toolkit.text import editing
+from toolkit.text.editing import Edit, Edited
 
 T = TypeVar("T")
 

@@ -5,15 +5,16 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from toolkit import config, schema
-from toolkit.config import Source
+from toolkit.config import settings
+from toolkit.config.models import BUNDLED
+from toolkit.config.settings import Source
+from toolkit.data import schema
 from toolkit.errors import ConfigError, did_you_mean
-from toolkit.expression_tree import ExpressionError, parse
-from toolkit.expressions import is_name
-from toolkit.language_tables import thresholds
-from toolkit.models import BUNDLED
-from toolkit.paths import expand
+from toolkit.rules.expression_tree import ExpressionError, parse
+from toolkit.rules.expressions import is_name
 from toolkit.rules.rule import Rule, parameter_type
+from toolkit.storage.paths import expand
+from toolkit.text.languages.tables import thresholds
 
 Scope = dict[str, dict[str, Any]]
 """Parameters: for each name its value by label; under "" that for all other labels."""
@@ -50,7 +51,7 @@ def read_scope(place: Source, base: str = "") -> Scope:
         return scope
     if isinstance(languages, str):
         for path, _ in _language_files(place, languages, base):
-            source = config.load(path)
+            source = settings.load(path)
             label = os.path.basename(path).partition(".")[0]
             for name, value in _values(source, (), source.value if source.value is not None else {}).items():
                 if label in scope.setdefault(name, {}):

@@ -23,7 +23,7 @@ BUCKET = "benchmark"
 
 def serve(wet: Path) -> str:
     """An S3 server until this process ends, with the input; the folder that it is in."""
-    from toolkit import stores
+    from toolkit import storage
 
     folder = Path(tempfile.mkdtemp())
     server = Seaweed(folder)
@@ -31,7 +31,7 @@ def serve(wet: Path) -> str:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     atexit.register(server.kill)
     os.environ |= environment(server.url)
-    store: Any = stores.store_of("s3://x")
+    store: Any = storage.store_of("s3://x")
     store.client.create_bucket(Bucket=BUCKET)
     for path in sorted(wet.glob("*.warc.wet.gz")):
         store.client.upload_file(str(path), BUCKET, f"wet/{path.name}")

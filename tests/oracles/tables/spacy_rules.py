@@ -1,6 +1,6 @@
-"""Write the rules by which spaCy's blank pipelines split words, as `toolkit/spacy_tokenizer.py` reads them.
+"""Write the rules by which spaCy's blank pipelines split words, as `spacy_tokenizer.py` reads them.
 
-    PEER/bin/python tests/oracles/tables/spacy_rules.py toolkit/tables/spacy-3.8.json.gz
+    PEER/bin/python tests/oracles/tables/spacy_rules.py toolkit/text/tables/spacy-3.8.json.gz
 
 PEER is an environment with spaCy 3.8 (tests/oracles/peers/fineweb-2.txt); nothing of this project is imported. The
 patterns are spaCy's own (MIT, see NOTICE). Two things are written otherwise, with the same meaning: prefixes stand

@@ -11,7 +11,7 @@ import random
 import sys
 from pathlib import Path
 
-TABLE = Path(__file__).parent.parent.parent.parent / "toolkit" / "tables" / "tokenizers-datatrove-0.10.1.tsv"
+TABLE = Path(__file__).parent.parent.parent.parent / "toolkit" / "text" / "tables" / "tokenizers-datatrove-0.10.1.tsv"
 LIBRARIES = {"ja", "zh", "vi"}
 PIECES = """
 l'eau aujourd'hui anti-âge porte-clé-de-voûte d'abord J.-C. z.B. Dr. usw. Haus-Tür 3. 3.5% 5km 10.000,50€ US$7 20°C.

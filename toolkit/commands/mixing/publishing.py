@@ -1,0 +1,225 @@
+"""The end of a mix: the second stage, from the parts of shards to the published output."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+import msgspec
+
+from toolkit import __version__
+from toolkit.commands.mixing import tables
+from toolkit.commands.mixing.works import Prepared, failed
+from toolkit.commands.steps.context import Context, Outcome, failures
+from toolkit.errors import ConfigError
+from toolkit.mix import assemble, plan, publish, stage
+from toolkit.mix import settings as mix_settings
+from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest
+from toolkit.mix.settings import MixSettings, work_folder
+from toolkit.mix.shown import statistics, unmatched
+from toolkit.mix.shown.effects import RuleEffect, Totals
+from toolkit.records import sets as records
+from toolkit.records.failures import FailureRecord, FailureRecords
+from toolkit.rules import DROPPING
+from toolkit.runs.executors import Task
+from toolkit.storage.concurrent import for_each
+
+
+def check_limit(context: Context, output: str, now: int, known: int) -> None:
+    """With ``--limit``, a fuller output is not replaced unasked.
+
+    Args:
+        context: of the configuration.
+        output: of the mix.
+        now: shards that are mixed.
+        known: shards that there are.
+
+    Raises:
+        ConfigError: if it would be.
+    """
+    published = publish.load_manifest(output)
+    if published and now < known and not context.options.overwrite and len(published.inputs) > now:
+        raise ConfigError(
+            f"{output} was made of {len(published.inputs)} shards, and --limit {context.options.limit} would replace "
+            "it by less; choose another output.path, or --overwrite"
+        )
+
+
+def already(context: Context, settings: MixSettings, manifest: Manifest, keeps: str = "") -> Outcome:
+    """The outcome where just this is published already."""
+    output = settings.output.path
+    if not manifest.labels and (why := empty(context, settings, manifest.totals, manifest.rules, manifest.counts)):
+        return failed(output, [why])
+    publish.clear_work(output, keeps)  # of a mix that failed since
+    return _outcome(output, manifest, unmatched.load(output), already=True)
+
+
+def finish(context: Context, prepared: Prepared, omitted: dict[str, str], *, keeps: bool = False) -> Outcome:
+    """Plans the parts, writes them, and publishes.
+
+    Args:
+        context: of the configuration.
+        prepared: the mix; the first stage of its shards is done.
+        omitted: shards that are not in it, by key, and why.
+        keeps: whether the intermediates stay, because the documents do not.
+    """
+    settings = prepared.settings
+    output = settings.output.path
+    digest = settings.stage_digest()
+    keys = [work.key for work in prepared.works if work.key not in omitted]
+    stages = {}
+    for key, record in zip(keys, for_each(partial(stage.load_stage, output, digest), keys), strict=True):
+        if record is None:
+            return failed(output, [f"{key}: expected what was just made of it, it is gone; run the mix again"])
+        stages[key] = record
+    if not stages:
+        return failed(output, list(omitted.values()))
+    noted = FailureRecords(work_folder(output), "write")
+    if not any(label != mix_settings.REJECTED for each in stages.values() for label in each.members):
+        effects = [(work.stream, stages[work.key].rules) for work in prepared.works if work.key in stages]
+        totals = tables.summed([each.totals for each in stages.values()])
+        why = empty(context, settings, totals, tables.effects_of(settings, effects), _counts(stages))
+        if why:
+            noted.note(output, FailureRecord(task=output, message=why))
+            return failed(output, [*omitted.values(), why])
+    parts = plan.plan_parts(stages, settings)
+    digest = plan.plan_digest(stages, digest, settings.output.part_size, list(omitted))
+    listed = [assemble.Work(settings=settings, digest=digest, part=part) for part in parts]
+    tasks = [Task(w.part.path, w, w.part.size, key=w.part.path) for w in listed]
+    results = context.run("write", assemble.assemble_part, tasks, "parts", failed=noted)
+    noted.keep_only([part.path for part in parts])
+    if broken := failures(results):
+        return failed(output, [*omitted.values(), *broken])
+    made = [result.value for result in results if result.value]
+    counts, left = _blocklists(prepared, stages)
+    manifest = _manifest(prepared, stages, omitted, made, counts, digest)
+    unmatched.save(output, left)
+    publish.publish(output, manifest, settings.stage_digest() if keeps else "")
+    outcome = _outcome(output, manifest, left)
+    outcome.failures, outcome.exit_code = list(omitted.values()), 1 if omitted else 0
+    return outcome
+
+
+def empty(
+    context: Context, settings: MixSettings, totals: Totals, effects: Iterable[RuleEffect], counts: Mapping[str, int]
+) -> str:
+    """Return why a mix that keeps no document is not published; empty where it may be.
+
+    Of a part of the shards, and where nothing is published, it is only told.
+
+    Args:
+        context: of the configuration.
+        settings: of the mix.
+        totals: documents that were read.
+        effects: of the rules, which name what dropped them.
+        counts: what else took documents away, by name.
+    """
+    if settings.allow_empty:
+        return ""
+    names = {(f"{each.stream}: " if each.stream else "") + each.name: each for each in effects}
+    dropping = {name: each.documents for name, each in names.items() if each.kind in DROPPING and each.documents}
+    causes = ", ".join(f"{n:,} by {name}" for name, n in [*dropping.items(), *counts.items()])
+    message = (
+        f"expected a mix that keeps documents, got 0 of {totals.rows:,}"
+        + (f" (dropped: {causes})" if causes else "")
+        + "; `toolkit mix --explain 3` shows why, `allow_empty: true` under `mix:` publishes an output without any"
+    )
+    message = f"{settings.place}: {message}"
+    if not context.only_warns:
+        return message
+    context.warn([message])
+    return ""
+
+
+def _counts(stages: Mapping[str, stage.StageRecord]) -> dict[str, int]:
+    """Return what the writer left out, by name, of all shards."""
+    counts: Counter[str] = Counter()
+    for each in stages.values():
+        counts.update(each.counts)
+    return dict(sorted(counts.items()))
+
+
+def _manifest(
+    prepared: Prepared,
+    stages: dict[str, stage.StageRecord],
+    omitted: dict[str, str],
+    parts: list[assemble.PartRecord],
+    blocklists: list[BlocklistCount],
+    digest: str,
+) -> Manifest:
+    settings = prepared.settings
+    found: statistics.Statistics = {}
+    for each in stages.values():
+        statistics.add(found, each.statistics)
+    labels: dict[str, LabelTotals] = {}
+    for part in parts:
+        totals = labels.setdefault(part.label, LabelTotals())
+        totals.documents += part.documents
+        totals.content_size += part.content_size
+        totals.size += part.size
+        totals.parts += 1
+    mixed = [work for work in prepared.works if work.key in stages]
+    return Manifest(
+        digest=digest,
+        toolkit=__version__,
+        settings=settings.recorded(),
+        sets={
+            f"{name}/{joined.set}" if name else joined.set: msgspec.to_builtins(joined.keys)
+            for name, sets in prepared.sets.items()
+            for joined in sets
+        },
+        models={
+            digest: called
+            for stream in settings.streams
+            for joined in prepared.sets[stream.name]
+            for digest, called in sorted(records.load_models(stream.dataset, joined.set).items())
+        },
+        inputs=[
+            publish.InputEntry(
+                stream=work.stream.name,
+                shard=work.shard,
+                documents=stages[work.key].documents,
+                attributes=stages[work.key].attributes,
+                rows=stages[work.key].totals.rows,
+            )
+            for work in mixed
+        ],
+        omitted=omitted,
+        totals=tables.summed([s.totals for s in stages.values()]),
+        rules=tables.effects_of(settings, [(work.stream, stages[work.key].rules) for work in mixed]),
+        blocklists=blocklists,
+        counts=_counts(stages),
+        unlike_dolma=sum(each.unlike_dolma for each in stages.values()),
+        statistics=dict(sorted(found.items())),
+        rejected=labels.pop(mix_settings.REJECTED, None),
+        labels=labels,
+        parts=parts,
+        files=publish.checksum_files(parts, settings),
+    )
+
+
+def _blocklists(
+    prepared: Prepared, stages: dict[str, stage.StageRecord]
+) -> tuple[list[BlocklistCount], dict[str, list[str]]]:
+    found = [
+        (work, {int(i): entries for i, entries in stages[work.key].matched.items()})
+        for work in prepared.works
+        if work.key in stages
+    ]
+    return unmatched.matches(found)
+
+
+def _outcome(
+    output: str, manifest: Manifest, left: dict[str, list[str]] | None = None, *, already: bool = False
+) -> Outcome:
+    """The end of a mix; `left` are the blocklist entries that matched nothing, by rule."""
+    data = msgspec.to_builtins(manifest)
+    summary = {
+        key: data[key] for key in ("totals", "rules", "blocklists", "counts", "unlike_dolma", "labels", "omitted")
+    }
+    return Outcome(
+        text=tables.published(output, manifest, already=already)
+        + tables.blocklists(manifest.blocklists, left or {}, unmatched.path_of(output))
+        + tables.unlike_dolma(manifest.unlike_dolma, manifest.totals.rows),
+        data={"output": output, "published": True, "already": already, "digest": manifest.digest, **summary}
+        | ({"unmatched": left} if left else {}),
+    )

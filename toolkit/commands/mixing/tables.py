@@ -1,0 +1,229 @@
+"""The tables that a mix, a dry run and a comparison show."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from toolkit.commands.steps.context import table
+from toolkit.errors import amount
+from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest
+from toolkit.mix.settings import MixSettings, Stream
+from toolkit.mix.shown.compare import Comparison
+from toolkit.mix.shown.effects import RuleCount, RuleEffect, Totals
+from toolkit.mix.shown.explain import short
+from toolkit.mix.shown.preview import LabelCount
+from toolkit.mix.shown.statistics import NO_LABEL
+
+LABELS_SHOWN = 20
+ENTRIES_SHOWN = 10
+CAUSES_SAMPLED = 5
+
+_VERBS = {
+    "drop": "drops", "keep": "drops", "blocklist": "drops", "sample": "drops", "annotate": "annotates", "set": "sets",
+    "route": "routes",
+}  # fmt: skip
+
+
+def share(part: int, whole: int) -> str:
+    """As a percentage."""
+    return f"{100 * part / whole:.1f} %" if whole else "-"
+
+
+def summed(totals: Iterable[Totals]) -> Totals:
+    """The totals of all shards."""
+    sum_ = Totals()
+    for each in totals:
+        sum_.rows += each.rows
+        sum_.chars += each.chars
+        sum_.kept += each.kept
+        sum_.kept_chars += each.kept_chars
+    return sum_
+
+
+def unlike_dolma(documents: int, rows: int) -> str:
+    """Return lines that say of how many documents Dolma decides otherwise, as 1 and 1.0 are two numbers to it."""
+    if not documents:
+        return ""
+    return (
+        f"\n\nwarning: {documents:,} of {amount(rows, 'document')} {'is' if documents == 1 else 'are'} kept or dropped "
+        "otherwise than by Dolma:\n1 and 1.0 are one number here, so that `>= 1.0` matches 1; in Dolma's JSONPath they "
+        "are two numbers.\n`compat: strict` (of a rule `strict: true`) decides as Dolma does; without it, it stays so."
+    )
+
+
+def effects_of(
+    settings: MixSettings, found: Iterable[tuple[Stream, list[RuleCount]]], only: Iterable[list[int]] | None = None
+) -> list[RuleEffect]:
+    """The effect of each rule of each stream on all its shards.
+
+    Args:
+        settings: of the mix.
+        found: for each shard its stream and the effects on it.
+        only: for each shard and rule, the documents that no other rule would drop.
+    """
+    effects = {
+        (stream.name, i): RuleEffect(name=rule.name, kind=rule.kind, stream=stream.name, group=rule.group)
+        for stream in settings.streams
+        for i, rule in enumerate(stream.all_rules)
+    }
+    unique = list(only) if only is not None else None
+    for n, (stream, counts) in enumerate(found):
+        rules = stream.all_rules
+        for i, count in enumerate(counts):
+            effect = effects[stream.name, i]
+            effect.documents += count.documents
+            effect.chars += count.chars
+            effect.reached += count.reached
+            effect.spans += count.spans
+            if unique is not None and rules[i].drops:
+                effect.only = (effect.only or 0) + unique[n][i]
+    return list(effects.values())
+
+
+def published(output: str, manifest: Manifest, *, already: bool = False) -> str:
+    """The tables at the end of a mix."""
+    totals = manifest.totals
+    lines = [
+        f"{totals.rows:,} documents, {totals.kept:,} kept ({share(totals.kept, totals.rows)}) -> {output}"
+        + (" (was there already: nothing has changed)" if already else "")
+    ]
+    lines += ["", rules_table(totals, manifest.rules)]
+    lines += [f"{name}: {count:,}" for name, count in manifest.counts.items()]
+    rows = [["label", "documents", "bytes", "stored", "parts"]]
+    ranked = sorted(manifest.labels.items(), key=lambda item: (-item[1].content_size, item[0]))
+    rows += [_label_row(label, [found]) for label, found in ranked[:LABELS_SHOWN]]
+    if len(ranked) > LABELS_SHOWN:
+        rows.append(_label_row(f"{len(ranked) - LABELS_SHOWN} more", [t for _, t in ranked[LABELS_SHOWN:]]))
+    lines += ["", table(rows, right=range(1, 5))]
+    if manifest.rejected:
+        found = manifest.rejected
+        lines.append(f"rejected: {found.documents:,} documents, {found.content_size:,} bytes, {found.parts} parts")
+    lines += [f"omitted: {shard}: {why}" for shard, why in manifest.omitted.items()]
+    return "\n".join(lines)
+
+
+def _label_row(label: str, totals: list[LabelTotals]) -> list[str]:
+    return [
+        label,
+        f"{sum(t.documents for t in totals):,}",
+        f"{sum(t.content_size for t in totals):,}",
+        f"{sum(t.size for t in totals):,}",
+        f"{sum(t.parts for t in totals):,}",
+    ]
+
+
+def rules_table(totals: Totals, effects: list[RuleEffect], *, preview: bool = False) -> str:
+    """A line for each rule, and for each group; then what is kept.
+
+    Args:
+        totals: of all streams.
+        effects: of all rules.
+        preview: whether it was told without texts: rules are numbered, for the table of labels, unique effects are
+            shown, and the characters of lines that are cut are not known.
+    """
+    rows = [["#", "rule", "", "documents", "of all", "of reached", "characters", "of all", "only this"]]
+    shown: set[tuple[str, str]] = set()
+    for number, effect in enumerate(effects, 1):
+        prefix = f"{effect.stream}: " if effect.stream else ""
+        for group in _groups(effect.group):
+            if (effect.stream, group) not in shown:
+                shown.add((effect.stream, group))
+                members = [e for e in effects if e.stream == effect.stream and group in _groups(e.group)]
+                rows.append(_group_row(prefix + group, members, totals))
+        known = not preview or effect.kind != "cut lines"
+        rows.append(
+            [
+                str(number),
+                ("  " if effect.group else "") + prefix + effect.name,
+                _VERBS.get(effect.kind, "edits") + (f" {effect.spans:,} spans" if effect.spans else ""),
+                f"{effect.documents:,}",
+                share(effect.documents, totals.rows),
+                share(effect.documents, effect.reached),
+                f"{effect.chars:,}" if known else "?",
+                share(effect.chars, totals.chars) if known else "?",
+                "" if effect.only is None else f"{effect.only:,}",
+            ]
+        )
+    kept, chars = share(totals.kept, totals.rows), share(totals.kept_chars, totals.chars)
+    rows.append(["", "kept", "", f"{totals.kept:,}", kept, "", f"{totals.kept_chars:,}", chars, ""])
+    if not preview:
+        return table([row[1:-1] for row in rows], right=range(2, 7))
+    return table(rows, right=[0, *range(3, 9)])
+
+
+def _groups(name: str) -> list[str]:
+    """A group and those around it, outermost first."""
+    parts = name.split("/") if name else []
+    return ["/".join(parts[: i + 1]) for i in range(len(parts))]
+
+
+def _group_row(name: str, members: list[RuleEffect], totals: Totals) -> list[str]:
+    dropping = [effect for effect in members if _VERBS.get(effect.kind) == "drops"]
+    documents, chars = sum(e.documents for e in dropping), sum(e.chars for e in dropping)
+    reached = dropping[0].reached if dropping else 0
+    row = ["", f"{name} (group)", "drops", f"{documents:,}", share(documents, totals.rows), share(documents, reached)]
+    return [*row, f"{chars:,}", share(chars, totals.chars), ""]
+
+
+def labels_table(labels: Mapping[str, LabelCount], rules: Sequence[tuple[int, str]]) -> str:
+    """A line for each label: its documents, those that stay, and how many each rule drops.
+
+    Args:
+        labels: by label.
+        rules: number in the table of rules, and kind, of each rule.
+    """
+    dropping = [i for i, (_, kind) in enumerate(rules) if _VERBS.get(kind) == "drops"]
+    ranked = sorted(labels.items(), key=lambda item: (-item[1].rows, item[0]))
+    rows = [["label", "documents", "kept", "of label", "characters", "kept", *(f"# {rules[i][0]}" for i in dropping)]]
+    shown = ranked[:LABELS_SHOWN]
+    groups = [(label if label != NO_LABEL else "(none)", [found]) for label, found in shown]
+    if len(ranked) > len(shown):
+        groups.append((f"{len(ranked) - len(shown)} more", [found for _, found in ranked[len(shown) :]]))
+    for label, found in groups:
+        total = summed(found)
+        cells = [f"{total.rows:,}", f"{total.kept:,}", share(total.kept, total.rows)]
+        cells += [f"{total.chars:,}", f"{total.kept_chars:,}"]
+        rows.append([label, *cells, *(f"{sum(each.dropped[i] for each in found):,}" for i in dropping)])
+    return table(rows, right=range(1, 6 + len(dropping)))
+
+
+def blocklists(counts: Iterable[BlocklistCount], left: Mapping[str, list[str]], where: str = "") -> str:
+    """How many entries matched, and the first of those that did not."""
+    lines = []
+    for count in counts:
+        unmatched = count.entries - count.matched
+        lines.append(f"\n{count.rule}: {count.matched:,} of {count.entries:,} entries matched")
+        shown = left.get(count.rule, [])[:ENTRIES_SHOWN]
+        if unmatched and where:
+            lines[-1] += f"; the {unmatched:,} others are listed in {where}"
+        elif unmatched:
+            lines[-1] += f"; {unmatched:,} did not" + (":" if shown else "")
+        lines += [f"  {entry}" for entry in shown]
+    return "\n".join(["", *lines]) if lines else ""
+
+
+def comparison(one: str, other: str, found: Comparison) -> str:
+    """What changes from one configuration to the other."""
+    gained, lost = sum(found.gained.values()), sum(found.lost.values())
+    relabelled = sum(found.relabelled.values())
+    lines = [
+        f"{found.rows:,} documents; {one} keeps {found.kept:,}, {other} keeps {found.kept + gained - lost:,}",
+        f"gained {gained:,}, lost {lost:,}, relabelled {relabelled:,}",
+    ]
+    parts = [
+        ("gained", "dropped before by", found.gained),
+        ("lost", "dropped now by", found.lost),
+        ("relabelled", "from -> to", found.relabelled),
+    ]
+    for what, head, counts in parts:
+        if not counts:
+            continue
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        rows = [[f"{what}: {head}", "documents"], *([name, f"{n:,}"] for name, n in ranked[:LABELS_SHOWN])]
+        if len(ranked) > LABELS_SHOWN:
+            rows.append([f"{len(ranked) - LABELS_SHOWN} more", f"{sum(n for _, n in ranked[LABELS_SHOWN:]):,}"])
+        lines += ["", table(rows, right=[1])]
+        for cause, _ in ranked[:CAUSES_SAMPLED]:
+            lines.append(f"{cause}, for example")
+            for sample in [each for each in found.samples if (each.what, each.why) == (what, cause)]:
+                values = ", ".join(f"{name} = {short(value)}" for name, value in sample.values.items())
+                lines += [f"  {sample.place}  {sample.id}", *([f"    {values}"] if values else [])]
+    return "\n".join(lines)

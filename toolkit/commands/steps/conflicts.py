@@ -1,0 +1,120 @@
+"""All that can be told of a configuration's sections before the first one begins, told at once."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from toolkit.commands import ingest
+from toolkit.commands.mixing import publishing, works
+from toolkit.commands.steps.context import Context
+from toolkit.errors import ConfigError
+from toolkit.ingest import plan as ingest_plan
+from toolkit.mix import publish
+from toolkit.mix.settings import MixSettings, work_folder
+from toolkit.records import sets as records
+from toolkit.runs import claims
+from toolkit.storage.paths import check_writable, join
+from toolkit.tag import plan as tag_plan
+from toolkit.tag import run
+
+
+class Found:
+    """What is wrong, section by section."""
+
+    def __init__(self) -> None:
+        self._messages: dict[str, None] = {}
+        """Each once: what is wrong with the dataset is met by every section."""
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Note a ConfigError and go on behind the block."""
+        try:
+            yield
+        except ConfigError as error:
+            self._messages[str(error)] = None
+
+    def __bool__(self) -> bool:
+        return bool(self._messages)
+
+    def tell(self) -> None:
+        """Raise ConfigError if anything is wrong, a line (or more) each."""
+        if self._messages:
+            raise ConfigError("\n".join(self._messages))
+
+
+def check(context: Context) -> ingest.Planned | None:
+    """Check the sections against each other, what is on disk, and other runs; write nothing.
+
+    Returns:
+        What the ingest comes to, if there is one.
+
+    Raises:
+        ConfigError: with all that is wrong.
+    """
+    found = Found()
+    inputs: ingest.Planned | None = None
+    sets: dict[str, records.SetSchema] = {}
+    made: dict[str, records.SetSchema] = {}
+    if context.has("ingest"):
+        with found.noted():
+            inputs = ingest.plan(context)
+            sets |= ingest_plan.set_schemas(inputs.entries)
+    if context.has("tag"):
+        with found.noted():
+            plan = tag_plan.read_section(context.section("tag"))
+            overwrite = context.options.overwrite
+            made = tag_plan.prepare(plan, context.dataset, sets, overwrite=overwrite, write=False)
+            sets |= made
+    settings: MixSettings | None = None
+    if context.has("mix"):
+        complete = not found  # or else sets are not known, and what is said of them would be wrong
+        with found.noted():
+            settings = works.read(context)
+            publish.check_output(settings.output.path)
+            if settings.rejected is not None:
+                publish.check_rejected(settings.output.path, settings.rejected)
+            _check_limit(context, settings)
+            if complete:
+                works.check(context, settings, sets)
+    if context.has_dataset or context.has("ingest") or context.has("tag"):
+        with found.noted():
+            dataset = context.dataset
+            for root in (dataset.bookkeeping, *([dataset.documents] if context.has("ingest") else [])):
+                check_writable(root, context.options.config or "")
+    found.tell()
+    if not context.options.dry_run:
+        _check_claims(context, inputs, made, settings)
+    return inputs
+
+
+def _check_limit(context: Context, settings: MixSettings) -> None:
+    """As `publishing.check_limit`, of the documents that are there already."""
+    if context.options.limit is None or context.options.shard is not None:
+        return
+    known = 0
+    for stream in settings.streams:
+        try:
+            known += len(stream.dataset.shards())
+        except ConfigError:
+            continue  # there are none yet
+    publishing.check_limit(context, settings.output.path, min(context.options.limit, known), known)
+
+
+def _check_claims(
+    context: Context,
+    inputs: ingest.Planned | None,
+    made: dict[str, records.SetSchema],
+    settings: MixSettings | None,
+) -> None:
+    """Raise ConfigError if another run works on what a section will work on."""
+    found = Found()
+    holds = (ingest_plan.holds(inputs.entries) if inputs else {}) | (run.holds(run.settings_of(made)) if made else {})
+    if holds:
+        with found.noted():
+            dataset = context.dataset
+            claims.check(join(dataset.bookkeeping, "claims"), dataset.documents, holds)
+    if settings:
+        output = settings.output.path
+        with found.noted():
+            digest = settings.stage_digest() if context.options.shard or context.options.per_shard else ""
+            claims.check(join(work_folder(output), "claims"), output, {"the output": digest})
+    found.tell()

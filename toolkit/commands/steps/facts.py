@@ -1,0 +1,91 @@
+"""What describes a dataset or an output has to know, for the commands that describe: `about:`, and the facts."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from toolkit.commands.steps import mix_section, shards
+from toolkit.commands.steps.context import Context
+from toolkit.config import settings as config
+from toolkit.config.settings import Config, Source
+from toolkit.data.dataset import Dataset
+from toolkit.errors import ConfigError, ToolkitError
+from toolkit.inspect import targets
+from toolkit.inspect.describe.facts import Facts, aligned, data_file, of_dataset, of_output, splits
+from toolkit.mix import publish
+from toolkit.runs.executors import R, Report, Task
+from toolkit.storage.options import set_options
+from toolkit.storage.paths import exists, is_folder, join, not_in
+
+W = TypeVar("W", data_file.Work, splits.Work, aligned.Work)
+
+
+def section(context: Context) -> Source:
+    """The section ``about:``; without a configuration, what the command line gives of it, and of all others.
+
+    Raises:
+        ConfigError: if the command line names another thing than a folder.
+    """
+    if context.options.config is not None:
+        found = context.source.at("about") if context.has("about") else Source({}, context.options.config)
+    else:
+        source = Source({}, "command line")
+        for assignment in context.options.overrides:
+            config.override(source, assignment)
+        context.config = config.convert(source, Config)
+        set_options(context.config.storage)
+        found = source.at("about") if source.value.get("about") else source
+    for target in context.options.targets:
+        if not is_folder(target):
+            got = "a file" if exists(target) else "nothing there"
+            raise ConfigError(f"{target}: expected the folder of an output, or of a dataset, got {got}")
+    return found
+
+
+def facts_of(context: Context, examples: int) -> Facts:
+    """The facts about what the command line names, or the configuration's output or dataset."""
+    options: dict[str, Any] = {
+        "first": context.options.first,
+        "examples": examples,
+        "max_bytes": context.config.max_document_bytes,
+    }
+
+    def looks(works: list[data_file.Work]) -> list[data_file.Looked]:
+        return run_each(context, "look", data_file.look, works)
+
+    def aligns(works: list[aligned.Work]) -> None:
+        run_each(context, "align", aligned.check, works)
+
+    if context.options.targets:
+        target = context.options.targets[0].rstrip("/")
+        if context.options.targets[1:]:
+            raise ConfigError(f"expected one path, got {', '.join(context.options.targets)}")
+        of = context.options.of or _kind(target)
+        if of == "output":
+            return of_output.output_facts(target, [], looks, **options)
+        return of_dataset.dataset_facts(
+            Dataset(join(target, "documents"), join(target, "attributes")), looks, aligns, **options
+        )
+    of = context.options.of or ("output" if context.has("mix") else "dataset")
+    if of == "dataset":
+        found = of_dataset.dataset_facts(context.dataset, looks, aligns, **options)
+        if unfinished := shards.shards(context, context.dataset)[1]:
+            found.notes.append(unfinished.strip())
+        return found
+    settings = mix_section.read(context)
+    folder = settings.output.path
+    if publish.load_manifest(folder) is None:
+        raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`{not_in(folder)}")
+    return of_output.output_facts(folder, [stream.dataset for stream in settings.streams], looks, **options)
+
+
+def run_each(context: Context, what: str, function: Callable[[W, Report], R], works: list[W]) -> list[R]:
+    """What a function gives for each file; an error if it fails for one."""
+    results = context.run(what, function, [Task(work.path, work) for work in works], "files")
+    if failed := [result.failure.message for result in results if result.failure]:
+        raise ToolkitError("\n".join(failed))
+    return [result.value for result in results if result.value is not None]
+
+
+def _kind(target: str) -> str:
+    """Whether a path is that of an output, or of a dataset."""
+    return "dataset" if targets.expected(target).kind == "dataset" else "output"

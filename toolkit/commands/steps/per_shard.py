@@ -1,0 +1,263 @@
+"""``toolkit run --per-shard``: each input goes from ingest to its part of the mix before the next one begins.
+
+Documents and attributes are deleted once that part is safe, so that no more of them are on disk than are being worked
+on. The output is the same as that of ``toolkit run``.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+
+from toolkit.commands.ingest import run_inputs, task_name, verdicts
+from toolkit.commands.mixing import publishing, works
+from toolkit.commands.mixing.works import Prepared, failed
+from toolkit.commands.steps.context import Context, Outcome, failures, show_plan, table
+from toolkit.data.dataset import Dataset
+from toolkit.errors import ConfigError, DataError, NoDocuments
+from toolkit.ingest import inputs as ingest_records
+from toolkit.ingest import plan as ingest_plan
+from toolkit.ingest import run as ingesting
+from toolkit.mix import join, per_shard, publish, published, sets
+from toolkit.mix.settings import MixSettings, work_folder
+from toolkit.records import sets as records
+from toolkit.records.failures import FailureRecord, FailureRecords
+from toolkit.runs.executors import Task
+from toolkit.storage.concurrent import for_each
+from toolkit.tag import plan as tag_plan
+from toolkit.tag import run as tagging
+
+
+def run(context: Context) -> Outcome:
+    """Ingests, tags and mixes input by input; without ``--shard`` it publishes what they come to."""
+    options, dataset = context.options, context.dataset
+    planned = plan(context, writes=not options.dry_run)
+    settings, entries, tags, listed = planned.settings, planned.entries, planned.tags, planned.works
+    output = settings.output.path
+    if context.share and not listed:
+        return Outcome(text=context.share.nothing(), data={"output": output, "published": False})
+    if options.dry_run:
+        return show_plan(context, {"ingest, tag, mix": {work.input.path: work.input.shard for work in listed}})
+    publish.check_output(output)
+    if settings.rejected is not None:
+        publish.check_rejected(output, settings.rejected)
+    ingest_records.check_settings([work.input for work in listed])
+    if options.shard is None:
+        publishing.check_limit(context, output, len(listed), len(planned.inputs))
+        _check_no_others(planned.inputs, dataset)
+        with context.claimed(work_folder(output), output, {"the output": ""}):
+            publish.finish_interrupted(output)
+    holds = ingest_plan.holds(entries) | (tagging.holds(listed[0].tag.settings) if listed and listed[0].tag else {})
+    with (
+        context.claimed(dataset.bookkeeping, dataset.documents, holds),
+        context.claimed(work_folder(output), output, {"the output": settings.stage_digest()}),
+    ):
+        ingest_plan.prepare(entries, dataset, overwrite=options.overwrite)
+        if tags.sets:
+            tag_plan.prepare(tags, dataset, overwrite=options.overwrite)
+        context.sweep(*dict.fromkeys((dataset.documents, dataset.attributes, dataset.bookkeeping, output)))
+        if found := _already(context, listed):
+            return found
+        done, broken = _do(context, planned)
+    text = _report(len(listed), done, broken, dataset.documents)
+    if gone := [] if context.in_part else ingest_records.inputs_gone([work.input for work in listed], dataset):
+        text += f"{len(gone)} inputs of earlier runs are not among these, and not in the output: {gone[0]}, …\n\n"
+    if broken:
+        outcome = failed(output, broken)
+    elif options.shard:
+        outcome = Outcome(
+            text=f"ready for {output}; when all shares are done, run the same command without --shard",
+            data={"output": output, "published": False},
+        )
+    else:
+        omitted = {key: why for each in done for key, why in each.failed.items()}
+        with context.claimed(work_folder(output), output, {"the output": ""}):
+            publish.finish_interrupted(output)
+            shards = _shards(listed)
+            if shards is None:
+                raise DataError("expected the inputs to stay as they are during a run, one has changed; run again")
+            outcome = publishing.finish(context, _prepared(settings, shards, omitted), omitted, keeps=True)
+    outcome.text = text + outcome.text
+    return outcome
+
+
+@dataclass
+class Planned:
+    """What a run comes to.
+
+    Attributes:
+        settings: of the mix.
+        entries: of the ingest.
+        tags: the plan of the taggers, maybe of none.
+        works: the inputs of the run's share.
+        inputs: all that there are.
+    """
+
+    settings: MixSettings
+    entries: list[ingest_plan.Entry]
+    tags: tag_plan.Plan
+    works: list[per_shard.Work]
+    inputs: list[ingest_plan.Work]
+
+
+def plan(context: Context, *, writes: bool) -> Planned:
+    """Read the configuration; nothing is written but, if it `writes`, what finds out whether it can.
+
+    Raises:
+        ConfigError: if it is not one that can be run input by input.
+    """
+    options, dataset = context.options, context.dataset
+    settings = _settings(context, dataset, writes=writes)
+    tags = tag_plan.read_section(context.section("tag")) if context.has("tag") else tag_plan.Plan(sets={})
+    inputs, entries = context.inputs(), context.entries
+    mine = (context.share.inputs if context.share else inputs)[: options.limit]
+    carried = ingest_plan.set_schemas(entries)
+    tagged = tag_plan.prepare(tags, dataset, carried, overwrite=options.overwrite, write=False) if tags.sets else {}
+    listed = _works(context, settings, mine, tags, carried, tagged)
+    return Planned(settings, entries, tags, listed, inputs)
+
+
+def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSettings:
+    """Of the mix, which must be of this dataset alone."""
+    context.section("ingest"), context.section("mix")
+    settings = works.read(context, writes=writes)
+    if [stream.dataset for stream in settings.streams] != [dataset]:
+        raise ConfigError(f"{settings.place}: expected a mix of the configuration's own dataset for --per-shard")
+    if settings.streams[0].weight is not None:
+        raise ConfigError(
+            f"{settings.place}: expected a mix without weights for --per-shard: they depend on all shards"
+        )
+    if dataset.include or dataset.exclude:
+        raise ConfigError(f"{settings.place}: expected a dataset without `include` and `exclude` for --per-shard")
+    for rule in settings.streams[0].rules:
+        if rule.syntax:
+            raise ConfigError(
+                f"{rule.place}: rule {rule.name!r}: expected an expression for --per-shard, got {rule.syntax}: what "
+                "its patterns ask for is held against the attributes of all shards"
+            )
+    return settings
+
+
+def _works(
+    context: Context,
+    settings: MixSettings,
+    inputs: list[ingest_plan.Work],
+    tags: tag_plan.Plan,
+    carried: dict[str, records.SetSchema],
+    tagged: dict[str, records.SetSchema],
+) -> list[per_shard.Work]:
+    stream = settings.streams[0]
+    made = {**carried, **tagged}
+    for given in stream.attributes:
+        if given.set not in made:  # it may have cost much, and would be deleted
+            raise ConfigError(
+                f"{settings.place}: expected sets that this configuration makes for --per-shard, got {given.set!r}"
+            )
+    joined = sets.resolve_sets(stream, made, {})
+    bindings, set_bindings = works.bound(settings, stream, joined)
+    limit = context.config.max_document_bytes
+    mix = join.Work(
+        settings=settings,
+        stream=stream,
+        sets=joined,
+        bindings=bindings,
+        set_bindings=set_bindings,
+        shard="",
+        max_document_bytes=limit,
+    )
+    tag = tagging.Work(
+        dataset=context.dataset,
+        plan=tags,
+        settings=tagging.settings_of(tagged),
+        shard="",
+        max_document_bytes=limit,
+    )
+    return [per_shard.Work(input=work, tag=tag if tags.sets else None, mix=mix) for work in inputs]
+
+
+def _check_no_others(inputs: list[ingest_plan.Work], dataset: Dataset) -> None:
+    """Raises ConfigError if there are documents that are not of these inputs: they would not be in the output."""
+    try:
+        there = dataset.shards()
+    except NoDocuments:
+        return
+    known = ingest_records.shards_of(inputs, dataset)  # looked up behind the files: these are noted before they appear
+    if others := [shard for shard in there if shard not in known]:
+        raise ConfigError(
+            f"{dataset.shard_path(others[0])}: expected no documents but those of the inputs for --per-shard, got "
+            f"{len(others)} other shards; `toolkit run` mixes them, too"
+        )
+
+
+def _do(context: Context, planned: Planned) -> tuple[list[per_shard.Done], list[str]]:
+    dataset, listed, output = context.dataset, planned.works, planned.settings.output.path
+    ingesting.sweep_downloads(planned.inputs, dataset)
+    noted = FailureRecords(dataset.bookkeeping, "ingest")
+    tasks = [Task(task_name(work.input), work, key=work.key) for work in listed]
+    results = run_inputs(context, "run", per_shard.do, tasks, [work.input for work in listed], noted, spreads=True)
+    done = [result.value for result in results if result.value]
+    mixed = FailureRecords(work_folder(output), "mix")
+    for each in done:
+        for shard in each.shards:
+            if why := each.failed.get(shard):
+                mixed.note(shard, FailureRecord(task=shard, message=why))
+            else:
+                mixed.forget(shard)
+    if not context.in_part:
+        noted.keep_only([work.key for work in listed])
+        ingest_records.forget_attempts([work.input for work in listed], dataset)
+    refused = verdicts(context, [work.input for work in listed], results)
+    return done, [*failures(results), *map(str, refused)]
+
+
+def _shards(listed: list[per_shard.Work]) -> dict[str, tuple[join.Work, str]] | None:
+    """What is mixed of each shard, and the content digest of its documents, by key; None if an input is not done."""
+    found = {}
+    for work, record in zip(listed, for_each(lambda work: ingest_records.recorded(work.input), listed), strict=True):
+        if record is None:
+            return None
+        for shard, output in record.shards.items():
+            mixed = work.of_shard(shard)
+            found[mixed.key] = (mixed, output.content)
+    return {key: found[key] for key in sorted(found)}
+
+
+def _already(context: Context, listed: list[per_shard.Work]) -> Outcome | None:
+    """What is published, if it is of just these inputs, or of those of the share."""
+    if not listed:
+        return None
+    output = listed[0].mix.settings.output.path
+    manifest = publish.load_manifest(output)
+    shards = _shards(listed) if manifest else None
+    if shards is None:
+        return None
+    by_record = partial(_by_record, {key: content for key, (_, content) in shards.items()})
+    mixed = [work for work, _ in shards.values()]
+    if context.options.shard is None:
+        found = published.whole(mixed, by_record)
+        digest = listed[0].mix.settings.stage_digest()
+        return publishing.already(context, listed[0].mix.settings, found, digest) if found else None
+    if not published.among(mixed, by_record):
+        return None
+    return Outcome(text=f"published in {output} already", data={"output": output, "published": True, "already": True})
+
+
+def _by_record(documents: dict[str, str], work: join.Work) -> tuple[str, dict[str, str]] | None:
+    attributes = per_shard.attributes_by_record(work, documents[work.key])
+    return None if attributes is None else (documents[work.key], attributes)
+
+
+def _prepared(settings: MixSettings, shards: dict[str, tuple[join.Work, str]], omitted: dict[str, str]) -> Prepared:
+    listed = [work for work, _ in shards.values()]
+    return Prepared(settings, works=listed, sets={"": listed[0].sets}, known=len(listed) + len(omitted))
+
+
+def _report(inputs: int, done: list[per_shard.Done], broken: list[str], documents: str) -> str:
+    counts: Counter[str] = Counter()
+    for each in done:
+        counts.update(each.counts)
+    skipped = sum(each.skipped for each in done)
+    rows = [["ingest", ""], *([name, f"{count:,}"] for name, count in sorted(counts.items()))]
+    return (
+        f"{inputs} inputs: {len(done)} done ({skipped} before), {len(broken)} failed; "
+        f"the documents below {documents} of those that are done were deleted\n{table(rows, right=[1])}\n\n"
+    )

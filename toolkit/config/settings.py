@@ -1,0 +1,462 @@
+"""YAML to typed settings, with the line of the file in every error.
+
+YAML as version 1.2 reads it where 1.1 surprises: only ``true`` and ``false`` are booleans (so that the language ``no``
+stays a word), and a key given twice is an error.
+"""
+
+import math
+import os
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypeVar, get_args
+
+import msgspec
+import yaml
+
+from toolkit.config.sizes import Size
+from toolkit.config.yaml_nodes import Loader
+from toolkit.errors import ConfigError, DataError, Unreadable, did_you_mean
+from toolkit.storage import scheme_of, store_of
+from toolkit.storage.addresses import cleaned, has_secret, hidden
+from toolkit.storage.options import Duration, StorageOptions
+
+T = TypeVar("T")
+Path = tuple[str | int, ...]
+
+
+FROZEN: dict[str, Any] = {"frozen": True, "forbid_unknown_fields": True}
+"""For Structs that hold settings. As ``**FROZEN`` type checkers do not ask subclasses to repeat it."""
+
+
+class ConfigStruct(msgspec.Struct, **FROZEN):
+    """Base of settings: immutable, unknown keys refused."""
+
+
+Description = msgspec.Meta
+"""``Annotated[int, Description(description="…")]``: the text that the reference pages show for an option."""
+
+
+@dataclass
+class Source:
+    """A value read from YAML and the lines that its parts came from.
+
+    Attributes:
+        value: dicts, lists and scalars.
+        name: the file, for messages.
+        lines: 1-based line of each part, by its path of keys and indexes.
+        inside: keys that lead to the value, where it stands alone on the command line.
+    """
+
+    value: Any
+    name: str = ""
+    lines: dict[Path, int] = field(default_factory=dict)
+    inside: Path = ()
+
+    def place(self, path: Path) -> str:
+        """``file:line`` of a part, or of the nearest part around it."""
+        for end in range(len(path), -1, -1):
+            if path[:end] in self.lines:
+                return f"{self.name}:{self.lines[path[:end]]}"
+        return self.name
+
+    def keys(self, path: Path) -> str:
+        """The keys of a part, from the top of the file."""
+        return show(path)
+
+    def where(self, path: Path) -> str:
+        """``file:line: keys`` of a part, for messages."""
+        return ": ".join(part for part in (self.place(path), self.keys(path)) if part)
+
+    def error(self, path: Path, message: str) -> ConfigError:
+        """An error at a part of the configuration."""
+        where = self.where(path)
+        return ConfigError(f"{where}: {message}" if where else message)
+
+    def at(self, *path: str | int) -> "Source":
+        """The same source, seen from a part."""
+        value = self.value
+        for key in path:
+            value = value[key]
+        lines = {p[len(path) :]: line for p, line in self.lines.items() if p[: len(path)] == path}
+        return _Part(value, self.name, lines, parent=self, prefix=path)
+
+
+@dataclass
+class _Part(Source):
+    parent: Source | None = None
+    prefix: Path = ()
+
+    def keys(self, path: Path) -> str:
+        assert self.parent
+        return self.parent.keys(self.prefix + path)
+
+    def place(self, path: Path) -> str:
+        assert self.parent
+        return self.parent.place(self.prefix + path)
+
+
+def show(path: Path) -> str:
+    """``("tag", "a-0", 1)`` → ``tag.a-0[1]``."""
+    text = ""
+    for key in path:
+        text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else key
+    return text
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+MAX_BYTES = 16_000_000
+"""Of a configuration. Lists of inputs that are longer are written as globs."""
+
+
+def _read(path: str) -> bytes:
+    """What a configuration has, and a byte more if it is too large. It may be a pipe: it is read once, and here."""
+    if scheme_of(path):
+        return store_of(path).read(path, 0, MAX_BYTES + 1)
+    with open(path, "rb") as stream:
+        return stream.read(MAX_BYTES + 1)
+
+
+def load(path: str) -> Source:
+    """Reads a YAML (or JSON) file; ``${NAME}`` in its texts is replaced from the environment.
+
+    Raises:
+        ConfigError: if there is no such file, or it is not YAML.
+    """
+    try:
+        data = _read(path)
+        text = data[:MAX_BYTES].decode()
+    except (DataError, Unreadable) as error:
+        raise ConfigError(str(error)) from None
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}:{line}: expected a readable YAML file, got: {error}") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: expected a readable YAML file, got: {error.strerror}") from None
+    if len(data) > MAX_BYTES:
+        raise ConfigError(f"{path}: expected a configuration of at most {MAX_BYTES:,} bytes, got a larger file")
+    return parse(text, path)
+
+
+def parse(text: str, name: str = "", inside: Path = ()) -> Source:
+    """As `load`, from a text, to which these keys lead."""
+    try:
+        loader = Loader(text)
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise ConfigError(f"{name}:{line}: expected YAML, got the character U+{int(error.character):04X}") from None
+    try:
+        node = loader.get_single_node()
+        source = Source(None, name, inside=inside)
+        source.value = _build(loader, node, (), source, ()) if node is not None else None
+        return source
+    except (yaml.YAMLError, ValueError) as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{name}:{mark.line + 1}" if mark else name
+        problem = getattr(error, "problem", None) or str(error)
+        raise ConfigError(f"{place}: expected YAML, got: {problem}") from None
+    finally:
+        loader.dispose()
+
+
+_COLLECTIONS = ("tag:yaml.org,2002:seq", "tag:yaml.org,2002:map")
+
+
+def _build(loader: Any, node: yaml.Node, path: Path, source: Source, around: tuple[yaml.Node, ...]) -> Any:
+    source.lines[path] = node.start_mark.line + 1
+    if node in around:
+        raise source.error(path, "expected a value that does not contain itself")
+    around = (*around, node)
+    if isinstance(node, yaml.CollectionNode) and node.tag not in _COLLECTIONS:
+        raise source.error(path, f"expected no tag, got {node.tag.removeprefix('tag:yaml.org,2002:')}")
+    if isinstance(node, yaml.MappingNode):
+        return _build_mapping(loader, node, path, source, around)
+    if isinstance(node, yaml.SequenceNode):
+        return [_build(loader, child, (*path, i), source, around) for i, child in enumerate(node.value)]
+    try:
+        value = loader.construct_object(node)
+    except ValueError as error:
+        raise source.error(path, f"expected a value, got {error}") from None
+    except (KeyError, AttributeError):  # PyYAML's, of values that are not what their tags say
+        tag = node.tag.rpartition(":")[2]
+        raise source.error(path, f"expected a value of the tag !!{tag}, got {node.value[:50]!r}") from None
+    if not isinstance(value, str | int | float | None):
+        raise source.error(path, f"expected a text, a number, true or false; got {node.tag.rpartition(':')[2]}")
+    if isinstance(value, float) and math.isnan(value):
+        raise source.error(path, f"expected a number, got {value}, which compares with none")
+    if isinstance(value, str):
+        value = _substitute(loader, value, path, source)
+    return without_secret(value, path, source) if isinstance(value, str) else value
+
+
+_TEXTS = ("by", "replacement")
+"""Keys of texts that go into documents."""
+
+
+def without_secret(text: str, path: Path, source: Source) -> str:
+    """A text as it is; an address without what nobody else should see, which its store knows."""
+    keys = (*source.inside, *path)
+    if keys[:1] == ("about",):
+        if has_secret(text):
+            raise source.error(path, "expected an address that may be published, got one with a user or a signature")
+        return text
+    if keys and keys[-1] in _TEXTS:
+        return text
+    return hidden(text, carry=not (keys[:1] == ("ingest",) and "from" in keys))
+
+
+def _build_mapping(
+    loader: Any, node: yaml.MappingNode, path: Path, source: Source, around: tuple[yaml.Node, ...]
+) -> dict[str, Any]:
+    seen: set[str] = set()
+    for key_node, _ in node.value:
+        if not isinstance(key_node, yaml.ScalarNode):
+            place = f"{source.name}:{key_node.start_mark.line + 1}"
+            raise ConfigError(f"{place}: expected a word for a key, got a list or a mapping")
+        key = str(key_node.value)
+        if key in seen:
+            source.lines[(*path, key)] = key_node.start_mark.line + 1
+            raise source.error((*path, key), "expected each key once, got it twice")
+        seen.add(key)
+    loader.flatten_mapping(node)  # merged keys (<<) come first, so that those written here override them
+    result: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        key = str(key_node.value)
+        result[key] = _build(loader, value_node, (*path, key), source, around)
+        source.lines[(*path, key)] = key_node.start_mark.line + 1
+    return result
+
+
+_VARIABLE = r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}"
+
+
+def _substitute(loader: Any, text: str, path: Path, source: Source) -> Any:
+    """A text with ``${NAME}`` replaced; if it is nothing else, the value is read as YAML (``processes: ${N}``)."""
+
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in os.environ:
+            raise source.error(path, f"expected the environment variable {match[1]} to be set")
+        return os.environ[match[1]]
+
+    result = re.sub(_VARIABLE, value, text)
+    if re.fullmatch(_VARIABLE, text):
+        return loader.construct_object(yaml.ScalarNode(loader.resolve(yaml.ScalarNode, result, (True, False)), result))
+    return result
+
+
+def override(source: Source, assignment: str) -> None:
+    """Applies ``key.key=value`` from the command line; the value is read as YAML.
+
+    Lists are indexed by number (``tag.shape-0.0.short_chars=80``).
+
+    Raises:
+        ConfigError: if it is not of that form, or leads through something that has no keys.
+    """
+    keys, equals, value = assignment.partition("=")
+    if not equals or not keys:
+        raise ConfigError(f"expected key=value, got {cleaned(assignment)!r}")
+    parsed = parse(value, f"command line: {keys}", tuple(keys.split("."))).value
+    assignment = cleaned(assignment)
+    place = source.value = source.value if source.value is not None else {}
+    path: list[str | int] = []
+    parts = keys.split(".")
+    for i, part in enumerate(parts):
+        last = i == len(parts) - 1
+        if isinstance(place, list):
+            if not part.isdigit() or int(part) >= len(place):
+                raise ConfigError(f"{assignment!r}: expected an index below {len(place)} of {show(tuple(path))}")
+            path.append(int(part))
+            if last:
+                place[int(part)] = parsed
+            else:
+                place = place[int(part)]
+        elif isinstance(place, dict):
+            path.append(part)
+            if last:
+                place[part] = parsed
+            else:
+                place = place.setdefault(part, {})
+                if isinstance(place, str) and path[0] == "tag":  # `SET: TAGGER` is short for {tagger: TAGGER}
+                    place = _grown(source.value, path, {"tagger": place})
+        else:
+            raise ConfigError(f"{assignment!r}: expected {show(tuple(path))} to have keys, got {place!r}")
+    for known in [p for p in source.lines if p[: len(path)] == tuple(path)]:
+        del source.lines[known]
+
+
+def _grown(value: Any, path: list[str | int], new: dict[str, Any]) -> dict[str, Any]:
+    for key in path[:-1]:
+        value = value[key]
+    value[path[-1]] = new
+    return new
+
+
+# --- typing -----------------------------------------------------------------------------------------------------------
+
+
+def convert(source: Source, type_: type[T], what: str = "") -> T:
+    """The value as a typed setting.
+
+    Args:
+        source: what was read.
+        type_: a msgspec type.
+        what: named in errors about unknown options, e.g. ``tagger line_shape``.
+
+    Raises:
+        ConfigError: with file, line, key path, what was expected and a suggestion.
+    """
+    try:
+        return msgspec.convert(source.value, type_, dec_hook=_dec_hook)
+    except msgspec.ValidationError as error:
+        text, _, place = str(error).partition(" - at ")
+        path = _parse_place(place.strip("`"))
+        message = _explain(text, path, source, type_, what)
+        if m := re.match(r"Object contains unknown field `(.+)`", text):
+            raise ConfigError(
+                f"{': '.join(p for p in (source.place((*path, m[1])), source.keys(path)) if p)}: {message}"
+            ) from None
+        raise source.error(path, message) from None
+
+
+def _dec_hook(type_: type[Any], value: Any) -> Any:
+    if issubclass(type_, Size | Duration):
+        return type_.parse(value)
+    raise NotImplementedError(type_)
+
+
+def _parse_place(place: str) -> Path:
+    path: list[str | int] = []
+    for key, index, name in re.findall(r"\.([^.\[\]]+)|\[(\d+)\]|\[(\.\.\.)\]", place):
+        if key:
+            path.append(key)
+        elif index:
+            path.append(int(index))
+        elif name:
+            break
+    return tuple(path)
+
+
+def _explain(text: str, path: Path, source: Source, type_: Any, what: str) -> str:
+    if m := re.match(r"Object contains unknown field `(.+)`", text):
+        known = _fields_at(type_, path)
+        about = f" of {what}" if what else ""
+        listed = f"; known: {', '.join(sorted(known))}" if known else "; there are none"
+        return f"unknown option {m[1]!r}{about}{did_you_mean(m[1], known) or listed}"
+    if m := re.match(r"Object missing required field `(.+)`", text):
+        inside = source.value
+        for key in path:
+            inside = inside[key]
+        unknown = [str(key) for key in inside if key not in _fields_at(type_, path)] if isinstance(inside, dict) else []
+        meant = next((f"; was {key!r} meant for it?" for key in unknown if did_you_mean(key, [m[1]])), "")
+        return f"expected the option {m[1]!r}, which is missing{meant}"
+    value: Any = source.value
+    try:
+        for key in path:
+            value = value[key]
+        got = f" ({value!r})" if isinstance(value, str | int | float | bool) and repr(value) not in text else ""
+    except (KeyError, IndexError, TypeError):
+        got = ""
+    return (text[0].lower() + text[1:]).replace("`", "") + got
+
+
+def _fields_at(type_: Any, path: Path) -> list[str]:
+    """The options that are known at a place: of the Struct that the path leads to."""
+    for key in path:
+        if isinstance(key, int):
+            continue  # into a list: `_struct_in` finds what its elements are
+        struct = _struct_in(type_)
+        if struct is None:
+            return []
+        type_ = {f.encode_name: f.type for f in msgspec.structs.fields(struct)}.get(key)
+    struct = _struct_in(type_)
+    return [f.encode_name for f in msgspec.structs.fields(struct)] if struct else []
+
+
+def _struct_in(type_: Any) -> type[msgspec.Struct] | None:
+    if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
+        return type_
+    return next((found for inner in get_args(type_) if (found := _struct_in(inner))), None)
+
+
+def divide(source: Source, keys: Collection[str]) -> tuple[Source, Source]:
+    """The parts of a mapping with these keys, and with the others; both know their place in the file."""
+    if not isinstance(source.value, dict):
+        raise source.error((), f"expected a mapping, got {source.value!r}")
+    inside, rest = source.at(), source.at()
+    inside.value = {key: value for key, value in source.value.items() if key in keys}
+    rest.value = {key: value for key, value in source.value.items() if key not in keys}
+    return inside, rest
+
+
+def split(source: Source, keys: Mapping[str, Any]) -> tuple[dict[str, Any], Source]:
+    """Takes some keys out of a mapping: their values (or the given defaults), and the source of the rest."""
+    inside, rest = divide(source, keys)
+    return {**keys, **inside.value}, rest
+
+
+def refuse_unknown(source: Source, class_: type[msgspec.Struct], others: Collection[str], what: str) -> None:
+    """Raises ConfigError for a key that is neither an option of the class nor among the others."""
+    known = sorted({*(f.encode_name for f in msgspec.structs.fields(class_)), *others})
+    for key in source.value:
+        if key not in known:
+            hint = did_you_mean(key, known) or f"; known: {', '.join(known)}"
+            raise source.error((key,), f"unknown option {key!r} of {what}{hint}")
+
+
+# --- the whole file ---------------------------------------------------------------------------------------------------
+
+
+class Config(ConfigStruct):
+    """The top level of a configuration file. Each command reads its own section."""
+
+    dataset: Annotated[
+        str | None, Description(description="ROOT: documents are in ROOT/documents, attributes in ROOT/attributes")
+    ] = None
+    documents: Annotated[
+        str | dict[str, Any] | None,
+        Description(description="another root (or glob) of the documents, or {path, include, exclude}"),
+    ] = None
+    attributes: Annotated[str | None, Description(description="another root of the attributes")] = None
+    processes: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None,
+        Description(description="shards worked on at a time; default: the cores that may be used"),
+    ] = None
+    executor: Annotated[
+        dict[str, Any], Description(description="{type: local}, {type: ray}, or {type: in_process} for debugging")
+    ] = {}
+    storage: Annotated[StorageOptions, Description(description="how s3:// is reached")] = StorageOptions()
+    max_document_bytes: Annotated[
+        Size, Description(description="a longer line of documents is an error; bounds memory")
+    ] = Size(100_000_000)
+    ingest: Annotated[list[Any], Description(description="what to make documents from")] = []
+    tag: Annotated[dict[str, Any], Description(description="attribute sets and their taggers")] = {}
+    mix: Annotated[dict[str, Any], Description(description="attributes, rules, output")] = {}
+    about: Annotated[dict[str, Any], Description(description="what the dataset is, for those who take it over")] = {}
+
+
+def load_source(path: str, overrides: list[str]) -> Source:
+    """What a configuration file says, with overrides from the command line.
+
+    Raises:
+        ConfigError: if it says nothing.
+    """
+    source = load(path)
+    for assignment in overrides:
+        override(source, assignment)
+    if source.value is None:
+        raise ConfigError(f"{path}: expected settings, got an empty file")
+    return source
+
+
+def plain(value: Any) -> Any:
+    """Settings as dicts, lists and scalars: as they are when they have been written and read."""
+    return msgspec.json.decode(
+        msgspec.json.encode(value, enc_hook=lambda value: int(value) if value == int(value) else float(value))
+    )
+
+
+def dump(value: Any) -> str:
+    """YAML for people, keys in their order."""
+    return yaml.safe_dump(plain(value), sort_keys=False, allow_unicode=True, width=120)

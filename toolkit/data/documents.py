@@ -1,0 +1,422 @@
+"""Documents, as the stages read them, and the one definition of a line."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from toolkit.errors import DataError
+
+T = TypeVar("T")
+
+
+class Span(NamedTuple):
+    """A stretch of a document's text: code point offsets, end exclusive, and a score.
+
+    On disk ``[start, end, score]``, as in the Dolma format.
+
+    Attributes:
+        start: Code point of the text at which it begins, from 0.
+        end: Code point of the text behind its last one.
+        score: Its score, which is 1 where nothing is measured.
+    """
+
+    start: int
+    end: int
+    score: float = 1.0
+
+
+class Prediction(msgspec.Struct, frozen=True, gc=False):
+    """A label with its probability, float32 by nature; may exceed 1 by fastText's rounding.
+
+    Attributes:
+        label: The label that is most probable.
+        prob: The probability of the label, which may exceed 1 by rounding.
+    """
+
+    label: str
+    prob: float
+
+
+class Labelled(msgspec.Struct, frozen=True, gc=False):
+    """A label with its probability, if that is known: a label of the metadata may be a text alone."""
+
+    label: str
+    prob: float | None = None
+
+
+def split_lines(text: str) -> list[str]:
+    r"""The lines of a text: split at ``\n``, one trailing ``\r`` of each stripped, no last empty line.
+
+    What Rust's ``str::lines`` yields, hence what OSCAR's tools counted; never ``str.splitlines``, which also splits at
+    form feeds, U+2028 and others.
+
+    >>> split_lines("a\r\nb\n\nc\n")
+    ['a', 'b', '', 'c']
+    """
+    if not text:
+        return []
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    if "\r" in text:
+        lines = [line[:-1] if line.endswith("\r") else line for line in lines]
+    return lines
+
+
+def is_reference(option: str) -> bool:
+    """Whether an option that may be a value itself names an attribute instead: ``SET.KEY`` or ``SET.KEY.field``."""
+    return "." in option
+
+
+class _Later(NamedTuple):
+    make: Callable[[int], Any]
+    place: int
+
+
+NO_ATTRIBUTES = msgspec.Raw(b"")
+"""What a row without attributes of its own has for them."""
+
+
+class DocumentRow(msgspec.Struct):
+    """One line of a documents file. Other top-level keys are allowed and stay in the file."""
+
+    id: str
+    text: str
+    source: str
+    added: str | None = None
+    created: str | None = None
+    metadata: msgspec.Raw = msgspec.Raw(b"null")
+    attributes: msgspec.Raw = NO_ATTRIBUTES
+
+
+class Rejected(msgspec.Struct, frozen=True):
+    """Why a mix dropped a document: the rule, and the values that it saw."""
+
+    rule: str
+    values: dict[str, Any] = {}
+
+
+class _RejectedRow(msgspec.Struct):
+    rejected: Rejected | None = None
+
+
+_REJECTED = msgspec.json.Decoder(_RejectedRow)
+
+
+def _no_words(text: str) -> list[str]:
+    raise NotImplementedError("import toolkit first")
+
+
+split_words: Callable[[str], list[str]] = _no_words
+"""What `Document.words` calls. `toolkit` sets it when it is imported: here nothing is known of compiled code."""
+
+
+class Document:
+    """One document, with views on its text that are computed once and shared by all taggers.
+
+    Attributes:
+        id: unique together with ``source``, the same in every version of the data.
+        source: where the document comes from.
+        text: never changed by taggers.
+        row: the line of the documents file (empty for a document that is not from one).
+    """
+
+    _join: Callable[[], dict[str, Any]] | None = None
+    _joined: dict[str, Any] | None = None
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        id: str = "",
+        source: str = "",
+        metadata: Mapping[str, Any] | msgspec.Raw | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        row: bytes = b"",
+    ) -> None:
+        self.text = text
+        self.row = row
+        self.id = id
+        self.source = source
+        self._metadata = metadata
+        self._attributes: dict[str, Any] = dict(attributes or {})
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines of the text, without their ends (see `split_lines`)."""
+        return split_lines(self.text)
+
+    @cached_property
+    def line_bytes(self) -> list[int]:
+        """UTF-8 length of each line, without its end."""
+        if self.text.isascii():
+            return list(map(len, self.lines))
+        if "\r" not in self.text:
+            pieces = self.text.encode().split(b"\n")
+            return list(map(len, pieces if pieces[-1] else pieces[:-1]))
+        return [len(line.encode()) for line in self.lines]
+
+    @cached_property
+    def line_spans(self) -> list[tuple[int, int]]:
+        """Code point offsets ``(start, end)`` of each line in the text, without its end."""
+        spans, start = [], 0
+        for raw, line in zip(self.text.split("\n"), self.lines, strict=False):
+            spans.append((start, start + len(line)))
+            start += len(raw) + 1
+        return spans
+
+    @cached_property
+    def rejected(self) -> Rejected | None:
+        """Why a mix dropped it, of a document that it kept aside (`rejected:`); None of all others.
+
+        Raises:
+            DataError: if the row has a key `rejected` of another kind.
+        """
+        try:
+            return _REJECTED.decode(self.row).rejected if self.row else None
+        except BAD_ROW as error:
+            raise DataError(f"expected the rule that dropped the document under `rejected`, got: {error}") from None
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The words of the text: segments between Unicode's word boundaries with a letter or a number in them.
+
+        Many documents at once are split faster by `toolkit.Batch.words`.
+        """
+        return split_words(self.text)
+
+    @cached_property
+    def metadata(self) -> Mapping[str, Any]:
+        """The metadata object, empty if the document has none."""
+        if isinstance(self._metadata, msgspec.Raw):
+            return msgspec.json.decode(self._metadata) or {}
+        return self._metadata or {}
+
+    @property
+    def raw_metadata(self) -> msgspec.Raw:
+        """The metadata as the JSON text of the file (``null`` if absent)."""
+        if isinstance(self._metadata, msgspec.Raw):
+            return self._metadata
+        return msgspec.Raw(msgspec.json.encode(self._metadata))
+
+    @property
+    def chars(self) -> int:
+        """Code points of the text."""
+        return len(self.text)
+
+    @property
+    def joined(self) -> dict[str, Any]:
+        """All fields of the row, with the attributes of a mix under ``attributes``, if there are any (see `join`)."""
+        if self._joined is None:
+            fields = msgspec.json.decode(self.row)
+            if self._join:
+                fields["attributes"] = (fields.get("attributes") or {}) | self._join()
+            self._joined = fields
+        return self._joined
+
+    def join(self, attributes: Callable[[], dict[str, Any]]) -> None:
+        """Tells where the attributes of `joined` come from; the engine calls it."""
+        self._join = attributes
+
+    def with_text(self, text: str) -> "Document":
+        """The same document with another text, in its row too."""
+        fields = msgspec.json.decode(self.row, type=dict[str, msgspec.Raw])
+        fields["text"] = msgspec.Raw(msgspec.json.encode(text))
+        return Document(text, id=self.id, source=self.source, metadata=self._metadata, row=msgspec.json.encode(fields))
+
+    def attribute(self, path: str) -> Any:
+        """The value of an attribute that the tagger declared to read, by the option's own text (``SET.KEY``)."""
+        value = self._attributes[path]
+        if isinstance(value, _Later):
+            value = self._attributes[path] = value.make(value.place)
+        return value
+
+    def given(self, option: str | None) -> Any:
+        """The value of an option that names an attribute, or is the value itself (see `toolkit.Attribute`)."""
+        return self.attribute(option) if option is not None and is_reference(option) else option
+
+    def give(self, path: str, value: Any) -> None:
+        """Make a value available to `attribute`; the engine calls it before the tagger."""
+        self._attributes[path] = value
+
+    def give_later(self, path: str, make: Callable[[int], Any], index: int) -> None:
+        """As `give`, of a value that is made when it is first asked for: ``make(index)``."""
+        self._attributes[path] = _Later(make, index)
+
+
+class LateRow(msgspec.Struct):
+    """As `DocumentRow`, with its text left as it stands in the file, not looked at."""
+
+    id: str
+    text: msgspec.Raw
+    source: str
+    added: str | None = None
+    created: str | None = None
+    metadata: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class LateDocument(Document):
+    """A document whose text is decoded when somebody asks for it.
+
+    Attributes:
+        raw_text: the text as it stands in the file; it may be none.
+        counted: its code points, once they have been counted.
+    """
+
+    counted: int | None = None
+
+    def __init__(
+        self,
+        raw_text: msgspec.Raw,
+        *,
+        id: str = "",
+        source: str = "",
+        metadata: Mapping[str, Any] | msgspec.Raw | None = None,
+        row: bytes = b"",
+    ) -> None:
+        super().__init__("", id=id, source=source, metadata=metadata, row=row)
+        self.raw_text = raw_text
+        del self.text
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "text":
+            raise AttributeError(name)
+        self.text = msgspec.json.decode(self.raw_text, type=str)
+        return self.text
+
+    @property
+    def chars(self) -> int:
+        return len(self.text) if self.counted is None else self.counted
+
+
+class AttributesRow(msgspec.Struct):
+    """One line of an attribute file, its values left as JSON text."""
+
+    attributes: msgspec.Raw
+    id: str | None = None
+    source: str | None = None
+
+
+BAD_ROW = (ValueError, OverflowError, RecursionError, MemoryError)
+"""What libraries raise of a row that they cannot read or write: not JSON, not UTF-8, too large, nested too deeply."""
+
+MAX_NESTING = 120
+"""Lists and objects in each other that a document may have; parsers of other languages end at 128."""
+
+_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
+
+
+def is_nested_too_deeply(line: bytes) -> bool:
+    """Whether a JSON text has more lists and objects in each other than a document may have."""
+    if line.count(b"[") + line.count(b"{") <= MAX_NESTING:
+        return False
+    depth = 0
+    for match in _BRACKETS.finditer(line):
+        depth += 1 if match[0] in b"[{" else -1 if match[0] in b"]}" else 0
+        if depth > MAX_NESTING:
+            return True
+    return False
+
+
+class Rows(Iterator[tuple[T, bytes]]):
+    """Decodes lines one by one and knows, when one is bad, which file and line it is.
+
+    Args:
+        lines: rows without their line ends.
+        decoder: gives the row's type; unknown keys are ignored.
+        path: for messages.
+        number: of rows before these.
+    """
+
+    def __init__(self, lines: Iterator[bytes], decoder: msgspec.json.Decoder[T], path: str, number: int = 0) -> None:
+        self.path = path
+        self.number = number
+        self._lines = lines
+        self._decode = decoder.decode
+
+    def __next__(self) -> tuple[T, bytes]:
+        line = next(self._lines)
+        self.number += 1
+        try:
+            return self._decode(line), line
+        except BAD_ROW as error:
+            raise DataError(explain_bad_row(line, error), path=self.path, line=self.number, id=_id_of(line)) from None
+
+
+def explain_bad_row(line: bytes | msgspec.Raw, error: Exception) -> str:
+    """What is wrong with a row that could not be decoded, in the form ``expected …, got …``."""
+    if not bytes(line).strip():
+        return "expected a JSON object, got a blank line"
+    if isinstance(error, RecursionError):
+        return "expected a JSON object, got one with lists and objects nested too deeply"
+    if isinstance(error, MemoryError):
+        return f"expected a line that fits in memory, got one of {len(line):,} bytes that does not; use fewer processes"
+    text = str(error)
+    if text.startswith("Object missing required field"):
+        name, _, place = text.removeprefix("Object missing required field ").partition(" - at ")
+        return f"expected field {name.strip('`')}, got an object without it" + (f" - at {place}" if place else "")
+    if "out of range" in text and " - at " in text:
+        return (
+            f"expected numbers of at most 64 bits, got one out of range{text[text.rindex(' - at ') :].replace('`', '')}"
+        )
+    if isinstance(error, msgspec.ValidationError):
+        return text[0].lower() + text[1:].replace("`", "")
+    return f"expected a JSON object in UTF-8, got a line that is not: {text}"
+
+
+def fault_of(line: bytes, error: Exception) -> str:
+    """A short name for what is wrong with a row that could not be decoded, to count under."""
+    if not line.strip():
+        return "blank line"
+    if isinstance(error, UnicodeError):
+        return "invalid UTF-8"
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    if isinstance(error, MemoryError):
+        return "too large for the memory"
+    if isinstance(error, ValueError | OverflowError) and not isinstance(error, msgspec.MsgspecError):
+        return "value out of range"
+    if not isinstance(error, msgspec.ValidationError):
+        return "invalid JSON"
+    return "missing field" if "missing required field" in str(error) or "without it" in str(error) else "wrong type"
+
+
+class _OnlyId(msgspec.Struct):
+    id: str
+
+
+def _id_of(line: bytes) -> str | None:
+    try:
+        return msgspec.json.decode(line, type=_OnlyId).id
+    except BAD_ROW:
+        return None
+
+
+def check_metadata(metadata: msgspec.Raw) -> None:
+    """Raises msgspec.ValidationError or UnicodeDecodeError if metadata is neither an object in UTF-8 nor null."""
+    raw = bytes(metadata)
+    if raw[:1] not in (b"{", b"n"):
+        raise msgspec.ValidationError("Expected `object | null` - at `$.metadata`")
+    if not raw.isascii():
+        raw.decode()
+
+
+def to_document(row: DocumentRow, rows: Rows[DocumentRow], line: bytes = b"") -> Document:
+    """The document of a row just read, and its line where the document needs it.
+
+    Raises:
+        DataError: if ``metadata`` is neither an object nor null.
+    """
+    try:
+        check_metadata(row.metadata)
+    except BAD_ROW as error:
+        message = explain_bad_row(bytes(row.metadata), error)
+        raise DataError(message, path=rows.path, line=rows.number, id=row.id) from None
+    return Document(row.text, id=row.id, source=row.source, metadata=row.metadata, row=line)
+
+
+DOCUMENT_DECODER = msgspec.json.Decoder(DocumentRow)
+LATE_DECODER = msgspec.json.Decoder(LateRow)

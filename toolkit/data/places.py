@@ -1,0 +1,91 @@
+"""Places that a configuration reads and writes: none that is written may lie in, above or on another."""
+
+import os
+import posixpath
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from toolkit.errors import ConfigError
+from toolkit.storage import scheme_of
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder (or a file) of a configuration.
+
+    Attributes:
+        path: as it is written.
+        what: it is, for messages: ``the output``.
+        where: it is written, for messages: file, line, keys.
+    """
+
+    path: str
+    what: str
+    where: str = ""
+
+
+def normal(path: str) -> str:
+    """Return the one spelling of a path that two can be compared by: absolute, without a slash at its end.
+
+    Local paths are followed through symbolic links. In a bucket, ``.``, ``..`` and empty parts of a key are resolved:
+    a store that keeps ``a//b`` and ``a/b`` apart is no reason to write both.
+    """
+    scheme = scheme_of(path)
+    if not scheme:
+        return os.path.realpath(path)
+    host, _, key = path[len(scheme) + 3 :].partition("/")
+    return f"{scheme}://{host}{posixpath.normpath('/' + key.lstrip('/')).rstrip('/')}"
+
+
+def is_within(inner: str, outer: str) -> bool:
+    """Return whether a path is another one or lies below it; both as `normal` gives them."""
+    return inner == outer or inner.startswith(outer.rstrip("/") + "/")
+
+
+def check_folder(place: Place) -> None:
+    """Raise ConfigError for a path that names no folder: empty, or with NUL."""
+    if not place.path.strip() or "\0" in place.path:
+        raise ConfigError(f"{_at(place)}expected a folder for {place.what}, got {place.path!r}")
+
+
+def check_apart(written: Iterable[Place], others: Iterable[Place] = ()) -> None:
+    """Check that places that are written are apart from each other and from other places.
+
+    Args:
+        written: each is held against all places before it, and all others.
+        others: which may lie in one another.
+
+    Raises:
+        ConfigError: if a path is empty, or one is, holds or lies in another.
+    """
+    known = [(place, normal(place.path)) for place in others]
+    for place in written:
+        check_folder(place)
+        path = normal(place.path)
+        for other, found in known:
+            if is_within(path, found) or is_within(found, path):
+                raise ConfigError(
+                    f"{_at(place)}expected a path apart from {other.path} ({other.what}), got {place.path} for "
+                    f"{place.what}; choose a folder that neither lies in the other nor holds it"
+                )
+        known.append((place, path))
+
+
+class Inside:
+    """Folders that no input may lie in; asked for many files."""
+
+    def __init__(self, places: Iterable[Place]) -> None:
+        self._places = [(place, normal(place.path)) for place in places]
+        self._known: dict[str, Place | None] = {}
+
+    def of(self, path: str) -> Place | None:
+        """Return the place that a file lies in; None if in none of them."""
+        folder = os.path.dirname(path)
+        if folder not in self._known:
+            found = normal(folder or ".")
+            self._known[folder] = next((place for place, root in self._places if is_within(found, root)), None)
+        return self._known[folder]
+
+
+def _at(place: Place) -> str:
+    return f"{place.where}: " if place.where else ""

@@ -1,0 +1,366 @@
+"""The types of attribute values: declared by taggers, kept on disk with a set, checked by rules, used to decode.
+
+One small closed algebra, so that a rule over a set can be checked where its tagger is not installed:
+
+    bool  int  float  str  span  any
+    {"list": T}                    a list
+    {"map": T}                     an object with open keys
+    {"object": {"field": T, …}}    an object with exactly these fields
+    {"nullable": T}                T or null
+
+``int`` is accepted where ``float`` is expected. A span is ``[start, end, score]``.
+
+What a value is, in a sentence, goes with its type: `descriptions` lists it apart from the form above, because values
+stay the same when it is worded otherwise.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+import msgspec.inspect as mi
+
+from toolkit.config.docstrings import attributes_of
+from toolkit.data.documents import Span
+from toolkit.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A type of the algebra.
+
+    Attributes:
+        kind: ``bool int float str span any list map object nullable null never``; ``null`` and ``never`` (of the
+            elements of lists that are all empty) only arise when types are inferred from values, and in expressions.
+        item: of a list, map or nullable.
+        fields: of an object, in order.
+        description: what the value is, in a sentence; types that differ in it alone are equal.
+    """
+
+    kind: str
+    item: Type | None = None
+    fields: tuple[tuple[str, Type], ...] = field(default=())
+    description: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "list" | "map":
+                return f"{self.kind}[{self.item}]"
+            case "nullable":
+                return f"{self.item} | null"
+            case "object":
+                return "{" + ", ".join(f"{name}: {type_}" for name, type_ in self.fields) + "}"
+        return self.kind
+
+    def get(self, name: str) -> Type | None:
+        """The type of a field of an object."""
+        return dict(self.fields).get(name)
+
+
+BOOL, INT, FLOAT, STR, SPAN, ANY, NULL, NEVER = (
+    Type(kind) for kind in ("bool", "int", "float", "str", "span", "any", "null", "never")
+)
+SPANS = Type("list", SPAN)
+
+
+def list_of(item: Type) -> Type:
+    return Type("list", item)
+
+
+def nullable(item: Type) -> Type:
+    return item if item.kind in ("nullable", "any", "null") else Type("nullable", item, description=item.description)
+
+
+def from_annotation(annotation: Any, where: str) -> Type:
+    """Return the type that a Python annotation declares: what msgspec understands, less unions other than ``| None``.
+
+    Descriptions are those of ``msgspec.Meta``, else those that the docstring of a Struct has under ``Attributes:``.
+    """
+    if annotation is None:
+        raise ConfigError(f"{where}: expected a declared value type, got none: annotate what `tag` returns")
+    return _from_info(mi.type_info(annotation), where)
+
+
+def _from_info(info: mi.Type, where: str) -> Type:
+    match info:
+        case mi.Metadata():
+            found = _from_info(info.type, where)
+            return about(found, str((info.extra_json_schema or {}).get("description", "")) or found.description)
+        case mi.BoolType():
+            return BOOL
+        case mi.IntType():
+            return INT
+        case mi.FloatType():
+            return FLOAT
+        case mi.StrType() | mi.LiteralType():
+            return STR
+        case mi.AnyType() | mi.RawType():
+            return ANY
+        case mi.NamedTupleType() if info.cls is Span:
+            return SPAN
+        case mi.ListType() | mi.CollectionType() | mi.VarTupleType():
+            return list_of(_from_info(info.item_type, where))
+        case mi.DictType():
+            return Type("map", _from_info(info.value_type, where))
+        case mi.StructType() | mi.TypedDictType() | mi.DataclassType():
+            told = attributes_of(info.cls)
+            fields = [(f, _from_info(f.type, where)) for f in info.fields]
+            return Type(
+                "object",
+                fields=tuple((f.encode_name, about(t, t.description or told.get(f.name, ""))) for f, t in fields),
+            )
+        case mi.UnionType():
+            some = [t for t in info.types if not isinstance(t, mi.NoneType)]
+            if len(some) == 1 and len(info.types) == 2:
+                return nullable(_from_info(some[0], where))
+    raise ConfigError(
+        f"{where}: expected bool, int, float, str, Span, list, dict, Struct or `| None`, got {type(info).__name__}"
+    )
+
+
+def about(type_: Type, description: str) -> Type:
+    """Return the type with a description of the value."""
+    return replace(type_, description=description)
+
+
+def descriptions(type_: Type, place: str = "") -> dict[str, str]:
+    """Return what is said of a value and of the parts of it, by their places.
+
+    The value itself has the place ``""``, a field ``shares``, what is in a list or map ``top[]``, ``shares{}.lines``.
+    """
+    return {inner: part.description for inner, part in walk(type_, place) if part.description}
+
+
+def walk(type_: Type, place: str = "") -> Iterator[tuple[str, Type]]:
+    """Yield a type and those that it is made of, with their places as `descriptions` has them."""
+    yield place, type_
+    for inner, part in _parts(type_, place):
+        yield from walk(part, inner)
+
+
+def described(type_: Type, found: Mapping[str, str], place: str = "") -> Type:
+    """Return the type with descriptions by their places, as `descriptions` gives them."""
+    if type_.item is not None:
+        inner = place + _INSIDE.get(type_.kind, "")
+        return Type(type_.kind, described(type_.item, found, inner), description=found.get(place, ""))
+    names = [name for name, _ in type_.fields]
+    parts = [described(part, found, inner) for inner, part in _parts(type_, place)]
+    return Type(type_.kind, fields=tuple(zip(names, parts, strict=True)), description=found.get(place, ""))
+
+
+_INSIDE = {"list": "[]", "map": "{}"}
+
+
+def _parts(type_: Type, place: str) -> list[tuple[str, Type]]:
+    """The types that a type is made of, with their places; one that may be null is at one place with that it is."""
+    if type_.kind == "nullable" and type_.item is not None:
+        return _parts(type_.item, place)
+    if type_.item is not None:
+        return [(place + _INSIDE[type_.kind], type_.item)]
+    return [(f"{place}.{name}" if place else name, part) for name, part in type_.fields]
+
+
+def to_json(type_: Type) -> Any:
+    """The form on disk, shown in this module's docstring."""
+    match type_.kind:
+        case "list" | "map" | "nullable":
+            assert type_.item
+            return {type_.kind: to_json(type_.item)}
+        case "object":
+            return {"object": {name: to_json(t) for name, t in type_.fields}}
+    return type_.kind
+
+
+def from_json(value: Any) -> Type:
+    """Reads the form on disk.
+
+    Raises:
+        ValueError: if it is not of that form.
+    """
+    if isinstance(value, str) and value in ("bool", "int", "float", "str", "span", "any", "null", "never"):
+        return Type(value)
+    if isinstance(value, dict) and len(value) == 1:
+        ((kind, inner),) = value.items()
+        if kind in ("list", "map", "nullable"):
+            return Type(kind, from_json(inner))
+        if kind == "object" and isinstance(inner, dict):
+            return Type("object", fields=tuple((name, from_json(t)) for name, t in inner.items()))
+    raise ValueError(f"expected an attribute type, got {value!r}")
+
+
+def to_python(type_: Type) -> Any:
+    """The msgspec type that decodes values of this type.
+
+    Objects become Structs whose attributes are `field_name` of the keys; what is unknown is ignored, what is missing
+    is an error.
+    """
+    match type_.kind:
+        case "bool":
+            return bool
+        case "int":
+            return int
+        case "float":
+            return float
+        case "str":
+            return str
+        case "span":
+            return Span
+        case "null":
+            return None
+        case "list":
+            assert type_.item
+            return list[to_python(type_.item)]  # type: ignore[misc]  # built at run time, msgspec reads it
+        case "map":
+            assert type_.item
+            return dict[str, to_python(type_.item)]  # type: ignore[misc]
+        case "nullable":
+            assert type_.item
+            return to_python(type_.item) | None
+        case "object":
+            return struct_of({name: to_python(t) for name, t in type_.fields})
+    return Any
+
+
+def struct_of(fields: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> type[msgspec.Struct]:
+    """A Struct for these JSON keys; its attributes are named by `field_name`."""
+    defaults = defaults or {}
+    rename = {field_name(key): key for key in fields}
+    definition: list[Any] = [(field_name(key), t) for key, t in fields.items() if key not in defaults]
+    definition += [(field_name(key), fields[key], value) for key, value in defaults.items() if key in fields]
+    return msgspec.defstruct("Value", definition, rename=rename, frozen=True, gc=False)
+
+
+def exact(types: Mapping[str, Type]) -> type[msgspec.Struct] | None:
+    """A Struct that takes only objects of all these keys, with values that `infer` finds no other types in.
+
+    None where decoding does not tell that: objects may have more fields than are known.
+    """
+    if not all(_is_exact(type_) for type_ in types.values()):
+        return None
+    found = struct_of({key: _exact(type_) for key, type_ in types.items()})
+    return msgspec.defstruct("Exact", [], bases=(found,), frozen=True, gc=False, forbid_unknown_fields=True)
+
+
+def _is_exact(type_: Type) -> bool:
+    if type_.kind in ("list", "nullable"):
+        return type_.item is not None and _is_exact(type_.item)
+    return type_.kind in ("bool", "int", "float", "str", "span", "null")
+
+
+def _exact(type_: Type) -> Any:
+    if type_.item:
+        inner: Any = _exact(type_.item)
+        return list[inner] if type_.kind == "list" else inner | None
+    return tuple[int, int, float] if type_.kind == "span" else to_python(type_)  # a Span may lack its score
+
+
+def field_name(key: str) -> str:
+    """A Python identifier for a JSON key, the key itself where that is one."""
+    if key.isidentifier() and key.isascii() and not keyword.iskeyword(key) and not key.startswith(("_", "x_")):
+        return key
+    return "x_" + key.encode().hex()
+
+
+def infer(value: Any) -> Type:
+    """The narrowest type that holds a decoded JSON value; `[int, int, number]` in a list is read as a span."""
+    match value:
+        case None:
+            return NULL
+        case bool():
+            return BOOL
+        case int():
+            return INT
+        case float():
+            return FLOAT
+        case str():
+            return STR
+        case [int(), int(), int() | float()] if not any(isinstance(x, bool) for x in value):
+            return SPAN
+        case list():
+            item = NEVER
+            for element in value:
+                item = union(item, infer(element))
+            return list_of(item)
+        case dict():
+            return Type("object", fields=tuple((str(key), infer(element)) for key, element in value.items()))
+    return ANY
+
+
+def union(a: Type, b: Type) -> Type:
+    """The narrowest type that holds the values of both; `any` where there is none."""
+    if a == b or b.kind == "never":
+        return a
+    if a.kind == "never":
+        return b
+    if a.kind == "null" or b.kind == "null":
+        return nullable(b if a.kind == "null" else a)
+    if a.kind == "nullable" or b.kind == "nullable":
+        return nullable(union(a.item or a if a.kind == "nullable" else a, b.item or b if b.kind == "nullable" else b))
+    if {a.kind, b.kind} == {"int", "float"}:
+        return FLOAT
+    if a.kind == b.kind and a.kind in ("list", "map"):
+        assert a.item
+        assert b.item
+        return Type(a.kind, union(a.item, b.item))
+    if a.kind == b.kind == "object":
+        left, right = dict(a.fields), dict(b.fields)
+        if left.keys() == right.keys():
+            return Type("object", fields=tuple((name, union(t, right[name])) for name, t in a.fields))
+        values = NEVER
+        for t in (*left.values(), *right.values()):
+            values = union(values, t)
+        return Type("map", values)
+    if {a.kind, b.kind} == {"object", "map"}:
+        map_, object_ = (a, b) if a.kind == "map" else (b, a)
+        values = map_.item or ANY
+        for _, t in object_.fields:
+            values = union(values, t)
+        return Type("map", values)
+    if {a.kind, b.kind} == {"list", "span"}:
+        return list_of(union(a.item or b.item or ANY, FLOAT))
+    return ANY
+
+
+def is_per_line(type_: Type) -> bool:
+    """Return whether an attribute of this type has a value for each line: any list but spans."""
+    return type_.kind == "list" and type_ != SPANS
+
+
+def has_spans(type_: Type) -> bool:
+    """Return whether values of this type have spans in them, at any depth."""
+    return _has(type_, "span")
+
+
+def has_any(type_: Type) -> bool:
+    """Return whether values of this type have something in them of which no type is declared."""
+    return _has(type_, "any")
+
+
+def _has(type_: Type, kind: str) -> bool:
+    return kind == type_.kind or any(_has(t, kind) for t in (type_.item, *(t for _, t in type_.fields)) if t)
+
+
+def fits(declared: Type, wanted: Type) -> bool:
+    """Whether values of the declared type can be given where the wanted type is expected.
+
+    An object may have more fields than are wanted.
+    """
+    if declared in (wanted, NEVER) or ANY in (declared, wanted):
+        return True
+    if wanted.kind == "nullable":
+        assert wanted.item
+        inner = declared.item if declared.kind == "nullable" else declared
+        return inner is not None and (inner.kind == "null" or fits(inner, wanted.item))
+    if declared.kind == "int" and wanted.kind == "float":
+        return True
+    if declared.kind == wanted.kind and declared.kind in ("list", "map"):
+        assert declared.item
+        assert wanted.item
+        return fits(declared.item, wanted.item)
+    if declared.kind == wanted.kind == "object":
+        return all((t := declared.get(name)) is not None and fits(t, want) for name, want in wanted.fields)
+    return False

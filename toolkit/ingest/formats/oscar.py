@@ -1,0 +1,131 @@
+"""OSCAR corpora as released: schema v2 (22.01) and the field names of 23.01, one JSON object a line.
+
+Source: the OSCAR project's published schema; oscar-io 0.2 (v2) and 0.4 (v3) for what is really written.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+from msgspec import Raw
+
+from toolkit.data import schema
+from toolkit.data.documents import Prediction
+from toolkit.ingest.reader import Draft, Input, Reader
+from toolkit.text.fasttext.predictions import without_capitals
+
+
+class _Metadata(msgspec.Struct):
+    identification: Raw
+    sentence_identifications: list[Raw]
+    annotation: Raw = Raw(b"null")
+    quality_warnings: Raw = Raw(b"null")
+    categories: Raw = Raw(b"null")
+    tlsh: Raw = Raw(b"null")
+    harmful_pp: Raw = Raw(b"null")
+    harmful_ppl: Raw = Raw(b"null")
+
+
+class _Line(msgspec.Struct):
+    content: str
+    warc_headers: Raw
+    metadata: _Metadata
+
+
+class _Identifier(msgspec.Struct, rename={"id": "warc-record-id", "date": "warc-date"}):
+    id: str | None = None
+    date: str | None = None
+
+
+class OscarValue(msgspec.Struct):
+    """The key ``oscar``: what the release says of a document; null where its schema has no such field.
+
+    Attributes:
+        identification: The language of the document by the release, with its probability.
+        annotation: What the release annotates the document with; null for nothing.
+        categories: Categories of the page's address by the release; null for none.
+        tlsh: The locality-sensitive hash of the text by the release; null if it has none.
+        harmful_pp: The perplexity of the text under a model of harmful texts; null if the release has none.
+    """
+
+    identification: Prediction
+    annotation: list[str] | None
+    categories: list[str] | None
+    tlsh: str | None
+    harmful_pp: float | None
+
+
+_NULL = Raw(b"null")
+
+
+class Oscar(Reader):
+    """Documents with WARC headers as metadata, and their attributes: keys ``line_language`` and ``oscar``.
+
+    ``id`` is the record id of the headers, ``added`` and ``created`` are their WARC-Date. ``line_language`` holds the
+    file's ``sentence_identifications``, numbers as they are written. 23.01's ``quality_warnings`` becomes
+    ``annotation``. Labels that begin with a capital, as the published schema spells them, are in lower case.
+    """
+
+    VERSION = "2"  # since 2: `created`
+    SUFFIXES = (".jsonl", ".json")
+    TYPES = {
+        "line_language": schema.about(
+            schema.from_annotation(list[Prediction | None], "line_language"),
+            "The language of each line by the release, with its probability; null for a line without one.",
+        ),
+        "oscar": schema.about(
+            schema.from_annotation(OscarValue, "oscar"), "What the release says of a document as a whole."
+        ),
+    }
+
+    set: Annotated[str, msgspec.Meta(description="the attribute set to write")] = "oscar-0"
+
+    def attribute_set(self) -> str:
+        return self.set
+
+    def read(self, source: Input) -> Iterator[Draft]:
+        decoder = msgspec.json.Decoder(_Line)
+        checker = msgspec.json.Decoder(dict[str, str])
+        predictions = msgspec.json.Decoder(list[Prediction | None])
+
+        def draft(line: bytes, number: int) -> Draft | None:
+            row = decoder.decode(without_capitals(line))
+            encoded = msgspec.json.encode(self._value(row.metadata))
+            msgspec.json.decode(encoded, type=OscarValue)
+            headers = msgspec.json.decode(row.warc_headers, type=_Identifier)
+            checker.decode(row.warc_headers)
+            sentences = Raw(b"[" + b",".join(map(bytes, row.metadata.sentence_identifications)) + b"]")
+            predictions.decode(sentences)
+            found, expected = len(row.metadata.sentence_identifications), content_lines(row.content)
+            if found != expected and not (found == 1 and not row.content):
+                message = f"expected one sentence identification for each of {expected} lines, got {found}"
+                source.bad("sentence identifications", message, line, number, headers.id)
+                return None
+            # a line feed more, where the last line is empty, keeps it a line of the document
+            ends_empty = row.content.endswith("\n") or (found and not row.content)
+            return Draft(
+                text=row.content + "\n" if ends_empty else row.content,
+                number=number,
+                id=headers.id,
+                added=headers.date,
+                created=headers.date,
+                metadata={"warc_headers": row.warc_headers},
+                attributes={"line_language": sentences, "oscar": Raw(encoded)},
+            )
+
+        with source.lines() as lines:
+            yield from source.items(lines, draft)
+
+    def _value(self, found: _Metadata) -> dict[str, Raw]:
+        return {
+            "identification": found.identification,
+            "annotation": found.annotation if bytes(found.annotation) != b"null" else found.quality_warnings,
+            "categories": found.categories,
+            "tlsh": found.tlsh,
+            "harmful_pp": found.harmful_pp if bytes(found.harmful_pp) != b"null" else found.harmful_ppl,
+        }
+
+
+def content_lines(content: str) -> int:
+    r"""Lines of an OSCAR ``content``, which are joined by ``\n``; an empty content may have none."""
+    return content.count("\n") + 1 if content else 0

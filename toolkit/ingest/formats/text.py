@@ -1,0 +1,57 @@
+"""Plain text: documents between blank lines, or one document a file."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+import msgspec
+
+from toolkit.ingest.formats.wet import decode
+from toolkit.ingest.reader import Draft, Input, Reader
+from toolkit.storage.streams import HEAD, LongLine
+
+
+class Text(Reader):
+    """Documents of plain UTF-8 text; they get an id each (see ``ids``)."""
+
+    SUFFIXES = (".txt", ".text", ".md")
+
+    documents: Annotated[
+        Literal["blank_line", "file"],
+        msgspec.Meta(description="a document ends at a blank line, or is the whole file"),
+    ] = "blank_line"
+    invalid_utf8: Annotated[
+        Literal["replace", "drop_line", "drop_document"],
+        msgspec.Meta(description="text that is not UTF-8: U+FFFD instead, or drop its lines, or the document"),
+    ] = "replace"
+
+    def read(self, source: Input) -> Iterator[Draft]:
+        for number, block in self._blocks(source):
+            text = decode(block, self.invalid_utf8, source)
+            if text is not None:
+                yield Draft(text=text, number=number)
+
+    def _blocks(self, source: Input) -> Iterator[tuple[int, bytes]]:
+        """The documents, numbered; one that is too large is bad, and is not held."""
+        number = 1
+        held: list[bytes] = []
+        size = offset = 0
+        with source.lines() as lines:
+            for line in itertools.chain(lines, [None]):
+                length = line.size if isinstance(line, LongLine) else len(line or b"")
+                if line is not None and (self.documents == "file" or line.strip() or length > len(line)):
+                    size += length + 1
+                    if size <= source.max_bytes + 1:
+                        held.append(line)
+                    elif not source.skip:
+                        source.too_large("document", b"", lines.number, size)
+                    else:
+                        held = [b"\n".join([*held, line])[:HEAD]]
+                    continue
+                if size > source.max_bytes + 1:
+                    source.too_large("document", held[0], number, size - 1, offset)
+                elif held:
+                    yield number, b"\n".join(held).removesuffix(b"\r")
+                number += bool(size)
+                offset += size + length + 1
+                held, size = [], 0

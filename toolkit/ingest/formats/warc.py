@@ -1,0 +1,180 @@
+"""WARC files as crawlers write them: the text of the web pages that servers sent.
+
+Source: WARC 1.0/1.1 (ISO 28500); HTTP by RFC 9110 and 9112; character encodings by the WHATWG standards.
+"""
+
+import functools
+import importlib.util
+from collections import Counter
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+import msgspec
+
+from toolkit.config.settings import Description
+from toolkit.config.sizes import Size
+from toolkit.errors import DataError
+from toolkit.ingest.reader import Draft, Input, Reader
+from toolkit.ingest.web.dates import http_date
+from toolkit.ingest.web.html import HtmlOptions, Page, missing_trafilatura, page_reader
+from toolkit.ingest.web.http import Response, TooLarge, UnknownCoding, decoded_body, parse_response
+from toolkit.ingest.web.media_types import is_binary, parse_content_type, sniffed
+from toolkit.ingest.web.records import Record, sound_records
+from toolkit.runs.isolated import Isolated, Lost
+
+HTML = ("text/html", "application/xhtml+xml")
+_RESILIPARSE_ONLY = ("layout", "list_bullets", "form_fields", "noscript", "title")
+
+
+class Warc(Reader):
+    """Web pages of ``response`` records; their text by resiliparse or trafilatura.
+
+    ``id`` is WARC-Record-ID, ``added`` WARC-Date, ``metadata.warc_headers`` all headers of the record, as in a WET
+    file. ``created`` is the ``Date`` that the server sent, in UTC, or else WARC-Date. ``metadata.http`` has the
+    ``content_type`` as the server sent it and the ``charset`` that was used.
+
+    What becomes no document is counted: records by type, answers by status, by content type, empty ones. A page of
+    which the extractor makes nothing in its time (``lost.timeout``), or that ends its process (``lost.crash``), costs
+    one page; with ``on_error: skip`` it is kept aside. A record that is shorter or longer than it says is bad; with
+    ``on_error: skip`` reading goes on at the next record.
+    """
+
+    VERSION = "2"  # since 2: `created`
+    SUFFIXES = (".warc",)
+
+    extractor: Annotated[
+        Literal["resiliparse", "trafilatura"],
+        Description(description="what takes the text out of HTML; trafilatura: the main content only (an extra)"),
+    ] = "resiliparse"
+    main_content: Annotated[
+        bool, Description(description="resiliparse: leave out navigation, headers and footers, by its heuristics")
+    ] = False
+    title: Annotated[bool, Description(description="resiliparse: the page's title is the first line")] = True
+    layout: Annotated[
+        Literal["lines", "formatted"],
+        Description(description="resiliparse: lines without indentation and blank ones between, or with them"),
+    ] = "lines"
+    list_bullets: Annotated[bool, Description(description="resiliparse: bullets and numbers of list items")] = False
+    alt_texts: Annotated[bool, Description(description="alternative texts of images")] = False
+    links: Annotated[bool, Description(description="targets of links")] = False
+    form_fields: Annotated[bool, Description(description="resiliparse: buttons, and values of form fields")] = False
+    noscript: Annotated[bool, Description(description="resiliparse: what is shown without JavaScript")] = False
+    comments: Annotated[
+        bool, Description(description="readers' comments are main content (with main_content, or trafilatura)")
+    ] = True
+    content_types: Annotated[
+        tuple[str, ...], Description(description="of the answers to read; what is not HTML is taken as plain text")
+    ] = (*HTML, "text/plain")
+    status: Annotated[tuple[int, ...], Description(description="of the answers to read")] = (200,)
+    resources: Annotated[
+        bool, Description(description="read `resource` records too: files that no server sent, also crawlers' logs")
+    ] = False
+    max_html: Annotated[
+        Size, Description(description="larger pages are left out (`too_large`); a page can need 100 times its size")
+    ] = Size(8_000_000)
+    timeout: Annotated[
+        Annotated[float, msgspec.Meta(gt=0)],
+        Description(description="seconds of processor time for a page"),
+    ] = 20.0
+
+    def __post_init__(self) -> None:
+        if self.extractor == "trafilatura":
+            defaults = {f.name: f.default for f in msgspec.structs.fields(type(self))}
+            if changed := [name for name in _RESILIPARSE_ONLY if getattr(self, name) != defaults[name]]:
+                raise ValueError(f"expected no `{changed[0]}`, which trafilatura does not know")
+            if importlib.util.find_spec("trafilatura") is None:
+                raise missing_trafilatura()
+
+    def read(self, source: Input) -> Iterator[Draft]:
+        limit = min(self.max_html, source.max_bytes)
+        number = 0
+        with Isolated(functools.partial(page_reader, self.html_options()), self.timeout) as extract:
+            for record in sound_records(source, large=True):
+                number += 1
+                answer = self._answer(record, source.counts)
+                page = self._page(answer, limit, source.counts) if answer else None
+                if answer is None or page is None:
+                    continue
+                try:
+                    found = extract(page)
+                except Lost as lost:
+                    source.lose(lost.reason, str(lost), record.block or b"", number)
+                    continue
+                for name in ("disbelieved", "guessed", "replaced"):
+                    source.counts[f"charset.{name}"] += getattr(found, name)
+                if not found.text.strip():
+                    source.counts["no_text"] += 1
+                    continue
+                if reason := record.headers.get("warc-truncated"):
+                    source.counts[f"truncated.{reason}"] += 1
+                fetched = record.headers.get("warc-date")
+                yield Draft(
+                    text=found.text,
+                    number=number,
+                    id=record.headers.get("warc-record-id"),
+                    added=fetched,
+                    created=http_date(answer.last("date"), fetched) or fetched,
+                    metadata={
+                        "warc_headers": record.headers,
+                        "http": {"content_type": answer.last("content-type") or None, "charset": found.charset},
+                    },
+                )
+        source.counts += Counter()  # which drops those that are 0
+        if not number:
+            raise DataError("expected WARC records, got none that is valid", path=source.path)
+        if (pages := source.counts["record.conversion"]) and pages + source.counts["record.warcinfo"] == number:
+            message = (
+                f"expected responses of servers, got {pages} texts made of them; is it a WET file (`format: wet`)?"
+            )
+            raise DataError(message, path=source.path)
+
+    def html_options(self) -> HtmlOptions:
+        """Those that are about HTML."""
+        return HtmlOptions(**{name: getattr(self, name) for name in HtmlOptions.__struct_fields__})
+
+    def _answer(self, record: Record, counts: Counter[str]) -> Response | None:
+        """What a server sent, or the file that a crawler kept; None, and counted, if it is not to be read."""
+        if record.type != "response" and not (record.type == "resource" and self.resources):
+            counts[f"record.{record.type}"] += 1
+            return None
+        if record.block is None:
+            counts["too_large"] += 1
+            return None
+        if record.type == "resource":
+            return Response(0, {"content-type": [record.headers.get("content-type", "")]}, record.block)
+        answer = parse_response(record.block)
+        if answer is None:
+            counts["not_http"] += 1
+        elif answer.status not in self.status:
+            counts[f"status.{answer.status}"] += 1
+            return None
+        return answer
+
+    def _page(self, answer: Response, limit: int, counts: Counter[str]) -> Page | None:
+        """The page that it is; None, and counted, if it is something else."""
+        kind, charset = parse_content_type(answer.last("content-type"))
+        if kind and kind not in self.content_types:
+            counts[f"content_type.{kind}"] += 1
+            return None
+        try:
+            body, notes = decoded_body(answer, limit)
+        except TooLarge:
+            counts["too_large"] += 1
+            return None
+        except UnknownCoding as coding:
+            counts[f"content_encoding.{coding}"] += 1
+            return None
+        counts.update(f"http.{note}" for note in notes)
+        if not kind:
+            counts["content_type.missing"] += 1
+            kind = sniffed(body)
+            if kind not in self.content_types:
+                counts[f"content_type.{kind}"] += 1
+                return None
+        if not body:
+            counts["empty"] += 1
+            return None
+        if is_binary(body, charset):
+            counts["binary"] += 1
+            return None
+        return Page(body, charset, kind in HTML)

@@ -1,0 +1,82 @@
+"""Common Crawl WET files: the text of web pages, one ``conversion`` record each.
+
+Source: WARC 1.0/1.1 (ISO 28500); the fields of OSCAR's ``warc_headers`` are those of the record, names lower-cased.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+import msgspec
+
+from toolkit.errors import DataError
+from toolkit.ingest.reader import Draft, Input, Reader
+from toolkit.ingest.web.records import sound_records
+
+
+class Wet(Reader):
+    """Text records of WARC files.
+
+    ``id`` is WARC-Record-ID, ``added`` and ``created`` are WARC-Date: what the server sent as ``Date`` is not in such
+    files. ``metadata.warc_headers`` has all headers.
+
+    Header values are left as they are (white space around them excepted, which WARC allows freely), a repeated name's
+    values are joined by ``, ``. ``content-length`` stays the record's own, also where the text is trimmed. Records that
+    are not ``conversion`` are counted by type. A record that is shorter or longer than it says is bad; with
+    ``on_error: skip`` reading goes on at the next record.
+    """
+
+    VERSION = "2"  # since 2: `created`
+    SUFFIXES = (".warc.wet", ".wet", ".warc", ".warc.txt", ".txt")
+
+    invalid_utf8: Annotated[
+        Literal["replace", "drop_line", "drop_document"],
+        msgspec.Meta(description="text that is not UTF-8: U+FFFD instead, or drop its lines, or the document"),
+    ] = "replace"
+
+    def read(self, source: Input) -> Iterator[Draft]:
+        number = texts = 0
+        for record in sound_records(source):
+            number += 1
+            if record.type != "conversion":
+                source.counts[f"record.{record.type}"] += 1
+                continue
+            texts += 1
+            text = decode(record.block or b"", self.invalid_utf8, source)
+            if text is not None:
+                fetched = record.headers.get("warc-date")
+                yield Draft(
+                    text=text,
+                    number=number,
+                    id=record.headers.get("warc-record-id"),
+                    added=fetched,
+                    created=fetched,
+                    metadata={"warc_headers": record.headers},
+                )
+        if not number:
+            raise DataError("expected WARC records, got none that is valid", path=source.path)
+        if not texts and (answers := source.counts["record.response"]):
+            message = (
+                f"expected texts of pages, got {answers} responses of servers; is it a WARC file (`format: warc`)?"
+            )
+            raise DataError(message, path=source.path)
+
+
+def decode(block: bytes, invalid: str, source: Input) -> str | None:
+    """UTF-8 text, with what is to be done about invalid bytes; None if the document is to be dropped."""
+    try:
+        return block.decode()
+    except UnicodeDecodeError:
+        source.counts[f"invalid_utf8.{invalid}"] += 1
+    if invalid == "drop_document":
+        return None
+    if invalid == "drop_line":
+        return b"\n".join(line for line in block.split(b"\n") if _is_utf8(line)).decode()
+    return block.decode(errors="replace")
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

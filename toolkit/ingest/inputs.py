@@ -1,0 +1,273 @@
+"""What is known about inputs: the record of each that is ingested, and of attempts that did not end.
+
+``.toolkit/ingest/<source>/<path of the input>.json``          an `InputRecord`
+``.toolkit/ingest/<source>/<path of the input>.json.started``  an `Attempt`, until there is a record
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import xxhash
+
+from toolkit.data.dataset import Dataset
+from toolkit.errors import ConfigError
+from toolkit.ingest.plan import FIRST_VERSION, Entry, Work, makers, settings_of
+from toolkit.records import sets
+from toolkit.storage import Stat, is_web, json_files
+from toolkit.storage.concurrent import for_each
+from toolkit.storage.paths import exists, join, lacking, list_files, remove, stat
+from toolkit.storage.streams import stored_digest
+
+
+class InputRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One input file is ingested.
+
+    Attributes:
+        size, stamp, content: of the input as stored: the quick test, and xxh3-128.
+        settings: of the entry.
+        shards: written, each with its digest.
+        counts: by reason.
+        deleted: whether the shards were deleted when they had been mixed.
+        entry: of the configuration that the input belongs to, by its name.
+        max_rejected: share of the entry's items that may be bad.
+        rejects: the reject file below the bookkeeping folder; empty if there is none.
+    """
+
+    version: int = 1
+    input: str
+    size: int
+    stamp: str
+    content: str
+    settings: dict[str, Any]
+    shards: dict[str, sets.OutputState]
+    rows: int
+    counts: dict[str, int]
+    seconds: float
+    deleted: bool = False
+    entry: str = ""
+    max_rejected: float = 0.1
+    rejects: str = ""
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """An input whose ingest was begun and has not ended well: the shards that it may have written."""
+
+    input: str
+    shards: list[str]
+
+
+def record_path(work: Work) -> str:
+    return join(work.dataset.bookkeeping, "ingest", work.key + ".json")
+
+
+def check_settings(works: Iterable[Work]) -> None:
+    """Raises ConfigError if an input was ingested with other settings, unless that is to be overwritten."""
+    for work in works:
+        record = json_files.load(record_path(work), InputRecord)
+        settings = settings_of(work.entry)
+        if record is None or work.overwrite or record.settings == settings:
+            continue
+        raise ConfigError(
+            f"{work.path} was ingested {_otherwise(record.settings, settings)}\n"
+            "choose another `source:`, or --overwrite"
+        )
+
+
+def check_made(entries: Iterable[Entry], inputs: Iterable[sets.Ingested]) -> None:
+    """Check that documents were made as the section ``ingest:`` says now, before they are used.
+
+    Inputs of sources that the section does not have are not compared, nor is it looked at which inputs there are.
+
+    Args:
+        entries: of the section.
+        inputs: that were ingested.
+
+    Raises:
+        ConfigError: if one was ingested with settings that no entry of its source has.
+    """
+    by_source: dict[str | None, list[dict[str, Any]]] = {}
+    for entry in entries:
+        by_source.setdefault(entry.settings().source, []).append(settings_of(entry))
+    for record in inputs:
+        wanted = by_source.get(record.settings.get("source"), [])
+        if wanted and record.settings not in wanted:
+            likest = min(wanted, key=lambda settings: len(_differences(record.settings, settings)))
+            raise ConfigError(
+                f"expected documents as the section `ingest:` says, got those of {record.input}, ingested "
+                f"{_otherwise(record.settings, likest)}\nrun `toolkit ingest`"
+            )
+
+
+def _otherwise(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Return how an input was ingested that is ingested otherwise now."""
+    versions = [str(settings.get("reader_version", FIRST_VERSION)) for settings in (before, now)]
+    by = f"by version {versions[0]} of the format {now.get('format')}, which has version {versions[1]} now"
+    if not (found := _differences(before, now)):
+        return f"{by} (docs/formats.md says what has changed)"
+    return "with other settings" + (f", and {by}" if versions[0] != versions[1] else "") + ":\n  " + "\n  ".join(found)
+
+
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Return a line for each setting that differs, beside the version."""
+    return [
+        f"{key}: {before.get(key)!r} -> {now.get(key)!r}"
+        for key in dict.fromkeys((*before, *now))
+        if key != "reader_version" and before.get(key) != now.get(key)
+    ]
+
+
+def inputs_gone(works: Iterable[Work], dataset: Dataset) -> list[str]:
+    """Inputs that were ingested before and are not among these."""
+    known = {record_path(work) for work in works}
+    found = [json_files.load(path, InputRecord) for path in sets.ingest_files(dataset, ".json") if path not in known]
+    return sorted(record.input for record in found if record)
+
+
+def still_done(work: Work, record: InputRecord, found: Stat, settings: dict[str, Any]) -> bool:
+    """Whether what was made of an input is as it was, and so is the input, and the settings."""
+    return record.settings == settings and _is_same(work, record, found) and _is_whole(work, record)
+
+
+def _is_whole(work: Work, record: InputRecord) -> bool:
+    """Whether what was made of an input is as it was, and is what is wanted of its bad items."""
+    rejected = any(name.startswith("rejected.") for name in record.counts)
+    if rejected and work.entry.settings().on_error == "error":
+        return False
+    set_name = work.entry.reader().attribute_set()
+    for shard, output in record.shards.items():
+        now = stat(work.dataset.shard_path(shard))
+        if now is None or now.size != output.size:
+            return False
+        if set_name:
+            made = sets.load_record(work.dataset, set_name, shard)
+            if made is None or not sets.is_intact(work.dataset, set_name, shard, made):
+                return False
+    return True
+
+
+def _is_same(work: Work, record: InputRecord, found: Stat) -> bool:
+    """Whether an input is the one that was ingested; what is on the web is not read for that."""
+    if Stat(record.size, record.stamp) == found:
+        return True
+    if is_web(work.path) or record.size != found.size:
+        return False
+    return record.content == stored_digest(work.path, xxhash.xxh3_128())
+
+
+def load_sound(path: str) -> InputRecord | None:
+    """Return the record of an input, by its path; None if there is none.
+
+    Raises:
+        DataError: if it is damaged.
+    """
+    return json_files.load_strictly(path, InputRecord, "run `toolkit ingest`, which makes it again")
+
+
+def why_not_done(work: Work) -> str:
+    """Why an input must be ingested; empty if it need not."""
+    found = stat(work.path)
+    if found is None:
+        return f"there is {lacking(work.path)}"
+    record, damaged = json_files.load_told(record_path(work), InputRecord)
+    if damaged:
+        return "its record is damaged"
+    if record is None:
+        return "its ingest was interrupted" if exists(record_path(work) + ".started") else "not begun"
+    if record.settings != (settings := settings_of(work.entry)):
+        return "ingested " + _otherwise(record.settings, settings).partition(":\n")[0]
+    if not _is_same(work, record, found):
+        return "it has changed since it was ingested"
+    if _is_whole(work, record):
+        return ""
+    if record.deleted:
+        return "its documents were deleted when they had been mixed"
+    gone = [shard for shard in record.shards if not exists(work.dataset.shard_path(shard))]
+    return f"its documents are gone: {gone[0]}" if gone else "its documents have changed"
+
+
+def shards_of(works: Iterable[Work], dataset: Dataset) -> set[str]:
+    """The shards that these inputs have written, or have begun."""
+    paths = [record_path(work) for work in works]
+    found = [*for_each(lambda path: json_files.load(path + ".started", Attempt), paths)]
+    made = for_each(lambda path: json_files.load(path, InputRecord), paths)
+    return {shard for record in (*found, *made) if record for shard in record.shards}
+
+
+def recorded(work: Work) -> InputRecord | None:
+    """The record of an input that is as it was and was ingested with these settings; its documents may be gone."""
+    record, found = json_files.load(record_path(work), InputRecord), stat(work.path)
+    if record is None or found is None or record.settings != settings_of(work.entry):
+        return None
+    return record if _is_same(work, record, found) else None
+
+
+def note_entry(work: Work, record: InputRecord) -> None:
+    """Note in the record of an input that is done to which entry it belongs now, and what that tolerates."""
+    limit = work.entry.settings().max_rejected
+    if (record.entry, record.max_rejected) != (work.entry.name, limit):
+        json_files.save(record_path(work), msgspec.structs.replace(record, entry=work.entry.name, max_rejected=limit))
+
+
+def note_deletion(work: Work, record: InputRecord) -> None:
+    """Says in an input's record that its shards are deleted on purpose; before they are."""
+    if not record.deleted:
+        json_files.save(record_path(work), msgspec.structs.replace(record, deleted=True))
+
+
+def forget_attempts(works: Iterable[Work], dataset: Dataset) -> None:
+    """Forgets failed attempts at inputs that are not wanted any more, where they have left no shard."""
+    known = {record_path(work) + ".started" for work in works}
+    for path in sets.ingest_files(dataset, ".started"):
+        attempt = json_files.load(path, Attempt)
+        if path not in known and attempt and not any(exists(dataset.shard_path(shard)) for shard in attempt.shards):
+            remove(path)
+
+
+def carried_shards(dataset: Dataset, set_name: str) -> set[str] | None:
+    """The shards that a set covers which ingest made of what its inputs carry; None for any other set.
+
+    These are the shards of these inputs, by the records of either, whether the files are there or not; and files that
+    are there.
+    """
+    found = sets.load_schema(dataset, set_name)
+    formats = {str(key.settings.get("format")) for key in found.keys.values()} if found else set()
+    if found is None or any("tagger" in key.settings for key in found.keys.values()):
+        return None
+    inputs = [json_files.load(path, InputRecord) for path in sets.ingest_files(dataset, ".json")]
+    ours = (
+        each
+        for each in inputs
+        if each and each.settings.get("format") in formats and each.settings.get("set", set_name) == set_name
+    )
+    return {
+        *sets.recorded_shards(dataset, set_name),
+        *(shard for each in ours for shard in each.shards),
+        *list_files(dataset.attribute_path(set_name, "")),
+    }
+
+
+def unfinished(dataset: Dataset, among: Iterable[Work] | None = None) -> list[str]:
+    """Inputs whose ingest failed or was interrupted, and has not been done since.
+
+    Args:
+        dataset: whose records are read.
+        among: the inputs that matter, if not all do.
+    """
+    paths = sets.ingest_files(dataset, ".started")
+    if among is not None:
+        ours = {record_path(work) + ".started" for work in among}
+        paths = [path for path in paths if path in ours]
+    attempts = [json_files.load(path, Attempt) for path in paths]
+    return sorted(attempt.input for attempt in attempts if attempt)
+
+
+def not_begun(works: Sequence[Work], dataset: Dataset, shards: Iterable[str]) -> list[str]:
+    """Return the keys of the inputs without a record, an attempt, or a shard of theirs among those that there are."""
+    noted = {*sets.ingest_files(dataset, ".json"), *sets.ingest_files(dataset, ".started")}
+    left = [w for w in works if not {record_path(w), record_path(w) + ".started"} & noted]
+    if not left:
+        return []
+    maker = makers(works)
+    made = {work.shard for work in map(maker, shards) if work}
+    return [work.key for work in left if work.shard not in made]

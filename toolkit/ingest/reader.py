@@ -1,0 +1,267 @@
+"""What an input format is.
+
+A reader *is* its configuration: a frozen Struct whose fields are its options. It yields the documents of one input.
+"""
+
+import base64
+import codecs
+from collections import Counter
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import IO, Any, ClassVar, Self, TypeVar
+
+import msgspec
+
+from toolkit.config.plugins import Kind
+from toolkit.config.settings import FROZEN
+from toolkit.data import schema
+from toolkit.data.documents import (
+    BAD_ROW,
+    DOCUMENT_DECODER,
+    MAX_NESTING,
+    DocumentRow,
+    check_metadata,
+    explain_bad_row,
+    fault_of,
+    is_nested_too_deeply,
+)
+from toolkit.errors import DataError
+from toolkit.storage.paths import remove
+from toolkit.storage.streams import HEAD, Decompressed, Lines, LongLine, RowOutput
+
+T = TypeVar("T")
+
+
+class Draft(msgspec.Struct, kw_only=True):
+    """What a reader makes of one item of its input.
+
+    Attributes:
+        text: of the document.
+        id: None if the input has none.
+        source: None for that of the configuration.
+        added: when whoever gathered the data got the document; of a crawl, when the page was fetched.
+        created: the best guess of when the document was made. Neither depends on the run.
+        metadata: an object, as a dict or JSON text.
+        extra: other top-level keys, kept.
+        attributes: by key, as JSON text, for the attribute set that the reader declares.
+        number: 1-based ordinal in the input, which makes an id where there is none; line for messages.
+        raw: a row that already is a document, kept byte by byte.
+    """
+
+    text: str
+    number: int
+    id: str | None = None
+    source: str | None = None
+    added: str | None = None
+    created: str | None = None
+    metadata: dict[str, Any] | msgspec.Raw | None = None
+    extra: dict[str, Any] = {}
+    attributes: dict[str, msgspec.Raw] | None = None
+    raw: bytes | None = None
+
+
+class Input:
+    """An input file, as a reader sees it.
+
+    Attributes:
+        path: for messages.
+        counts: by name, for the record; readers add to it.
+        source: of the configuration.
+        max_bytes: a document may not be larger.
+        skip: whether bad items are kept aside (`bad`) and not an error.
+
+    Args:
+        rejects: where bad items are kept aside.
+        opened: gives the stored bytes, if they are not simply those at the path.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        source: str | None,
+        max_bytes: int,
+        rejects: "Rejects | None",
+        opened: Callable[[], IO[bytes]] | None = None,
+    ) -> None:
+        self.path = path
+        self.source = source
+        self.max_bytes = max_bytes
+        self.counts: Counter[str] = Counter()
+        self.skip = rejects is not None
+        self._rejects = rejects
+        self._opened = opened
+
+    def stream(self) -> Decompressed:
+        """The input's bytes; use it in a ``with`` block."""
+        return Decompressed(self.path, self._opened() if self._opened else None)
+
+    def lines(self) -> Lines:
+        r"""The input's lines, without ``\n`` and without a byte order mark; use it in a ``with`` block.
+
+        With `skip` a line that is too long is given as `LongLine`, which `items` keeps aside; else it is an error.
+        """
+        stored = self._opened() if self._opened else None
+        return _InputLines(self.path, self.max_bytes, stored=stored, long_lines=self.skip)
+
+    def items(self, lines: Lines, make: Callable[[bytes, int], T | None]) -> Iterator[T]:
+        """What is made of each line. The one place where errors of libraries become bad items, or errors with a line.
+
+        Args:
+            lines: of the input.
+            make: of a line and its number; None if it has said itself what is bad. It may raise `BAD_ROW`.
+        """
+        for line in lines:
+            if isinstance(line, LongLine):
+                self.too_large("line", line, lines.number, line.size, line.offset)
+                continue
+            try:
+                made = make(line, lines.number)
+            except BAD_ROW as error:
+                self.bad(fault_of(line, error), explain_bad_row(line, error), line, lines.number)
+                continue
+            if is_nested_too_deeply(line):
+                message = f"expected at most {MAX_NESTING} lists and objects in each other, got more"
+                self.bad("nested too deeply", message, line, lines.number)
+            elif made is not None:
+                yield made
+
+    def too_large(
+        self, what: str, raw: bytes, number: int, size: int, offset: int | None = None, id: str | None = None
+    ) -> None:
+        """A line or document that is larger than `max_bytes`: as `bad`, of which only the beginning is at hand."""
+        message = f"expected a {what} of at most {self.max_bytes:,} bytes, got {size:,}; raise `max_document_bytes`"
+        self.bad("too large", message, raw, number, id, size=size, offset=offset)
+
+    def bad(
+        self,
+        reason: str,
+        message: str,
+        raw: bytes,
+        number: int,
+        id: str | None = None,
+        *,
+        size: int | None = None,
+        offset: int | None = None,
+    ) -> None:
+        """An item that is not what it should be: raises, or keeps it aside and counts it as ``rejected.<reason>``.
+
+        Args:
+            reason: a short name to count under.
+            message: expected …, got ….
+            raw: the item, as much as is at hand.
+            number: line or ordinal in the input, from 1.
+            id: of the document, if known.
+            size: bytes of the item, if only its beginning is at hand.
+            offset: of the item in the uncompressed input, if known.
+        """
+        if self._rejects is None:
+            raise DataError(message, path=self.path, line=number, id=id)
+        self._rejects.add(reason, message, raw, number, size=size, offset=offset)
+        self.counts[f"rejected.{reason}"] += 1
+
+    def lose(self, reason: str, message: str, raw: bytes, number: int) -> None:
+        """An item that cannot be read and is no damage of the input: counted as ``lost.<reason>``, never an error.
+
+        It is kept aside where bad items are; the arguments are those of `bad`.
+        """
+        if self._rejects is not None:
+            self._rejects.add(reason, message, raw, number)
+        self.counts[f"lost.{reason}"] += 1
+
+
+class _InputLines(Lines):
+    """Lines as other programs write them: some begin a file with a byte order mark."""
+
+    def __next__(self) -> bytes:
+        line = super().__next__()
+        if self.number > 1 or isinstance(line, LongLine):
+            return line
+        if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise DataError(
+                "expected UTF-8, got a file that begins with the byte order mark of UTF-16; "
+                "convert it: iconv -f UTF-16 -t UTF-8",
+                path=self.path,
+                line=1,
+            )
+        return line.removeprefix(codecs.BOM_UTF8)
+
+
+class Reader(msgspec.Struct, **FROZEN):
+    """Reads one input format; its fields are its options, given beside ``format:`` in the configuration."""
+
+    VERSION: ClassVar[str] = "1"
+    """Of what it makes of an input. What was made by another version is told as what was made with other settings."""
+
+    SUFFIXES: ClassVar[tuple[str, ...]] = ()
+    """Taken off a file's name (before that, a compression's) to name its shard; the longest that fits."""
+
+    TYPES: ClassVar[dict[str, schema.Type]] = {}
+    """Declared types of the attributes that the format carries, by key."""
+
+    def read(self, source: Input) -> Iterator[Draft]:
+        """The documents of an input, in order."""
+        raise NotImplementedError(type(self).__name__)
+
+    def attribute_set(self) -> str | None:
+        """Name of the set that `Draft.attributes` go to, None if the format carries none."""
+        return None
+
+
+READERS: Kind[Reader] = Kind("input format", "toolkit.ingest.formats", "toolkit.ingest.formats", Reader)
+
+
+class Rejects:
+    """A reject file: a line for each bad item, with its bytes in base64; there is none if there is no bad item.
+
+    Of an item of more than `HEAD` bytes there are as many from its beginning, its size and (if known) its offset in the
+    uncompressed input: so that no item is held in memory, and none is kept twice that is as large as its input.
+    """
+
+    def __init__(self, path: str, input: str) -> None:
+        self._path = path
+        self._input = input
+        self._output: RowOutput | None = None
+
+    def __enter__(self) -> Self:
+        remove(self._path)
+        return self
+
+    @property
+    def written(self) -> bool:
+        """Whether there was a bad item."""
+        return self._output is not None
+
+    def add(
+        self,
+        reason: str,
+        message: str,
+        raw: bytes,
+        number: int,
+        *,
+        size: int | None = None,
+        offset: int | None = None,
+    ) -> None:
+        if self._output is None:
+            self._output = RowOutput(self._path).__enter__()  # or none, if it cannot be begun
+        row: dict[str, Any] = {"input": self._input, "number": number, "reason": reason, "message": message}
+        size = len(raw) if size is None else size
+        if size > HEAD:
+            row |= {"bytes": size} | ({} if offset is None else {"offset": offset})
+        self._output.write_row(msgspec.json.encode(row | {"base64": base64.b64encode(raw[:HEAD]).decode()}))
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self._output:
+            self._output.__exit__(kind, error, tb)
+
+
+def check_document(line: bytes) -> DocumentRow:
+    """Decodes a row that should be a document.
+
+    Raises:
+        msgspec.DecodeError, UnicodeDecodeError: if it is not.
+    """
+    row = DOCUMENT_DECODER.decode(line)
+    check_metadata(row.metadata)
+    if not line.isascii():
+        line.decode()
+    return row

@@ -1,0 +1,318 @@
+"""Ingest: one input file becomes one shard of documents (or several, cut by size).
+
+input ──decompress──> reader ──drafts──> trim ──rows──> documents/<source>/<path>.jsonl.gz + row index
+│                              (+ attributes/<set>/… where the format carries attributes)
+└── bad items: an error, or counted and kept in a reject file
+
+"""
+
+import itertools
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import msgspec
+import xxhash
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data import row_index
+from toolkit.data.dataset import Dataset
+from toolkit.data.documents import BAD_ROW, NO_ATTRIBUTES, DocumentRow, explain_bad_row, fault_of, split_lines
+from toolkit.errors import DataError
+from toolkit.ingest import arrivals, downloads
+from toolkit.ingest.inputs import Attempt, InputRecord, note_entry, record_path, still_done
+from toolkit.ingest.plan import Work, settings_of, settings_of_set
+from toolkit.ingest.reader import Draft, Input, Rejects
+from toolkit.records import sets
+from toolkit.storage import json_files
+from toolkit.storage.paths import exists, join, lacking, list_files, remove, stat
+from toolkit.storage.streams import HEAD, RowOutput
+
+Report = Callable[[int, int], None]
+
+Written = tuple[Draft, DocumentRow, bytes]
+"""A draft, the row that is made of it, and that row as JSON."""
+
+
+class Done(ConfigStruct):
+    """What became of an input file; `rejects` as in `InputRecord`."""
+
+    shards: list[str]
+    skipped: bool
+    documents: int
+    counts: dict[str, int]
+    rejects: str = ""
+
+
+def _keep(work: Work) -> downloads.Keep | None:
+    max_disk = work.entry.settings().max_disk
+    return downloads.Keep(_downloads(work.dataset), max_disk, work.key) if max_disk else None
+
+
+def _downloads(dataset: Dataset) -> str:
+    return join(dataset.bookkeeping, "downloads")
+
+
+def sweep_downloads(works: Iterable[Work], dataset: Dataset) -> None:
+    """Deletes downloads of inputs that are not among these."""
+    downloads.sweep(_downloads(dataset), (keep.name for keep in map(_keep, works) if keep))
+
+
+def ingest_input(work: Work, report: Report) -> Done:
+    """Makes the documents of one input file, unless that has been done.
+
+    Raises:
+        DataError: if the input is damaged, or a shard is there that was not made from it; nothing was written.
+    """
+    start = time.perf_counter()
+    found = stat(work.path)
+    if found is None:
+        raise DataError(f"expected an input file, got {lacking(work.path)}; put it back and run again", path=work.path)
+    settings = settings_of(work.entry)
+    record, damaged = json_files.load_told(record_path(work), InputRecord)
+    if record is not None and still_done(work, record, found, settings):
+        remove(record_path(work) + ".started")  # of an attempt that was killed just before its end
+        arrivals.Arrival(work.path, found, _keep(work)).discard()
+        note_entry(work, record)
+        report(record.rows, 0)
+        return _done(record, skipped=True)
+    claims = _Claims(work, record, damaged=damaged)
+    if record or damaged:
+        remove(record_path(work))
+    common = work.entry.settings()
+    rejected = join("rejects", work.shard + ".jsonl.gz")
+    arrival = arrivals.Arrival(work.path, found, _keep(work))
+    with arrival, Rejects(join(work.dataset.bookkeeping, rejected), work.path) as rejects:
+        kept_aside = rejects if common.on_error == "skip" else None
+        source = Input(work.path, common.source, work.max_document_bytes, kept_aside, arrival.open)
+        written = _Writer(work, source, claims, report)
+        written.run()
+        content = arrival.content()
+    for shard in claims.shards - written.shards.keys():
+        remove(work.dataset.shard_path(shard))
+    made = InputRecord(
+        input=work.path,
+        size=found.size,
+        stamp=found.stamp,
+        content=content,
+        settings=settings,
+        shards=written.shards,
+        rows=written.rows,
+        counts=dict(sorted(source.counts.items())),
+        seconds=round(time.perf_counter() - start, 3),
+        entry=work.entry.name,
+        max_rejected=common.max_rejected,
+        rejects=rejected if rejects.written else "",
+    )
+    json_files.save(record_path(work), made)
+    arrival.discard()
+    claims.release()
+    return _done(made, skipped=False)
+
+
+def _done(record: InputRecord, *, skipped: bool) -> Done:
+    return Done(
+        shards=sorted(record.shards),
+        skipped=skipped,
+        documents=record.rows,
+        counts=record.counts,
+        rejects=record.rejects,
+    )
+
+
+class _Claims:
+    """The shards that are this input's to write: those of its record, and of attempts that did not end.
+
+    They are kept beside the record until there is a new one, so that no attempt takes a file that is somebody else's,
+    and none leaves one behind. Two attempts at once take the same files, and write the same into them.
+    """
+
+    def __init__(self, work: Work, record: InputRecord | None, *, damaged: bool) -> None:
+        self._work = work
+        self._path = record_path(work) + ".started"
+        self.shards: set[str] = set(record.shards if record else ())
+        old, damaged_too = json_files.load_told(self._path, Attempt)
+        if old:
+            self.shards |= set(old.shards)
+        if damaged or damaged_too:
+            self.shards |= _shards_named(work)
+        self._write()
+
+    def take(self, shard: str, set_name: str | None) -> None:
+        """Claims a shard, and its attributes in a set.
+
+        Raises:
+            DataError: if there is a file that is not this input's.
+        """
+        if shard in self.shards:
+            return
+        dataset = self._work.dataset
+        paths = [dataset.shard_path(shard), *([dataset.attribute_path(set_name, shard)] if set_name else [])]
+        for path in paths:
+            if exists(path) and not self._work.overwrite and shard not in self._noted():
+                raise DataError(
+                    f"expected no file here yet, got one that was not made from {self._work.path}; move it, choose "
+                    "another `source:` (or `set:`), or --overwrite",
+                    path=path,
+                )
+        self.shards.add(shard)
+        self._write()
+
+    def release(self) -> None:
+        """The record says it now."""
+        remove(self._path)
+
+    def _noted(self) -> set[str]:
+        """What is said to be this input's now; another attempt may just have ended, or be at work."""
+        found = json_files.load(self._path, Attempt), json_files.load(record_path(self._work), InputRecord)
+        return {shard for noted in found if noted for shard in noted.shards}
+
+    def _write(self) -> None:
+        attempt = json_files.load(self._path, Attempt)
+        self.shards |= set(attempt.shards if attempt else ())
+        json_files.save(self._path, Attempt(input=self._work.path, shards=sorted(self.shards)))
+
+
+def _shards_named(work: Work) -> set[str]:
+    """Return the shards that there are, by their names, of an input whose record is damaged."""
+    number = r"\.\d{5,}" if work.entry.settings().shard_size else ""
+    name = re.compile(re.escape(work.shard) + number + r"\.jsonl\.gz")
+    return {shard for shard in list_files(work.dataset.documents) if name.fullmatch(shard)}
+
+
+_ENCODER = msgspec.json.Encoder()
+
+
+def _with_text(row: bytes | None, text: str) -> bytes | None:
+    """A row that already is a document, with another text."""
+    if row is None:
+        return None
+    return _ENCODER.encode(msgspec.json.decode(row, type=dict[str, msgspec.Raw]) | {"text": text})
+
+
+class _Writer:
+    """Writes the drafts of an input to its shards, and their attributes beside them."""
+
+    def __init__(self, work: Work, source: Input, claims: _Claims, report: Report) -> None:
+        self.work = work
+        self.claims = claims
+        self.source = source
+        self.report = report
+        self.rows = 0
+        self.shards: dict[str, sets.OutputState] = {}
+        self.common = work.entry.settings()
+        self.reader = work.entry.reader()
+
+    def run(self) -> None:
+        drafts = self._rows(self.reader.read(self.source))
+        size = self.common.shard_size
+        first, number = next(drafts, None), 0
+        while first is not None or number == 0:
+            name = self.work.shard_name(number)
+            shard = drafts if first is None else itertools.chain((first,), drafts)
+            self._write_shard(name, shard, size)
+            first, number = next(drafts, None), number + 1
+
+    def _write_shard(self, name: str, drafts: Iterator[Written], size: int | None) -> None:
+        dataset, set_name = self.work.dataset, self.reader.attribute_set()
+        self.claims.take(name, set_name)
+        if set_name:
+            sets.forget(dataset, set_name, name)
+        with ExitStack() as stack:
+            index = stack.enter_context(row_index.RowIndexOutput(dataset, name, replaced=True))
+            output = stack.enter_context(RowOutput(dataset.shard_path(name)))
+            attributes = stack.enter_context(RowOutput(dataset.attribute_path(set_name, name))) if set_name else None
+            offset = 0
+            for draft, row, line in drafts:
+                output.write_row(line)
+                index.add(row_index.entry_of(row), offset)
+                offset += len(line) + 1
+                if attributes:
+                    attributes.write_row(
+                        _ENCODER.encode({"source": row.source, "id": row.id, "attributes": draft.attributes})
+                    )
+                self.report(1, len(line))
+                if size and offset >= size:
+                    break
+        state = index.finish(output.stat, output.content)
+        self.shards[name] = sets.output_state(output)
+        self.rows += output.rows
+        if set_name and attributes:
+            record = sets.ShardRecord(
+                input=state,
+                settings={key: settings_of_set(self.work.entry) for key in self.reader.TYPES},
+                reads={},
+                rows=attributes.rows,
+                counts={"documents": attributes.rows},
+                output=sets.output_state(attributes),
+                seconds=0.0,
+            )
+            json_files.save(sets.record_path(dataset, set_name, name), record)
+
+    def _rows(self, drafts: Iterator[Draft]) -> Iterator[Written]:
+        """The documents as rows; what cannot be written is a bad item, too."""
+        counts, source = self.source.counts, self.source
+        for draft in drafts:
+            try:
+                if self.common.trim:
+                    trimmed = trim(draft.text, self.common.trim.min_chars)
+                    if trimmed is None:
+                        counts["trim"] += 1
+                        continue
+                    if trimmed != draft.text:
+                        draft.text, draft.raw = trimmed, _with_text(draft.raw, trimmed)
+                row, line = self._row(draft)
+            except BAD_ROW as error:
+                raw = draft.raw or draft.text.encode(errors="replace")
+                message = explain_bad_row(raw, error) if raw else str(error)
+                source.bad(fault_of(raw or b"{", error), message, raw, draft.number, draft.id)
+                continue
+            if len(line) > source.max_bytes:
+                source.too_large("document", line[:HEAD], draft.number, len(line), id=row.id)
+            else:
+                counts["documents"] += 1
+                yield draft, row, line
+
+    def _row(self, draft: Draft) -> tuple[DocumentRow, bytes]:
+        source = draft.source if draft.source is not None else self.common.source
+        if source is None:
+            raise DataError(
+                "expected field source, got none in the input; give the entry `source: NAME`",
+                path=self.source.path,
+                line=draft.number,
+                id=draft.id,
+            )
+        id = draft.id if draft.id is not None else self._new_id(draft)
+        if draft.raw is not None:
+            line = draft.raw
+        else:
+            fields: dict[str, Any] = {"id": id, "text": draft.text, "source": source}
+            if draft.added is not None:
+                fields["added"] = draft.added
+            if draft.created is not None:
+                fields["created"] = draft.created
+            if draft.metadata is not None:
+                fields["metadata"] = draft.metadata
+            line = _ENCODER.encode(fields | draft.extra)
+        own = msgspec.Raw(b"{}") if b'"attributes"' in line else NO_ATTRIBUTES  # or so; more is not asked
+        return DocumentRow(id=id, text=draft.text, source=source, attributes=own), line
+
+    def _new_id(self, draft: Draft) -> str:
+        if self.common.ids == "content":
+            return xxhash.xxh3_128_hexdigest(draft.text.encode())
+        return f"{self.work.relative}:{draft.number}"
+
+
+def trim(text: str, min_chars: int) -> str | None:
+    r"""The text without its leading and trailing lines of fewer than `min_chars` code points, None if none is left.
+
+    Inner short lines stay; lines are joined by ``\n``.
+
+    >>> trim("menu\na long line\nx\nanother one\n", 8)
+    'a long line\nx\nanother one'
+    """
+    lines = split_lines(text)
+    kept = [i for i, line in enumerate(lines) if len(line) >= min_chars]
+    return "\n".join(lines[kept[0] : kept[-1] + 1]) if kept else None

@@ -1,0 +1,181 @@
+"""Which of several shares of a job owns what: for all commands, this decides ``--shard I/N``.
+
+The shares of a job run at once and begin at different moments, while others write documents. What a share owns must be
+the same whenever it looks, so it is told from what the job does not change:
+
+- the inputs of ``ingest:`` are dealt, by their stored bytes where they are listed, else by their number;
+- all shards that an input becomes belong to its owner. Their names tell which these are, before they are there;
+- other documents beside them have the owner that a hash of their name gives: they may come and go meanwhile;
+- where no input is known, shards are dealt by their stored bytes: the job writes none.
+
+Inputs that come, go or grow between the beginnings of two shares may be owned by two or by none. Two do the same work;
+what none has done is left for the run without ``--shard``.
+"""
+
+import heapq
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import xxhash
+
+from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
+from toolkit.errors import amount
+from toolkit.ingest.plan import Work, makers
+from toolkit.storage.paths import absolute, strip_suffix
+
+
+class Dealer:
+    """Deals things to shares, each thing to the share that has least so far."""
+
+    def __init__(self, count: int) -> None:
+        self._bytes = [0] * count
+        self._things = [0] * count
+        self._unsized = [0] * count
+
+    def deal(self, sizes: Mapping[str, int | None]) -> dict[str, int]:
+        """Return the share of each thing, by its name; the order of the things changes nothing.
+
+        The largest thing is dealt first, to the share with the fewest bytes, so that two shares differ by at most the
+        bytes of the largest thing. Things without size are dealt after them, in the order of their names, to the share
+        with the fewest of these, so that their numbers differ by at most one. Equals go to the first share.
+        """
+        found: dict[str, int] = {}
+        shares = range(len(self._bytes))
+        least = [(self._bytes[i], self._things[i], i) for i in shares]
+        heapq.heapify(least)
+        for size, name in sorted((-size, name) for name, size in sizes.items() if size is not None):
+            load, things, share = least[0]
+            heapq.heapreplace(least, (load - size, things + 1, share))
+            found[name] = share
+        for load, things, share in least:
+            self._bytes[share], self._things[share] = load, things
+        fewest = [(self._unsized[i], self._bytes[i], self._things[i], i) for i in shares]
+        heapq.heapify(fewest)
+        for name in sorted(name for name, size in sizes.items() if size is None):
+            unsized, load, things, share = fewest[0]
+            heapq.heapreplace(fewest, (unsized + 1, load, things, share))
+            found[name] = share
+        for unsized, _, _, share in fewest:
+            self._unsized[share] = unsized
+        return found
+
+
+class Share:
+    """One of several shares of a job.
+
+    Attributes:
+        index: of it, from 0.
+        count: of all.
+        inputs: that it owns, sorted by shard.
+    """
+
+    def __init__(self, index: int, count: int, own: Dataset | None, inputs: Sequence[Work]) -> None:
+        """Deals the inputs.
+
+        Args:
+            index: of the share, from 0.
+            count: of all shares.
+            own: the dataset of the configuration.
+            inputs: that its documents are made from; empty if there is no `ingest:` section, or nothing of it is there.
+        """
+        self.index, self.count = index, count
+        self._own = own
+        self._dealer = Dealer(count)
+        self._dealt: list[tuple[str, Mapping[str, int | None], dict[str, int]]] = []
+        self._documents: dict[Dataset, dict[str, int]] = {}
+        self._told: dict[Dataset, bool] = {}
+        self._of_inputs = self._deal("input", {work.shard: work.size for work in inputs}) if inputs else {}
+        self._maker = makers(inputs)
+        self.inputs = [work for work in inputs if self.owns_input(work)]
+
+    def owns_input(self, work: Work) -> bool:
+        """Return whether an input is in the share."""
+        return self._of_inputs[work.shard] == self.index
+
+    def is_of_inputs(self, dataset: Dataset) -> bool:
+        """Return whether the documents of a dataset are those that the inputs become, whatever globs say of them."""
+        if dataset not in self._told:
+            own = self._own if self._of_inputs else None
+            self._told[dataset] = own is not None and absolute(dataset.documents) == absolute(own.documents)
+        return self._told[dataset]
+
+    def owns(self, dataset: Dataset, shard: str) -> bool:
+        """Return whether a shard of a dataset is in the share."""
+        if self.is_of_inputs(dataset):
+            work = self._maker(shard)
+            owner = None if work is None else self._of_inputs[work.shard]
+        else:
+            owner = self._listed(dataset).get(shard)
+        return (self._by_name(shard) if owner is None else owner) == self.index
+
+    def owned(self, what: str, sizes: Mapping[str, int | None]) -> list[str]:
+        """Deal other things, once; return the names of those that are in the share, in their order.
+
+        Args:
+            what: they are, in the singular.
+            sizes: their stored bytes, by name.
+        """
+        dealt = self._deal(what, sizes)
+        return [name for name in sizes if dealt[name] == self.index]
+
+    def _deal(self, what: str, sizes: Mapping[str, int | None]) -> dict[str, int]:
+        dealt = self._dealer.deal(sizes)
+        self._dealt.append((what, sizes, dealt))
+        return dealt
+
+    def _listed(self, dataset: Dataset) -> dict[str, int]:
+        """The owners of the shards of a dataset that no input makes; the configuration's own is dealt first."""
+        if self._own and dataset != self._own and not self._of_inputs:
+            self._listed(self._own)
+        if dataset not in self._documents:
+            self._documents[dataset] = self._deal("shard", dataset.sizes())
+        return self._documents[dataset]
+
+    def _by_name(self, shard: str) -> int:
+        return xxhash.xxh3_64_intdigest(strip_suffix(shard, SHARD_SUFFIXES).encode()) % self.count
+
+    # --- what is said of it -------------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        return f"{self.index} of {self.count}"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of what was dealt is here."""
+        return not any(self.index in dealt.values() for _, _, dealt in self._dealt)
+
+    def nothing(self) -> str:
+        """Return the sentence of a share that owns nothing of what was dealt."""
+        kinds: dict[str, int] = {"input" if self._of_inputs else "shard": 0}
+        for what, sizes, _ in self._dealt:
+            kinds[what] = kinds.get(what, 0) + len(sizes)
+        has = " and ".join(f"no {what}" for what in kinds)
+        there = " and ".join(amount(number, what) for what, number in kinds.items())
+        are = "is" if list(kinds.values()) == [1] else "are"
+        return f"this share ({self}) has {has}: there {are} {there} for {amount(self.count, 'share')}"
+
+    def plan(self) -> dict[str, Any]:
+        """Return what was dealt, for dry runs.
+
+        Returns:
+            For each kind of things, and for their stored bytes where those are listed: how many are here, how many
+            there are, and how many the shares with the fewest and with the most have.
+        """
+        found: dict[str, Any] = {"share": f"{self.index}/{self.count}"}
+        held = [0] * self.count
+        largest = None
+        for what in dict.fromkeys(what for what, _, _ in self._dealt):
+            numbers = [0] * self.count
+            for sizes, dealt in ((sizes, dealt) for each, sizes, dealt in self._dealt if each == what):
+                for name, size in sizes.items():
+                    numbers[dealt[name]] += 1
+                    held[dealt[name]] += size or 0
+                    largest = largest if size is None else max(size, largest or 0)
+            found[what + "s"] = self._of(numbers)
+        if largest is not None:
+            found["bytes"] = {**self._of(held), "largest": largest}
+        return found
+
+    def _of(self, numbers: Sequence[int]) -> dict[str, int]:
+        least, most = min(numbers), max(numbers)
+        return {"here": numbers[self.index], "all": sum(numbers), "least": least, "most": most}

@@ -1,0 +1,1 @@
+"""Web archives: records, HTTP messages, encodings, and the text of pages."""

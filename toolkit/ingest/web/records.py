@@ -1,0 +1,252 @@
+"""The records of a WARC file, each checked; reading goes on behind a bad one.
+
+Source: WARC 1.0/1.1 (ISO 28500).
+"""
+
+import functools
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from toolkit.data.documents import BAD_ROW
+from toolkit.errors import DataError
+from toolkit.ingest.reader import Input
+from toolkit.storage.streams import HEAD, READ, Decompressed
+
+
+class Record(msgspec.Struct):
+    """One record.
+
+    Attributes:
+        type: its WARC-Type.
+        headers: names lower-case, values as they are, a repeated name's joined by ``, ``.
+        block: what follows them; None if it is larger than a document may be.
+        offset: of the record in the uncompressed file.
+        end: of its block there.
+    """
+
+    type: str
+    headers: dict[str, str]
+    block: bytes | None
+    offset: int
+    end: int
+
+
+class _Bad(Exception):
+    """A record that is not what it says, or (without offset) something else than a record behind the last one."""
+
+    def __init__(self, message: str, offset: int | None = None) -> None:
+        super().__init__(message)
+        self.offset = offset
+
+
+def sound_records(source: Input, *, large: bool = False) -> Iterator[Record]:
+    """The records of an input; a bad one is an error, or is kept aside and reading goes on behind its beginning.
+
+    A record is given when the next one has been found where it should be.
+
+    Args:
+        source: the input.
+        large: whether a block may be larger than a document; it is passed over, and not held.
+
+    Raises:
+        DataError: if a record is bad, or the file is an ARC file.
+    """
+    with source.stream() as stream:
+        tape = _Tape(stream, 2 * source.max_bytes + ROOM)
+        number = 0
+        while True:
+            held: Record | None = None
+            try:
+                for record in _records(tape, source, large=large):
+                    if held:
+                        tape.check_end(held)
+                        yield held
+                        tape.forget(record.offset)
+                    held = record
+                    number += 1
+                if held:
+                    tape.check_end(held)
+                    yield held
+                return
+            except _Bad as error:
+                bad = error
+            start = tape.restarted_at if bad.offset is None else bad.offset
+            if held and bad.offset != held.offset:  # what is bad comes behind it, or it is its length that is wrong
+                try:
+                    end = tape.check_end(held)
+                    yield held
+                    start = end if bad.offset is None else start
+                    number += 1
+                except _Bad as error:
+                    bad, start = error, held.offset
+            if not source.skip:
+                raise DataError(f"record {max(number, 1)}: {bad}", path=source.path) from None
+            head, offset, size = tape.skip_to_next_record(start)
+            source.bad("record", str(bad), head, max(number, 1), size=size, offset=offset)
+            if tape.ended:
+                return
+
+
+@functools.lru_cache(256)
+def _name(raw: bytes) -> str:
+    return raw.decode(errors="replace").lower()
+
+
+def _records(tape: "_Tape", source: Input, *, large: bool) -> Iterator[Record]:
+    from fastwarc.warc import ArchiveIterator
+
+    try:
+        for found in ArchiveIterator(tape, parse_http=False):
+            headers: dict[str, str] = {}
+            for raw_name, raw_value in found.headers.items_bytes():
+                name, value = _name(raw_name), raw_value.decode(errors="replace")
+                headers[name] = f"{headers[name]}, {value}" if name in headers else value
+            type_, length, offset = (
+                headers.get("warc-type", ""),
+                headers.get("content-length", ""),
+                found.stream_pos,
+            )
+            if not type_ or "\n" in type_ or not _LENGTH.fullmatch(length):
+                raise _Bad("expected a WARC record with WARC-Type and Content-Length, got one without", offset)
+            size, got = int(length), 0
+            start = tape.end_of_head(offset)
+            if size <= source.max_bytes:
+                block = found.reader.read()
+                got = len(block)
+                if got == size:
+                    yield Record(type_, headers, block, offset, start + size)
+            elif large:
+                yield Record(type_, headers, None, offset, start + size)  # first, while the one before is still held
+                while piece := found.reader.read(READ):
+                    got += len(piece)
+                    tape.forget(start + got)
+            else:
+                limit = f"{source.max_bytes:,} bytes, got {size:,}; raise `max_document_bytes`"
+                raise _Bad(f"expected a block of at most {limit}", offset)
+            if got != size:
+                raise _Bad(f"expected a block of {size} bytes, got {got} before the end of the file", offset)
+        tape.check_held()
+    except BAD_ROW as error:  # of a library, or of a panic in it
+        raise _Bad(f"expected a WARC record behind the last one, got something else ({error!r})") from None
+    except OSError as error:
+        tape.check_held()
+        if tape.begins_with(b"filedesc:"):
+            message = "expected a WARC file, got one in the older format ARC; convert it, `warcio recompress` does"
+            raise DataError(message, path=source.path) from None
+        raise _Bad(f"expected a WARC record behind the last one, got something else ({error})") from None
+
+
+ROOM = 16 << 20
+"""Bytes of headers and of what is read ahead, beside two records that are held."""
+
+_LENGTH = re.compile(r"[0-9]{1,18}")
+
+_RECORD = re.compile(rb"WARC/[01]\.\d{1,2}\r?\n")
+"""How a record begins; not at the beginning of a line, where the one before was cut off."""
+
+_LONGEST = 12
+"""Bytes of that, but for the last."""
+
+
+class _Tape:
+    """The input as fastwarc reads it; keeps what was read since the last good record.
+
+    Not an io class: fastwarc 2.0 panics on a stream whose ``seek`` raises; it asks only where it is.
+    """
+
+    def __init__(self, stream: Decompressed, room: int) -> None:
+        self._stream = stream
+        self._room = room
+        self._is_full = False
+        self._kept = bytearray()
+        self._kept_from = 0
+        self._replay = b""
+        self.restarted_at = 0
+        self.ended = False
+        self._position = 0
+
+    def close(self) -> None:
+        """The caller closes the stream."""
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        if (offset, whence) not in ((0, 1), (self._position, 0)):
+            raise DataError("expected to be read forwards only")
+        return self._position
+
+    def read(self, size: int = -1) -> bytes:
+        if self._replay:
+            block, self._replay = self._replay[:size], self._replay[size:]
+            self._position += len(block)
+            return block
+        if len(self._kept) > self._room:
+            self._is_full = True  # which ends what is being read; `check_held` says why
+            return b""
+        block = self._stream.read(size)
+        self._position += len(block)
+        self._kept += block
+        return block
+
+    def check_held(self) -> None:
+        """Raises _Bad if reading has ended because there was no record in all that may be held."""
+        if self._is_full:
+            raise _Bad(f"expected a WARC record behind the last one, got none in {len(self._kept):,} bytes")
+
+    def forget(self, offset: int) -> None:
+        """What lies before this offset is not needed any more."""
+        if offset - self._kept_from > 1 << 20:
+            del self._kept[: offset - self._kept_from]
+            self._kept_from = offset
+
+    def check_end(self, record: Record) -> int:
+        """The offset behind a record and the two line ends that end it.
+
+        Raises:
+            _Bad: if they are not where the record's length says.
+        """
+        end = record.end - self._kept_from
+        behind = bytes(self._kept[end : end + 4])
+        if behind != b"\r\n\r\n":
+            size = record.headers["content-length"]
+            raise _Bad(f"expected two line ends behind a block of {size} bytes, got {behind!r}", record.offset)
+        return record.end + 4
+
+    def end_of_head(self, offset: int) -> int:
+        """The offset behind the headers of the record at the offset."""
+        found = self._kept.find(b"\r\n\r\n", offset - self._kept_from)
+        return self._kept_from + found + 4
+
+    def begins_with(self, start: bytes) -> bool:
+        """Whether the file does."""
+        return not self._kept_from and self._kept.startswith(start)
+
+    def skip_to_next_record(self, bad: int) -> tuple[bytes, int, int]:
+        """Goes on at the first record behind the one at the offset, and holds no more of it than is looked at.
+
+        Returns:
+            The beginning of what is skipped, its offset, and its size. Of a record that was too large to be held that
+            is only what is left.
+        """
+        start = max(bad - self._kept_from, 0)
+        begun, head = self._kept_from + start, bytes(self._kept[start : start + HEAD])
+        searched = start + 1
+        self._is_full = False
+        while not (match := _RECORD.search(self._kept, searched)):
+            passed = max(len(self._kept) - _LONGEST, min(searched, len(self._kept)))
+            del self._kept[:passed]
+            self._kept_from += passed
+            searched = 0
+            block = self._stream.read(1 << 16)
+            if not block:
+                self.ended = True
+                return head, begun, self._kept_from + len(self._kept) - begun
+            self._kept += block
+            head += block[: max(0, HEAD - len(head))]
+        found = self._kept_from + match.start()
+        self.restarted_at = self._position = found
+        self._replay = bytes(self._kept[match.start() :])
+        return head[: found - begun], begun, found - begun

@@ -1,0 +1,1 @@
+"""What is there: checks, statistics, and descriptions of datasets and outputs."""

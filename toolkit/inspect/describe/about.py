@@ -1,0 +1,229 @@
+"""What only people know of a dataset: the section ``about:``."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from toolkit.config import settings
+from toolkit.config.settings import ConfigStruct, Description, Source
+from toolkit.errors import ConfigError
+from toolkit.storage.globs import glob_regex
+from toolkit.text.languages.labels import WELL_FORMED
+
+Texts = str | list[str]
+
+
+class Agent(ConfigStruct):
+    """A person or an organization."""
+
+    name: Annotated[str, Description(description="of the person or organization")]
+    type: Annotated[Literal["Organization", "Person"] | None, Description(description="which of the two, required")] = (
+        None
+    )
+    url: Annotated[str | None, Description(description="its page")] = None
+    email: Annotated[str | None, Description(description="its address")] = None
+
+
+class Rai(ConfigStruct):
+    """Terms of the Croissant RAI vocabulary 1.0, spelled as there; what records tell is not asked for."""
+
+    dataCollection: Texts | None = None  # noqa: N815  # the vocabulary's spelling
+    dataCollectionType: Texts | None = None  # noqa: N815
+    dataCollectionMissingData: Texts | None = None  # noqa: N815
+    dataCollectionRawData: Texts | None = None  # noqa: N815
+    dataCollectionTimeframe: Texts | None = None  # noqa: N815
+    dataImputationProtocol: Texts | None = None  # noqa: N815
+    dataPreprocessingProtocol: Texts | None = None  # noqa: N815
+    dataManipulationProtocol: Texts | None = None  # noqa: N815
+    dataAnnotationProtocol: Texts | None = None  # noqa: N815
+    dataAnnotationPlatform: Texts | None = None  # noqa: N815
+    dataAnnotationAnalysis: Texts | None = None  # noqa: N815
+    annotationsPerItem: Texts | None = None  # noqa: N815
+    annotatorDemographics: Texts | None = None  # noqa: N815
+    machineAnnotationTools: Texts | None = None  # noqa: N815
+    dataReleaseMaintenancePlan: Texts | None = None  # noqa: N815
+    personalSensitiveInformation: Texts | None = None  # noqa: N815
+    dataSocialImpact: Texts | None = None  # noqa: N815
+    dataBiases: Texts | None = None  # noqa: N815
+    dataLimitations: Texts | None = None  # noqa: N815
+    dataUseCases: Texts | None = None  # noqa: N815
+    hasSyntheticData: bool | None = None  # noqa: N815
+
+    def given(self) -> dict[str, Any]:
+        """The terms that have a value."""
+        return {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
+
+
+class About(ConfigStruct):
+    """The section ``about:``; what a description needs and it does not give is an error, nothing is made up."""
+
+    name: Annotated[str | None, Description(description="of the dataset")] = None
+    description: Annotated[str | None, Description(description="what it is, in some sentences")] = None
+    license: Annotated[Texts | None, Description(description="URL, best one of https://spdx.org/licenses/")] = None
+    url: Annotated[str | None, Description(description="page of the dataset")] = None
+    creator: Annotated[
+        list[Agent] | Agent | None, Description(description="{type: Organization or Person, name, url, email}, or some")
+    ] = None
+    date_published: Annotated[str | None, Description(description="2026-01-31")] = None
+    citation: Annotated[str | None, Description(description="how to cite it, best BibTeX")] = None
+    version: Annotated[str | None, Description(description="MAJOR.MINOR.PATCH")] = None
+    publisher: Annotated[list[Agent] | Agent | None, Description(description="as `creator`")] = None
+    keywords: Annotated[list[str], Description(description="words to find it by")] = []
+    same_as: Annotated[Texts | None, Description(description="URLs of other pages of the same dataset")] = None
+    sd_license: Annotated[Texts | None, Description(description="URL: licence of the description itself")] = None
+    date_created: Annotated[str | None, Description(description="2026-01-31")] = None
+    date_modified: Annotated[str | None, Description(description="2026-01-31")] = None
+    in_language: Annotated[
+        Texts | None, Description(description="BCP 47 codes; default: the labels of an output that is cut by language")
+    ] = None
+    live: Annotated[
+        bool | list[str],
+        Description(description="the data still grow; or globs of the files that do: listed without size and checksum"),
+    ] = False
+    splits: Annotated[
+        dict[str, float | str],
+        Description(description="{train: 0.98, test: 0.02}: by hash of the id; `by: file`: the mix parts files so"),
+    ] = {}
+    examples: Annotated[
+        int, msgspec.Meta(ge=0), Description(description="records shown for each record set, texts cut; 0: none")
+    ] = 3
+    croissant: Annotated[
+        Literal["1.0", "1.1"], Description(description="version (in quotes) of the specification; `--spec` overrides")
+    ] = "1.0"
+    rai: Annotated[Rai, Description(description="terms of the Croissant RAI vocabulary: limits, biases, uses …")] = (
+        Rai()
+    )
+
+    def language(self) -> list[str]:
+        return listed(self.in_language)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The shares of the splits."""
+        return {name: float(share) for name, share in self.splits.items() if name != "by"}
+
+    @property
+    def splits_files(self) -> bool:
+        """Whether a mix is to part its files by split."""
+        return self.splits.get("by") == "file"
+
+    def grows(self, path: str) -> bool:
+        """Return whether a file, by its path below the description, still grows."""
+        if isinstance(self.live, bool):
+            return self.live
+        return any(glob_regex(glob).match(path) for glob in self.live)
+
+
+REQUIRED = ("name", "description", "license", "url", "creator", "date_published")
+"""Keys without which there is no Croissant file, by the specification."""
+
+_URLS = ("url", "license", "same_as", "sd_license")
+_DATES = ("date_published", "date_created", "date_modified")
+_AGENTS = ("creator", "publisher")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?")
+VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
+
+
+def listed(value: Any) -> list[Any]:
+    """A value that may be one or several, as a list."""
+    return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
+
+
+def read_about(section: Source, required: Sequence[str] = REQUIRED) -> About:
+    """The settings of an ``about:`` section, with all that a description must have.
+
+    Args:
+        section: of the configuration.
+        required: keys that must be given.
+
+    Raises:
+        ConfigError: naming the key that is missing, or is not what it should be.
+    """
+    source = section if section.value is not None else Source({}, section.name, section.lines)
+    if isinstance(source.value, dict) and isinstance(source.value.get("version"), int | float):
+        raise source.error(("version",), f"expected MAJOR.MINOR.PATCH (1.0.0), got {source.value['version']!r}")
+    about = settings.convert(source, About, "about")
+    missing = [key for key in required if not getattr(about, key)]
+    if missing:
+        given = f"; also missing: {', '.join(f'about.{key}' for key in missing[1:])}" if missing[1:] else ""
+        raise source.error((), f"expected about.{missing[0]}, which Croissant requires, got none{given}")
+    for key in _URLS:
+        for value in listed(getattr(about, key)):
+            if not re.fullmatch(r"https?://\S+", value):
+                hint = f"https://spdx.org/licenses/{'CC-BY-4.0' if ' ' in value else value}.html"
+                example = hint if "license" in key else "https://example.org/corpus"
+                raise source.error((key,), f"expected a URL such as {example}, got {value!r}")
+    for key in _DATES:
+        value = getattr(about, key)
+        if value is not None and not _is_date(value):
+            raise source.error((key,), f"expected a date such as 2026-01-31, got {value!r}")
+    for language in about.language():
+        if not WELL_FORMED.fullmatch(language):
+            raise source.error(("in_language",), f"expected a BCP 47 code such as de or zh-Hant, got {language!r}")
+    for key in _AGENTS:
+        given = getattr(about, key)
+        for i, agent in enumerate(listed(given)):
+            if agent.type is None:
+                place = (key, i, "type") if isinstance(given, list) else (key, "type")
+                raise source.error(place, "expected Organization or Person, got none")
+    if about.version is not None and not VERSION.fullmatch(about.version):
+        raise source.error(("version",), f"expected MAJOR.MINOR.PATCH (1.0.0), got {about.version!r}")
+    for i, glob in enumerate(about.live if isinstance(about.live, list) else ()):
+        try:
+            glob_regex(glob)
+        except ConfigError as error:
+            raise source.error(("live", i), str(error)) from None
+    read_splits(source)
+    return about
+
+
+@dataclass(frozen=True)
+class Splits:
+    """The splits that are asked for.
+
+    Attributes:
+        shares: by name.
+        by: whether rows are told their split in files beside them, or the files of a mix are parted by it.
+    """
+
+    shares: dict[str, float]
+    by: Literal["rows", "file"]
+
+
+def read_splits(section: Source) -> Splits | None:
+    """Return the splits of an ``about:`` section; None if there are none.
+
+    Raises:
+        ConfigError: if they are not what they should be.
+    """
+    value = section.value.get("splits") if isinstance(section.value, dict) else None
+    if value is None or value == {}:
+        return None
+    if not isinstance(value, dict):
+        raise section.error(
+            ("splits",), f"expected splits with their shares, {{train: 0.98, test: 0.02}}, got {value!r}"
+        )
+    shares = {str(name): share for name, share in value.items() if name != "by"}
+    by = value.get("by", "rows")
+    if by not in ("rows", "file"):
+        raise section.error(("splits", "by"), f"expected rows or file, got {by!r}")
+    for name, share in shares.items():
+        if not isinstance(share, int | float) or isinstance(share, bool):
+            raise section.error(("splits", name), f"expected a share, a number above 0, got {share!r}")
+        if not re.fullmatch(r"\w[\w.-]*", name):
+            raise section.error(("splits",), f"expected names of splits in letters and digits, got {name!r}")
+    if not all(share > 0 for share in shares.values()) or abs(sum(shares.values()) - 1) >= 1e-9:
+        raise section.error(("splits",), f"expected shares above 0 that sum up to 1, got {shares!r}")
+    return Splits({name: float(share) for name, share in shares.items()}, by)
+
+
+def _is_date(text: str) -> bool:
+    """Whether it is a date, with a time or without, that there is."""
+    try:
+        return _DATE.fullmatch(text) is not None and bool(datetime.fromisoformat(text))
+    except ValueError:
+        return False

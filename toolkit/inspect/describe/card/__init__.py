@@ -1,0 +1,1 @@
+"""The dataset card, README.md, as the Hugging Face hub shows it."""

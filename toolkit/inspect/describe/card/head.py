@@ -1,0 +1,282 @@
+"""The head of a dataset card: the keys that the Hugging Face hub, and its library datasets, read.
+
+Source: the hub's documentation of dataset cards and of manual configuration; licences: its list of identifiers.
+"""
+
+import os
+import posixpath
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from toolkit.errors import ConfigError
+from toolkit.inspect.describe.about import About, listed
+from toolkit.inspect.describe.card.features import features_of, otherwise
+from toolkit.inspect.describe.card.licences import identifiers
+from toolkit.inspect.describe.facts import Facts, File, Group
+from toolkit.text.languages.labels import NO_LANGUAGE, code_of, tags_of
+
+KEYS = (
+    "pretty_name",
+    "language",
+    "language_bcp47",
+    "license",
+    "license_name",
+    "license_link",
+    "size_categories",
+    "task_categories",
+    "tags",
+    "configs",
+    "dataset_info",
+)
+"""The keys of a head, in their order."""
+
+SPLIT = "train"
+"""The name of the one split of a configuration whose files are not parted by split."""
+
+GIVEN = "as `about:` gives it"
+"""Stands above a key whose value the data do not say."""
+
+_SIZES = ["n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B", "1B<n<10B"]
+_SIZES += ["10B<n<100B", "100B<n<1T", "n>1T"]
+
+_LOADED = re.compile(r"\.(jsonl|json|txt|parquet)(\.(gz|zst|bz2|xz))?$")
+_NOT_IN_NAMES = re.compile(r'[<>:/\\|?*"]')
+_NOT_IN_SPLITS = re.compile(r"[^\w.]")
+
+
+@dataclass(frozen=True)
+class Part:
+    """The files of one split of a configuration.
+
+    Attributes:
+        paths: globs that match its files and no others, or the paths.
+    """
+
+    split: str
+    files: list[File]
+    paths: list[str]
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What the hub calls a subset: files that are loaded by one name.
+
+    Attributes:
+        parts: its files by split; of files that are not parted by split, one.
+        features: None where the reader finds them by itself.
+    """
+
+    name: str
+    parts: list[Part]
+    features: list[dict[str, Any]] | None
+
+    @property
+    def files(self) -> list[File]:
+        return [file for part in self.parts for file in part.files]
+
+
+def head(facts: Facts, about: About, configurations: Sequence[Configuration]) -> dict[str, Any]:
+    """The head, in the order in which it is written; what nobody knows is not in it."""
+    found: dict[str, Any] = {"pretty_name": about.name}
+    found |= languages(facts, about) | identifiers(listed(about.license))
+    rows = documents_of(facts)
+    found["size_categories"] = None if rows is None else [size_category(rows)]
+    found["task_categories"] = ["text-generation"]
+    found["tags"] = about.keywords
+    found["configs"] = [_config(each) for each in configurations]
+    found["dataset_info"] = [
+        info
+        for each in configurations
+        if (info := _info(each, live=any(about.grows(file.path) for file in each.files)))
+    ]
+    return {name: found[name] for name in KEYS if found.get(name)}
+
+
+def comments(about: About) -> dict[str, str]:
+    """Return what stands above keys of the head, so that whoever checks it without the settings knows them."""
+    return {"language": GIVEN} if about.language() else {}
+
+
+def is_given(key: str, head: str) -> bool:
+    """Return whether a key in the text of a head has what `about:`, or the user, gives, and not what the data say."""
+    kept = re.search(rf"^# toolkit: keep (\S+)$.*?^{key}:.*?^# toolkit: end \1$", head, re.MULTILINE | re.DOTALL)
+    return kept is not None or f"# {GIVEN}\n{key}:" in head
+
+
+def documents_of(facts: Facts) -> int | None:
+    """How many documents there are, if that is known."""
+    paths = set(facts.groups[0].paths)
+    return _sum(file.rows for file in facts.files if file.path in paths)
+
+
+def size_category(rows: int) -> str:
+    """The hub's word for so many."""
+    return _SIZES[min(max(len(str(rows)) - 3, 0), len(_SIZES) - 1)]
+
+
+def languages(facts: Facts, about: About) -> dict[str, list[str]]:
+    """The languages as the hub takes them, and whole tags where these say more."""
+    tags = about.language() or tags_of(facts.languages)
+    codes = list(dict.fromkeys(code for tag in tags if (code := code_of(tag)) and code not in NO_LANGUAGE))
+    return {"language": codes, "language_bcp47": tags if any("-" in tag for tag in tags) else []}
+
+
+# --- configurations ---------------------------------------------------------------------------------------------------
+
+
+def configurations_of(facts: Facts, there: Iterable[str]) -> list[Configuration]:
+    """One for each label; where there are none, one for each kind of rows.
+
+    Args:
+        facts: of a dataset or an output.
+        there: all files below the root that are not hidden.
+
+    Raises:
+        ConfigError: if two labels would have one name.
+    """
+    there, files = list(there), {file.path: file for file in facts.files}
+    groups = [(each.label, each.paths, facts.groups[0]) for each in facts.labels]
+    if not groups:
+        names = ["default"] if facts.is_output else [each.name.removesuffix("-files") for each in facts.groups]
+        groups = [(name, each.paths, each) for name, each in zip(names, facts.groups, strict=True)]
+    found: dict[str, Configuration] = {}
+    for label, paths, group in groups:
+        if not paths or not all(map(is_loaded, paths)):
+            continue
+        name = configuration_name(label)
+        if name in found:
+            raise ConfigError(
+                f"{facts.root}: expected labels that differ in more than slashes, got {label!r} and another"
+            )
+        found[name] = Configuration(name, _parts([files[p] for p in paths], facts, there), _features(group))
+    return list(found.values())
+
+
+def _parts(files: Sequence[File], facts: Facts, there: Sequence[str]) -> list[Part]:
+    """Return the files by split, the splits in their order."""
+    by_split: dict[str, list[File]] = {split.name: [] for split in facts.splits}
+    for file in files:
+        by_split.setdefault(file.split or SPLIT, []).append(file)
+    return [
+        Part(split_name(split), some, patterns([file.path for file in some], there))
+        for split, some in by_split.items()
+        if some
+    ]
+
+
+def is_loaded(path: str) -> bool:
+    """Return whether Hugging Face datasets has a reader for a file, by its name."""
+    return _LOADED.search(path) is not None
+
+
+def configuration_name(label: str) -> str:
+    """Return the name of the configuration of a label."""
+    return _NOT_IN_NAMES.sub("--", label)
+
+
+def split_name(split: str) -> str:
+    """Return what the hub calls a split; names there have letters, digits, ``_`` and dots."""
+    return _NOT_IN_SPLITS.sub("_", split)
+
+
+def notes_of(facts: Facts, configurations: Sequence[Configuration]) -> list[str]:
+    """What whoever loads the data by the head should know."""
+    notes = [f"{name}: {_WHY[kind]}" for name, kind in loaded_otherwise(facts)]
+    if not configurations:
+        notes.append("no configurations: Hugging Face datasets has no reader for such files")
+    return notes
+
+
+_JSON = "the features say `json`, which older versions of Hugging Face datasets do not know"
+_WHY = {
+    "open": f"it has no fixed keys, or values of several types; {_JSON}",
+    "long": f"it has integers of 2^63 and more; {_JSON}",
+    "huge": "there are integers that no 64 bits hold; Hugging Face datasets makes floating-point numbers of large ones",
+    "refused": "there are integers that no 64 bits hold, beside values of no type: Hugging Face datasets loads none",
+}
+
+
+def loaded_otherwise(facts: Facts) -> list[tuple[str, str]]:
+    """The names of what is loaded otherwise than it is, and how (see `features.otherwise`)."""
+    return [pair for group in facts.groups if _is_json(group) for pair in otherwise(group.columns)]
+
+
+def patterns(paths: Sequence[str], there: Iterable[str]) -> list[str]:
+    """Globs that match these files and no others of those that are there; a path where there is none.
+
+    ``*`` spans no folders here, ``**`` does.
+    """
+    there, wanted = list(there), set(paths)
+    suffixes = {match[0] for path in paths if (match := re.search(r"(\.\w+)+$", path))}
+    top = os.path.commonpath([posixpath.dirname(path) for path in paths])
+    if len({posixpath.dirname(path) for path in paths}) > 1:
+        deep = [posixpath.join(top, f"**/*{suffix}") for suffix in sorted(suffixes)]
+        matched = {p for p in there if p.startswith(f"{top}/" if top else "") and p.endswith(tuple(suffixes))}
+        if matched == wanted:
+            return deep
+    found: list[str] = []
+    folders: dict[tuple[str, str], list[str]] = {}
+    for path in paths:
+        suffix = next((s for s in sorted(suffixes) if path.endswith(s)), "")
+        folders.setdefault((posixpath.dirname(path), suffix), []).append(path)
+    for (folder, suffix), some in folders.items():
+        stem = _beginning([posixpath.basename(path)[: -len(suffix) or None] for path in some])
+        here = [path for path in there if posixpath.dirname(path) == folder]
+        globs = [f"*{suffix}", *([f"{stem}*{suffix}"] if len(some) > 1 else [])] if folder or len(some) > 1 else []
+        for glob in globs:
+            if {p for p in here if fnmatchcase(posixpath.basename(p), glob)} == set(some):
+                found.append(posixpath.join(folder, glob))
+                break
+        else:
+            found += [re.sub(r"([*?\[])", r"[\1]", path) for path in some]
+    return found
+
+
+def _beginning(names: Sequence[str]) -> str:
+    """What all names begin with."""
+    first, last = min(names), max(names)
+    return first[: next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]
+
+
+def _config(each: Configuration) -> dict[str, Any]:
+    data = [{"split": part.split, "path": part.paths[0] if len(part.paths) == 1 else part.paths} for part in each.parts]
+    found: dict[str, Any] = {"config_name": each.name, "data_files": data}
+    if any(re.search(r"\.txt(\.|$)", file.path) for file in each.files):
+        found["sample_by"] = "paragraph"  # a blank line ends a document
+    return found
+
+
+def _info(each: Configuration, *, live: bool) -> dict[str, Any]:
+    """What is known of a configuration; the reader compares the number of rows, so of data that grow it is not said."""
+    found: dict[str, Any] = {"config_name": each.name}
+    if each.features:
+        found["features"] = each.features
+    if not live and all(file.rows is not None for file in each.files):
+        content = _sum(file.content_size for file in each.files)
+        found["splits"] = [_split(part) for part in each.parts]
+        found["download_size"] = sum(file.size for file in each.files)
+        found |= {} if content is None else {"dataset_size": content}
+    return found if len(found) > 1 else {}
+
+
+def _split(part: Part) -> dict[str, Any]:
+    content, rows = (_sum(getattr(file, name) for file in part.files) for name in ("content_size", "rows"))
+    split = {"name": part.split, "num_bytes": content, "num_examples": rows}
+    return {name: value for name, value in split.items() if value is not None}
+
+
+def _features(group: Group) -> list[dict[str, Any]] | None:
+    """Of rows in JSON; other files say themselves what is in them."""
+    return features_of(group.columns) if group.columns and _is_json(group) else None
+
+
+def _is_json(group: Group) -> bool:
+    return re.search(r"\.jsonl?(\.|$)", group.paths[0]) is not None
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    found = list(numbers)
+    return None if None in found else sum(number or 0 for number in found)

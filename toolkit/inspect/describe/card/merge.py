@@ -1,0 +1,212 @@
+"""What stays of a card when it is written anew: what stands between the marks, and keys that are not ours.
+
+In the body, under the heading where it stands::
+
+    <!-- toolkit: keep NAME -->
+    …
+    <!-- toolkit: end NAME -->
+
+In the head the marks are comments, ``# toolkit: keep NAME`` and ``# toolkit: end NAME``; keys between them stand in
+place of ours. Keys that a card of ours never has stay without marks.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from toolkit.config import settings
+from toolkit.errors import DataError
+
+MARK = "<!-- toolkit: card"
+"""What the first mark of a card of ours begins with."""
+
+_NOTICE = (
+    f"{MARK}. Made by `toolkit card`, which writes it anew. To keep what you write, put it between a line\n"
+    '"toolkit: keep NAME" and a line "toolkit: end NAME", each a comment like this one; in the head, behind a #. -->'
+)
+
+_ANY = {"body": re.compile(r"\s*<!--\s*toolkit:(?!\s*card\b)"), "head": re.compile(r"\s*#\s*toolkit:")}
+_FORM = {
+    "body": re.compile(r"\s*<!--\s*toolkit:\s*(keep|end)\s+([\w.-]+)\s*-->\s*"),
+    "head": re.compile(r"\s*#\s*toolkit:\s*(keep|end)\s+([\w.-]+)\s*"),
+}
+_SHOWN = {"body": "<!-- toolkit: {} NAME -->", "head": "# toolkit: {} NAME"}
+_KEY = re.compile(r"""(['"]?)([^\s#'"\[\]{}-][^:'"]*)\1\s*:(\s|$)""")
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_FENCE = re.compile(r"---\s*")
+_HEADING = re.compile(r"## (.+?)\s*")
+
+Line = tuple[int, str]
+
+
+@dataclass
+class Kept:
+    """What stays of a card.
+
+    Attributes:
+        head: lines of YAML.
+        keys: of the head that are given there.
+        blocks: of the body, from mark to mark, with the heading that each stood under; empty before the first.
+    """
+
+    head: list[str] = field(default_factory=list)
+    keys: set[str] = field(default_factory=set)
+    blocks: list[tuple[str, str]] = field(default_factory=list)
+
+
+def is_ours(text: str) -> bool:
+    """Whether a card is one that may be written anew."""
+    return f"\n{MARK}" in f"\n{text}"
+
+
+def headings(text: str) -> set[str]:
+    """The headings in a text that are those of sections in a card."""
+    return {found[1] for line in _LINE.findall(text) if (found := _HEADING.fullmatch(line))}
+
+
+def read(path: str, text: str, ours: Collection[str], inner: Collection[str]) -> Kept:
+    """What stays of a card of ours.
+
+    Args:
+        path: of the file, for messages.
+        text: of the card.
+        ours: keys of the head that are written anew.
+        inner: headings in texts of the sections; all others begin a section, be it of the user's own.
+
+    Raises:
+        ConfigError: if the head is no YAML.
+        DataError: if a mark has no other, or is none.
+    """
+    lines = list(enumerate(_LINE.findall(text), 1))
+    kept = Kept()
+    body = lines
+    if lines and _FENCE.fullmatch(lines[0][1]):
+        end = next((i for i, (_, line) in enumerate(lines[1:], 1) if _FENCE.fullmatch(line)), None)
+        if end is None:
+            raise DataError("expected a line --- that ends the head, got none", path=path, line=1)
+        _read_head(path, lines[1:end], ours, kept)
+        body = lines[end + 1 :]
+    section = ""
+    names: set[str] = set()
+    for name, some in _parts(path, body, "body", names):
+        if name:
+            kept.blocks.append((section, "".join(line for _, line in some)))
+        elif (found := _HEADING.fullmatch(some[0][1])) and found[1] not in inner:
+            section = found[1]
+    return kept
+
+
+def write(
+    head: dict[str, Any],
+    title: str,
+    sections: Sequence[tuple[str, str]],
+    kept: Kept,
+    name: str,
+    comments: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """Return a card.
+
+    Args:
+        head: keys of ours.
+        title: heading of the card.
+        sections: headings and texts; the first, without heading, is what stands below the title.
+        kept: of the card before.
+        name: of the file, for messages.
+        comments: that stand above keys of ours.
+
+    Raises:
+        ConfigError: if the head is no YAML with what was kept.
+    """
+    ours = {key: value for key, value in head.items() if key not in kept.keys}
+    yaml = settings.dump(ours) if ours else ""
+    for key, comment in comments.items():
+        yaml = re.sub(rf"^{key}:", f"# {comment}\n{key}:", yaml, flags=re.MULTILINE)
+    yaml += "".join(_ended(line) for line in kept.head)
+    settings.parse("\n" + yaml, name)  # the first line is ---
+    placed = {section for section, _ in sections}
+    parts = [f"---\n{yaml}---\n", f"# {title}\n", f"{_NOTICE}\n"]
+    for section, text in sections:
+        parts += [f"## {section}\n"] if section else []
+        parts += [f"{text.strip()}\n"] if text.strip() else []
+        parts += [_ended(block) for where, block in kept.blocks if where == section]
+    parts += [_ended(block) for where, block in kept.blocks if where not in placed]
+    return "\n".join(parts)
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith("\n") else text + "\n"
+
+
+def _read_head(path: str, lines: Sequence[Line], ours: Collection[str], kept: Kept) -> None:
+    waiting: list[str] = []  # comments, which belong to the key behind them
+    keeping = False
+    parts = list(_parts(path, lines, "head", set()))
+    _check_yaml(path, [line for name, some in parts for line in some if not name])
+    _check_yaml(path, [line for name, some in parts for line in some if name])
+    for name, some in parts:
+        texts = [line for _, line in some]
+        keys = [found[2].strip() for line in texts if (found := _KEY.match(line))]
+        if name:
+            kept.head += [*waiting, *texts]
+            kept.keys.update(keys)
+            waiting, keeping = [], False
+        elif texts[0].startswith("#"):
+            waiting += texts
+        elif keys:
+            keeping = keys[0] not in ours
+            if keeping:
+                kept.head += [*waiting, *texts]
+                kept.keys.update(keys)
+            waiting = []
+        elif keeping:
+            kept.head += [*waiting, *texts]
+            waiting = []
+    kept.head += waiting
+
+
+def _check_yaml(path: str, lines: Sequence[Line]) -> None:
+    """Raises ConfigError, with the line in the card; what is between marks may give a key anew, so it stands apart."""
+    there = dict(lines)
+    settings.parse("".join(_ended(there.get(number, "")) for number in range(1, max(there, default=0) + 1)), path)
+
+
+def _parts(path: str, lines: Sequence[Line], where: str, names: set[str]) -> Iterator[tuple[str, list[Line]]]:
+    """Blocks from mark to mark by their names, and the other lines one by one, without name."""
+    name, block = "", list[Line]()
+    for number, line in lines:
+        mark = _mark(path, number, line, where)
+        expected = _expected(where)
+        if mark is None:
+            if name:
+                block.append((number, line))
+            else:
+                yield "", [(number, line)]
+        elif not name and mark[0] == "keep":
+            name, block = mark[1], [(number, line)]
+            if name in names:
+                raise DataError(f"expected each name once, got {name!r} again", path=path, line=number)
+            names.add(name)
+        elif name and mark == ("end", name):
+            yield name, [*block, (number, line)]
+            name, block = "", []
+        else:
+            wanted = expected("end", name) if name else expected("keep", mark[1])
+            raise DataError(f"expected {wanted} before, got {line.strip()}", path=path, line=number)
+    if name:
+        raise DataError(f"expected {_expected(where)('end', name)} behind, got none", path=path, line=block[0][0])
+
+
+def _expected(where: str) -> Callable[[str, str], str]:
+    return lambda what, name: _SHOWN[where].format(what).replace("NAME", name)
+
+
+def _mark(path: str, number: int, line: str, where: str) -> tuple[str, str] | None:
+    if not _ANY[where].match(line):
+        return None
+    found = _FORM[where].fullmatch(line)
+    if found is None:
+        forms = " or ".join(_SHOWN[where].format(what) for what in ("keep", "end"))
+        raise DataError(f"expected {forms}, got {line.strip()}", path=path, line=number)
+    return found[1], found[2]

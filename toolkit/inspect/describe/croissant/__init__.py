@@ -1,0 +1,1 @@
+"""Croissant: the JSON-LD document of a dataset or an output."""

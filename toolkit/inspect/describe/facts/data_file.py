@@ -1,0 +1,334 @@
+"""A look at one data file: its checksum, the keys and types of its rows, what readers by pandas would change in it."""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import xxhash
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data.documents import BAD_ROW
+from toolkit.data.schema import ANY, BOOL, FLOAT, INT, NEVER, NULL, SPAN, STR, Type, nullable
+from toolkit.errors import DAMAGED, DataError
+from toolkit.ingest import crawls
+from toolkit.inspect.describe.facts.fields import HUGE, INTEGERS, KEYS, LONG, bare, merged
+from toolkit.inspect.recognition import Format, label_reader
+from toolkit.storage.paths import lacking, stat
+from toolkit.storage.streams import Lines, stored_digest
+
+Report = Callable[[int, int], None]
+
+_WELL_KNOWN = {
+    "added": "datetime",
+    "created": "datetime",
+    "warc-date": "datetime",
+    "content-length": "digits",
+    "warc-target-uri": "url",
+    "url": "url",
+}
+"""Keys of texts that may be all of one form, and the form."""
+
+_FORMS = {
+    "datetime": re.compile(r"\d{4}-(0[1-9]|1[0-2])-([0-2]\d|3[01])T[0-2]\d:[0-5]\d:[0-5]\d(\.\d{1,6})?Z"),
+    "digits": re.compile(r"0|[1-9]\d{0,14}"),
+    "url": re.compile(r"https?://\S+"),
+}
+
+NUMERIC = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*|[+-]?(nan|inf|infinity)", re.IGNORECASE)
+"""Texts that pandas takes for numbers."""
+
+_NUMERIC_STARTS = [bytes([c]) for c in b"0123456789+-. nNiI\\"]
+
+EXACT = 1 << 53
+"""Integers beyond this one are not all exact as 64-bit floats, which pandas makes of integers beside nulls."""
+
+LARGEST = 1 << 64
+"""Integers from this one on are too large for pandas, wherever they stand: it reads nothing of the file."""
+
+SOURCES = 100
+"""Of documents of WARC records in one file, that are told apart."""
+
+DATES = re.compile(r".+(_at|_time)|modified|date|timestamp.*", re.IGNORECASE)
+"""Names of columns that pandas makes dates of."""
+
+
+class Work(ConfigStruct):
+    """A file to look at.
+
+    Attributes:
+        path: of the file.
+        digest: whether its checksum is wanted.
+        rows: whether its rows are; they are JSON objects.
+        lines: whether the digest of its lines is wanted, though they are no rows that are described.
+        first: at most so many rows.
+        max_bytes: of a row.
+        format: of an output, with its options, which knows where rows have their label; empty for other files.
+    """
+
+    path: str
+    max_bytes: int
+    format: str = ""
+    options: dict[str, Any] = {}
+    digest: bool = False
+    rows: bool = False
+    lines: bool = False
+    first: int | None = None
+
+
+@dataclass
+class FromWarc:
+    """Documents that are of WARC records, as the headers that were kept tell.
+
+    Attributes:
+        number: of them.
+        headers: names, at most `KEYS` and one more.
+        dates: first and last ``warc-date``.
+    """
+
+    number: int = 0
+    headers: dict[str, None] = field(default_factory=dict)
+    dates: tuple[str, str] | None = None
+
+    def add(self, other: "FromWarc") -> None:
+        """Adds those of another file."""
+        self.number += other.number
+        self.headers |= other.headers
+        if other.dates:
+            first, last = self.dates or other.dates
+            self.dates = (min(first, other.dates[0]), max(last, other.dates[1]))
+
+
+@dataclass
+class Looked:
+    """What was found.
+
+    Attributes:
+        size: stored bytes.
+        sha256: of these, if it was wanted.
+        types: of the top-level keys that some row has; null where a row has not.
+        number: of rows that were looked at.
+        content_size: of their bytes, with line ends.
+        whole: whether there are no more rows.
+        numeric: top-level keys whose texts are all numbers.
+        rounded: top-level keys with integers that readers change, because other rows have none there, or fractions.
+        too_large: first row that has an integer of `LARGEST` or more, from 1; 0 if none has.
+        warc: documents of WARC records, by source; empty if there is none, or there are more than `SOURCES`.
+        crawls: that the metadata name.
+        lines: number of the lines, but blank ones between rows, and the digest of these (see `joined`), if all were
+            read.
+        labels: that rows say, with the number of these.
+    """
+
+    size: int
+    sha256: str = ""
+    types: dict[str, Type] = field(default_factory=dict)
+    number: int = 0
+    content_size: int = 0
+    whole: bool = True
+    numeric: list[str] = field(default_factory=list)
+    rounded: list[str] = field(default_factory=list)
+    too_large: int = 0
+    warc: dict[str, FromWarc] = field(default_factory=dict)
+    crawls: set[str] = field(default_factory=set)
+    lines: tuple[int, int] | None = None
+    labels: dict[str, int] = field(default_factory=dict)
+
+
+def look(work: Work, report: Report) -> Looked:
+    """Looks at a file.
+
+    Raises:
+        DataError: if it is not there, or a row is no object.
+    """
+    found = stat(work.path)
+    if found is None:
+        raise DataError(f"expected a data file, got {lacking(work.path)}; {DAMAGED}", path=work.path)
+    looked = Looked(found.size, sha256_of(work.path) if work.digest else "")
+    if work.rows:
+        _Look(work, looked).run(report)
+    elif work.lines and work.first is None:
+        looked.lines = (0, 0)
+        with Lines(work.path, work.max_bytes) as lines:
+            for line in lines:
+                looked.lines = _with(looked.lines, line)  # in text, blank ones end documents
+                report(1, len(line))
+    return looked
+
+
+_BASE, _PRIME = 0x9E3779B97F4A7C15F39CC0605CEDC835, (1 << 127) - 1
+
+
+def _with(before: tuple[int, int], line: bytes) -> tuple[int, int]:
+    return before[0] + 1, (before[1] * _BASE + xxhash.xxh3_128_intdigest(line)) % _PRIME
+
+
+def joined(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    """Return the number and digest of the lines of files one behind the other, from those of each.
+
+    The digest is a polynomial of the lines' xxh3-128: it depends on the lines and their order, and not on where one
+    file ends and another begins, nor on how they are compressed.
+    """
+    number, digest = 0, 0
+    for more, of_more in parts:
+        number, digest = number + more, (digest * pow(_BASE, more, _PRIME) + of_more) % _PRIME
+    return number, digest
+
+
+def sha256_of(path: str) -> str:
+    return stored_digest(path, hashlib.sha256())
+
+
+class _Look:
+    def __init__(self, work: Work, looked: Looked) -> None:
+        self._work = work
+        self._looked = looked
+        self._decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
+        self._large: set[str] = set()  # keys with integers beyond `EXACT`
+        self._headers: dict[str, Any] = {}  # of the row
+        reading = Format(work.format, work.options).writer().READING if work.format else None
+        self._label = label_reader(reading) if reading else None
+
+    def run(self, report: Report) -> None:
+        work, looked = self._work, self._looked
+        texts: dict[str, bool] = {}  # whether all were numbers
+        all_lines = (0, 0)
+        with Lines(work.path, work.max_bytes) as lines:
+            for line in lines:
+                if work.first is not None and looked.number >= work.first:
+                    looked.whole = False
+                    break
+                if not line.strip():
+                    continue
+                row = self._row(line, lines.number)
+                all_lines = _with(all_lines, line)
+                looked.number += 1
+                looked.content_size += len(line) + 1
+                for key, raw in row.items():
+                    if texts.get(key, True) and bytes(memoryview(raw)[:1]) == b'"':
+                        texts[key] = _is_numeric(raw)
+                self._add(row)
+                if self._label and (label := self._label(line)):
+                    looked.labels[label] = looked.labels.get(label, 0) + 1
+                report(1, len(line))
+        looked.lines = all_lines if looked.whole else None
+        looked.numeric = sorted(key for key, numeric in texts.items() if numeric)
+        looked.rounded = sorted(
+            key
+            for key in self._large
+            if (type_ := looked.types[key]).kind not in INTEGERS and bare(type_).kind in (*INTEGERS, "float")
+        )
+
+    def _row(self, line: bytes, number: int) -> dict[str, msgspec.Raw]:
+        try:
+            return self._decoder.decode(line)
+        except BAD_ROW as error:
+            raise DataError(f"expected a JSON object, got: {error}", path=self._work.path, line=number) from None
+
+    def _add(self, row: dict[str, msgspec.Raw]) -> None:
+        types = self._looked.types
+        first = self._looked.number == 1
+        self._headers = {}
+        for key, raw in row.items():
+            type_ = self._type_of(key, raw)
+            types[key] = merged(types[key], type_) if key in types else type_ if first else nullable(type_)
+        for key in types.keys() - row.keys():
+            types[key] = nullable(types[key])
+        if self._headers:
+            self._add_warc(row.get("source"))
+
+    def _add_warc(self, source: msgspec.Raw | None) -> None:
+        name = "" if source is None else _text_of(source)
+        warc = self._looked.warc
+        found = warc.setdefault(name if name in warc or len(warc) < SOURCES else "", FromWarc())
+        found.number += 1
+        if len(found.headers) <= KEYS:
+            found.headers.update(dict.fromkeys(self._headers))
+        date = self._headers.get("warc-date")
+        if isinstance(date, str) and _FORMS["datetime"].fullmatch(date):
+            first, last = found.dates or (date, date)
+            found.dates = (min(first, date), max(last, date))
+
+    def _note(self, key: str, value: Any) -> None:
+        """What metadata, or headers, tell of where the row comes from."""
+        if not isinstance(value, dict):
+            return
+        headers = value if key == "warc_headers" else value.get("warc_headers")
+        if isinstance(headers, dict):
+            self._headers = headers
+        for name in crawls.FIELDS if key == "metadata" else ():
+            if isinstance(value.get(name), str):
+                self._looked.crawls.update(crawls.NAMES.findall(value[name]))
+
+    def _type_of(self, key: str, raw: msgspec.Raw) -> Type:
+        if key not in _WELL_KNOWN and bytes(memoryview(raw)[:1]) == b'"':
+            return STR
+        try:
+            value = msgspec.json.decode(raw)
+        except BAD_ROW:
+            return ANY
+        if key in ("metadata", "warc_headers"):
+            self._note(key, value)
+        elif isinstance(value, int) and abs(value) > EXACT:
+            self._large.add(key)
+        return self._infer(value, key, spans=key == "attributes")
+
+    def _infer(self, value: Any, key: str, *, spans: bool) -> Type:
+        match value:
+            case None:
+                return NULL
+            case bool():
+                return BOOL
+            case int():
+                if not -LARGEST // 2 <= value < LARGEST:
+                    self._looked.too_large = self._looked.too_large or self._looked.number
+                return INT if -(2**63) <= value < 2**63 else LONG if 0 <= value < 2**64 else HUGE
+            case float():
+                return FLOAT
+            case str():
+                form = _WELL_KNOWN.get(key)
+                return Type(form) if form and _FORMS[form].fullmatch(value) else STR
+            case [int(), int(), int() | float()] if spans and not any(isinstance(x, bool) for x in value):
+                return SPAN
+            case list():
+                item = NEVER
+                for element in value:
+                    item = merged(item, self._infer(element, "", spans=spans))
+                return Type("list", item)
+            case dict() if len(value) <= KEYS:
+                inner = ((str(name), self._infer(each, str(name), spans=spans)) for name, each in value.items())
+                return Type("object", fields=tuple(inner))
+            case dict():
+                return Type("map", ANY)
+        return ANY
+
+
+def _text_of(raw: msgspec.Raw) -> str:
+    """A text; empty if it is none."""
+    try:
+        return msgspec.json.decode(raw, type=str)
+    except BAD_ROW:
+        return ""
+
+
+def _is_numeric(raw: msgspec.Raw) -> bool:
+    start = bytes(memoryview(raw)[:40])
+    if start[1:2] not in _NUMERIC_STARTS:
+        return False
+    try:
+        return bool(NUMERIC.fullmatch(msgspec.json.decode(raw, type=str)))
+    except BAD_ROW:
+        return False
+
+
+def merge_types(found: Sequence[Looked]) -> tuple[dict[str, Type], set[str]]:
+    """The types of all files together, and the keys that some file has not in any row."""
+    types: dict[str, Type] = {}
+    files = [looked for looked in found if looked.number]
+    for looked in files:
+        for key, type_ in looked.types.items():
+            types[key] = merged(types[key], type_) if key in types else type_
+    absent = {key for key in types if any(key not in looked.types for looked in files)}
+    return types, absent

@@ -1,0 +1,191 @@
+"""From types of rows to fields that can be described: scalars, structs of scalars, and lists of these.
+
+Croissant's reader gives records of two levels: fields, and fields of structs. What lies deeper in an object is lifted
+out, under the names of the keys that lead to it, joined by dots. What has no fixed keys cannot be described.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from toolkit.data.schema import ANY, FLOAT, NEVER, NULL, SPANS, STR, Type, about, nullable
+from toolkit.inspect.describe.facts import Field, Undescribed
+from toolkit.inspect.describe.facts.sentences import sentence
+
+TEXTS = ("str", "datetime", "digits", "url")
+INTEGERS = ("int", "long", "huge")
+SCALARS = ("bool", *INTEGERS, "float", *TEXTS)
+
+LONG, HUGE = Type("long"), Type("huge")
+"""Integers of which one needs all 64 bits without a sign; of which one needs more bits."""
+
+_NO_KEYS = ("", "*")
+"""Keys that the parser of JSON paths has no words for: it takes ``*`` for any."""
+
+KEYS = 64
+"""Names that objects without declared keys may have; those that have more are maps."""
+
+
+def bare(type_: Type) -> Type:
+    """The type without ``| null``, described as before."""
+    if type_.kind != "nullable" or not type_.item:
+        return type_
+    return about(type_.item, type_.description) if type_.description else type_.item
+
+
+def merged(a: Type, b: Type) -> Type:
+    """As `toolkit.data.schema.union`, but that objects keep all their keys, with null for what one has not."""
+    if a == b or b == NEVER:
+        return a
+    if a == NEVER:
+        return b
+    if "null" in (a.kind, b.kind) or "nullable" in (a.kind, b.kind):
+        inner = [bare(t) for t in (a, b) if t.kind != "null"]
+        return nullable(merged(*inner) if len(inner) == 2 else inner[0])
+    if a.kind in TEXTS and b.kind in TEXTS:
+        return STR
+    if {a.kind, b.kind} <= {*INTEGERS, "float"}:
+        return FLOAT if "float" in (a.kind, b.kind) else max(a, b, key=lambda t: INTEGERS.index(t.kind))
+    if a.kind == b.kind == "list":
+        return Type("list", merged(a.item or ANY, b.item or ANY))
+    if a.kind == b.kind == "object":
+        left, right = dict(a.fields), dict(b.fields)
+        names = dict.fromkeys((*left, *right))
+        if len(names) > KEYS:
+            return Type("map", ANY)
+        found = {n: merged(left[n], right[n]) for n in names if n in left and n in right}
+        found |= {n: nullable(left.get(n) or right.get(n) or ANY) for n in names if n not in found}
+        return Type("object", fields=tuple((n, found[n]) for n in names))
+    if {a.kind, b.kind} <= {"map", "object"}:
+        return Type("map", ANY)
+    return ANY
+
+
+def completed(declared: Type, seen: Type | None) -> Type:
+    """A declared type with the keys that its maps, and its objects, were seen to have; described as it is declared."""
+    return declared if seen is None else about(_completed(declared, seen), declared.description)
+
+
+def _completed(declared: Type, seen: Type) -> Type:
+    if declared.kind == "nullable" and declared.item:
+        return nullable(completed(declared.item, bare(seen)))
+    if (declared.kind == "map" and bare(seen).kind == "object") or (declared.kind == "int" and seen in (LONG, HUGE)):
+        return bare(seen)
+    if declared.kind == "object" and bare(seen).kind == "object":
+        there = dict(bare(seen).fields)
+        known = {name: completed(type_, there.get(name)) for name, type_ in declared.fields}
+        return Type("object", fields=tuple((known | {n: t for n, t in there.items() if n not in known}).items()))
+    return declared
+
+
+def with_maps(type_: Type, declared: Type) -> Type:
+    """The type with a map wherever another one, of the same values, is declared to have one; described as that is."""
+    return about(_with_maps(type_, declared), declared.description)
+
+
+def _with_maps(type_: Type, declared: Type) -> Type:
+    inner, other = bare(type_), bare(declared)
+    if inner != type_:
+        return nullable(with_maps(inner, other))
+    if other.kind == "map" and inner.kind in ("object", "map"):
+        return other
+    if inner.kind == other.kind == "object":
+        known = dict(other.fields)
+        return Type("object", fields=tuple((n, with_maps(t, known[n]) if n in known else t) for n, t in inner.fields))
+    if inner.kind == other.kind == "list":
+        return Type("list", with_maps(inner.item or ANY, other.item or ANY))
+    return type_
+
+
+def spans_of(types: Mapping[str, Type]) -> dict[str, Type]:
+    """Types inferred from attributes of another program, where a list that is always empty holds no spans."""
+    return {key: SPANS if type_ == Type("list", NEVER) else type_ for key, type_ in types.items()}
+
+
+def fields_of(
+    types: Iterable[tuple[str, Type]],
+    opened: Collection[str] = (),
+    descriptions: Mapping[str, str] | None = None,
+    places: Collection[str] = (),
+) -> tuple[list[Field], list[Undescribed]]:
+    """The fields of rows with columns of these types.
+
+    Args:
+        types: by column.
+        opened: columns whose own keys are fields, by their names alone where these are free.
+        descriptions: of fields, by name.
+        places: names of fields that say where a row lies.
+    """
+    listed = list(types)
+    taken = {name for name, _ in listed} | set(places)
+    found: list[Field | Undescribed] = []
+    for column, type_ in listed:
+        if column not in opened or bare(type_).kind != "object":
+            found += _flat(column, type_, column, ())
+            continue
+        for key, inner in bare(type_).fields:
+            name = f"{column}.{key}" if key in taken else key
+            found += _flat(name, inner, column, (key,))
+    told = descriptions or {}
+    names: dict[str, int] = {}
+    for i, each in enumerate(found):
+        if isinstance(each, Field) and names.setdefault(each.name, i) != i:
+            found[i] = Undescribed(each.name, "another field has this name")
+    fields = [each for each in found if isinstance(each, Field)]
+    fields = [replace(f, description=sentence(told.get(f.name) or f.type.description)) for f in fields]
+    return fields, [each for each in found if isinstance(each, Undescribed)]
+
+
+_EMPTY = "its objects have no keys"
+
+
+def _flat(name: str, type_: Type, column: str, keys: tuple[str, ...]) -> Iterator[Field | Undescribed]:
+    inner = bare(type_)
+    if why := _refusal(inner) or ("its key is none of JSON paths" if (keys or (column,))[-1] in _NO_KEYS else ""):
+        yield Undescribed(name, why)
+    elif inner.kind == "object" and not inner.fields:
+        yield Undescribed(name, _EMPTY)
+    elif inner.kind == "object":
+        here = [(key, t) for key, t in inner.fields if _is_leaf(key, t)]
+        if here:
+            yield Field(name, column, keys, Type("object", fields=tuple(here), description=inner.description))
+        for key, t in inner.fields:
+            if not _is_leaf(key, t):
+                yield from _flat(f"{name}.{key}", t, column, (*keys, key))
+    elif inner.kind == "list" and (item := bare(inner.item or ANY)).kind == "object":
+        if not item.fields:
+            yield Undescribed(name, _EMPTY)
+        here = [(key, t) for key, t in item.fields if bare(t).kind in SCALARS and key not in _NO_KEYS]
+        if here:
+            objects = Type("object", fields=tuple(here))
+            yield Field(name, column, keys, Type("list", objects, description=inner.description))
+        for key, t in item.fields:
+            if (key, t) not in here:
+                yield Undescribed(f"{name}.{key}", "it lies in objects of a list")
+    else:
+        yield Field(name, column, keys, inner)
+
+
+def _is_leaf(key: str, type_: Type) -> bool:
+    """Whether it can be a field of a struct."""
+    inner = bare(type_)
+    many = inner.kind == "list" and bare(inner.item or ANY).kind in SCALARS
+    return key not in _NO_KEYS and (inner.kind in SCALARS or many)
+
+
+def _refusal(type_: Type) -> str:
+    if type_.kind == "map":
+        return "its keys are not fixed"
+    if type_.kind in ("null", "never") or type_ == Type("list", NEVER) or type_ == Type("list", NULL):
+        return "it never has a value"
+    if type_.kind == "any":
+        return "its values are of different types"
+    if type_.kind == "list":
+        item = bare(type_.item or ANY)
+        if item.kind not in (*SCALARS, "span", "object"):
+            return "its lists hold more than values, spans and objects"
+    return ""
+
+
+def is_label(name: str, type_: Type) -> bool:
+    """Whether a field holds what something was found to be."""
+    return name.rpartition(".")[2] == "label" and bare(type_).kind == "str"

@@ -1,0 +1,127 @@
+"""How a dataset or an output was made, from the records of the runs."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from toolkit.config import models
+from toolkit.data.dataset import Dataset
+from toolkit.ingest import crawls
+from toolkit.ingest.inputs import InputRecord, load_sound
+from toolkit.inspect.describe.facts import Ingested, Mixture, Tagged
+from toolkit.mix.publish import Manifest
+from toolkit.mix.writer import Writer
+from toolkit.records import sets
+
+
+def ingested(datasets: Iterable[Dataset]) -> list[Ingested]:
+    """The inputs of datasets, those of the same settings together."""
+    found: dict[bytes, list[InputRecord]] = {}
+    for dataset in dict.fromkeys(datasets):
+        for path in sets.ingest_files(dataset, ".json"):
+            if record := load_sound(path):
+                found.setdefault(msgspec.json.encode(record.settings, order="sorted"), []).append(record)
+    listed = []
+    for same in found.values():
+        counts: dict[str, int] = {}
+        for record in same:
+            for name, count in record.counts.items():
+                counts[name] = counts.get(name, 0) + count
+        listed.append(
+            Ingested(
+                names=sorted({os.path.basename(record.input) for record in same}),
+                crawls=sorted({crawl for record in same for crawl in crawls.NAMES.findall(record.input)}),
+                settings=same[0].settings,
+                documents=sum(record.rows for record in same),
+                counts=dict(sorted(counts.items())),
+            )
+        )
+    return listed
+
+
+def tagged_sets(dataset: Dataset) -> list[Tagged]:
+    """The keys of all sets of a dataset."""
+    listed = []
+    for name in dataset.sets():
+        found = sets.load_schema(dataset, name)
+        if found is None:
+            listed.append(Tagged(name, "", None))
+            continue
+        names = sets.load_models(dataset, name)
+        listed += [Tagged(name, key, _made_by(each.settings, names)) for key, each in found.keys.items()]
+    return listed
+
+
+def mixed_sets(manifest: Manifest, writer: Writer) -> list[Tagged]:
+    """The keys of the sets that a mix has used, as its manifest holds them; what was joined for nothing is no part."""
+    streams = manifest.settings["streams"]
+    rules = [rule for stream in streams for rule in stream["rules"]]
+    written = [wanted.path for wanted in writer.wants().values()]
+    written += [_text(rule) for rule in rules if rule.get("kind") in _WRITES]
+    read = [*map(_text, rules), str(writer.label() or ""), str(manifest.settings.get("label") or "")]
+    whole = writer.takes_all() or bool(manifest.settings.get("provenance"))
+    listed = []
+    for name, keys in manifest.sets.items():
+        for key in keys:
+            settings: dict[str, Any] | None = key.get("settings") or None
+            made_by = _made_by(settings, manifest.models) if settings else None
+            in_rows = whole or any(_names(text, key["name"]) for text in written)
+            if in_rows or any(_names(text, key["name"]) for text in read):
+                listed.append(Tagged(name, key["key"] if settings else "", made_by, in_rows))
+    found: dict[tuple[str, str], Tagged] = {}
+    for each in listed:
+        before = found.get((each.set, each.key))
+        found[each.set, each.key] = each if before is None or each.in_rows else before
+    return list(found.values())
+
+
+_WRITES = ("annotate", "set")
+"""Kinds of rules by which something of what they read gets into the rows."""
+
+
+def _text(rule: Mapping[str, Any]) -> str:
+    return msgspec.json.encode(rule).decode()
+
+
+def _names(text: str, key: str) -> bool:
+    """Whether an expression, or a path, has the name of a key."""
+    return re.search(rf"(?<![\w.]){re.escape(key)}(?!\w)", text) is not None
+
+
+_KNOWN = {digest: name for name, digest in models.SHA256.items()}
+
+
+def _made_by(settings: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """The settings of a tagger with its models' names, and without the folders that a file of its own lies in."""
+    options = settings.get("options") or {}
+    named = {
+        option: {"name": name, **value}
+        for option, value in options.items()
+        if isinstance(value, dict) and value.keys() == {"sha256"}
+        if (name := names.get(value["sha256"]) or _KNOWN.get(value["sha256"]))
+    }
+    found = dict(settings)
+    if "tagger" in found:
+        found["tagger"] = re.sub(r"^.*/(?=[^/]+\.py:)", "", found["tagger"])
+    return found | ({"options": options | named} if named else {})
+
+
+def mixture(manifest: Manifest) -> Mixture:
+    """What a mix did, from its manifest."""
+    settings = [
+        (rule["name"], stream["name"], rule) for stream in manifest.settings["streams"] for rule in stream["rules"]
+    ]
+    by_name = {(stream, name): rule for name, stream, rule in settings}
+    return Mixture(
+        toolkit=manifest.toolkit,
+        format=manifest.settings["format"],
+        options=manifest.settings["options"],
+        totals=manifest.totals,
+        rules=[(effect, by_name.get((effect.stream, effect.name), {})) for effect in manifest.rules],
+        counts=manifest.counts,
+        omitted=sorted(manifest.omitted),
+        statistics=manifest.statistics,
+    )

@@ -1,0 +1,269 @@
+"""The facts about a dataset: documents, and the attribute sets beside them."""
+
+import dataclasses
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from toolkit.data import row_index, schema
+from toolkit.data.alignment import MAX_ROW
+from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
+from toolkit.data.schema import STR, Type
+from toolkit.errors import ConfigError
+from toolkit.ingest import inputs
+from toolkit.inspect.describe.facts import Example, Facts, File, Group, PathField, RecordType, aligned, lineage
+from toolkit.inspect.describe.facts.common import (
+    DOCUMENT,
+    MEDIA_TYPES,
+    Looks,
+    changed_notes,
+    documents,
+    first_rows,
+    group_of,
+    json_rows,
+    media_type,
+    not_read,
+    odd_paths_note,
+    origins,
+    suffix_of,
+    unreadable_notes,
+)
+from toolkit.inspect.describe.facts.data_file import Looked, Work, merge_types
+from toolkit.inspect.describe.facts.fields import fields_of, spans_of
+from toolkit.records import sets
+from toolkit.storage import Stat
+from toolkit.storage.compression import compression_of
+from toolkit.storage.paths import join, list_files, stat, strip_suffix
+
+_FILE = "The file without its folder and suffix; the same for aligned rows of documents and attributes."
+_ROW = "Line in the file, from 0; the same for aligned rows of documents and attributes."
+
+
+def root_of(dataset: Dataset) -> str:
+    """The folder that documents and attributes are below.
+
+    Raises:
+        ConfigError: if they are not beside one another.
+    """
+    root, name = os.path.split(dataset.documents)
+    if dataset.sets() and os.path.split(dataset.attributes)[0] != root:
+        raise ConfigError(
+            f"{dataset.attributes}: expected attributes beside {dataset.documents}, because a Croissant file describes "
+            "what is below its own folder; put them into one, or describe them apart"
+        )
+    if not name:
+        raise ConfigError(f"{dataset.documents}: expected documents in a folder of their own")
+    return root or "."
+
+
+Aligns = Callable[[list[aligned.Work]], object]
+"""Checks attribute files beside their documents."""
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What is asked for: rows of each file that are looked at, examples, bytes of a document at most."""
+
+    first: int | None
+    examples: int
+    max_bytes: int
+
+
+def dataset_facts(
+    dataset: Dataset, looks: Looks, aligns: Aligns, *, first: int | None, examples: int, max_bytes: int
+) -> Facts:
+    """The facts about documents and all attribute sets beside them.
+
+    Args:
+        dataset: that is described.
+        looks: runs looks at files.
+        aligns: compares attributes with their documents.
+        first: rows of each file that are looked at; all by default.
+        examples: rows that are kept.
+        max_bytes: of a document.
+
+    Raises:
+        ToolkitError: if a shard lacks attributes, or has others, or stale ones.
+    """
+    wanted = _Wanted(first, examples, max_bytes)
+    root, shards = root_of(dataset), dataset.shards()
+    there = list(list_files(root, hidden=True))
+    folder = os.path.basename(dataset.documents)
+    known = _ingested_states(dataset)
+    paths = [dataset.shard_path(shard) for shard in shards]
+    works = [
+        Work(
+            path=path,
+            max_bytes=max_bytes,
+            digest=not _is_current(path, known.get(shard)),
+            rows=compression_of(path) != "zstd",
+            lines=True,
+            first=first,
+        )
+        for path, shard in zip(paths, shards, strict=True)
+    ]
+    looked = looks(works)
+    files = [
+        _file(join(folder, s), each, known.get(s), _rows(dataset, s, work, each))
+        for s, work, each in zip(shards, works, looked, strict=True)
+    ]
+    types, absent = merge_types(looked)
+    group = _shard_group(folder, "documents-files", "Documents, one a line.", shards, there)
+    whole = all(each.whole and work.rows for each, work in zip(looked, works, strict=True))
+    shown = first_rows(root, group.paths, examples, json_rows(max_bytes))
+    group = dataclasses.replace(group, columns=types if whole else {}, examples=[row for _, _, row in shown])
+    notes, groups, types_of_rows = [], [group], []
+    if group.media_type != MEDIA_TYPES[".jsonl"]:
+        notes.append(not_read("documents", group.paths))
+    else:
+        types_of_rows.append(documents(group, types, absent, shown, _places(folder, shards)))
+        notes += changed_notes(group.paths, looked, types_of_rows[0]) + unreadable_notes(group.paths, looked)
+    by_shard = dict(zip(shards, looked, strict=True))
+    for set_name in dataset.sets():
+        found = _set_facts(dataset, set_name, shards, there, looks, aligns, wanted)
+        if found is None:
+            continue
+        made_group, record, more = found
+        groups.append(made_group)
+        files += more
+        types_of_rows += [record] if record else []
+        if record:  # its ids and sources are those of the documents
+            covered = [s for s in shards if join(os.path.basename(dataset.attributes), set_name, s) in made_group.paths]
+            notes += changed_notes(made_group.paths, [by_shard[shard] for shard in covered], record)
+        else:
+            notes.append(not_read(f"attributes {set_name}", made_group.paths))
+    return Facts(
+        root=root,
+        groups=groups,
+        files=files,
+        records=types_of_rows,
+        ingested=lineage.ingested([dataset]),
+        tagged=lineage.tagged_sets(dataset),
+        prefix=f"{folder}/",
+        notes=[*notes, *odd_paths_note(file.path for file in files)],
+        example=Example(shown[0][0], shown[0][2]) if shown else None,
+        **origins(looked, whole=whole),
+    )
+
+
+def _ingested_states(dataset: Dataset) -> dict[str, sets.OutputState]:
+    found = [inputs.load_sound(path) for path in sets.ingest_files(dataset, ".json")]
+    return {shard: state for record in found if record for shard, state in record.shards.items()}
+
+
+def _is_current(path: str, state: sets.OutputState | None) -> bool:
+    return state is not None and stat(path) == Stat(state.size, state.stamp)
+
+
+def _rows(dataset: Dataset, shard: str, work: Work, looked: Looked) -> int | None:
+    """Documents of a shard, by the look at it or by its row index."""
+    if work.rows and looked.whole:
+        return looked.number
+    state = row_index.current(dataset, shard)
+    return state.rows if state else None
+
+
+def _file(path: str, looked: Looked, state: sets.OutputState | None, rows: int | None) -> File:
+    """A file; what its record says of it holds where the record's checksum is taken."""
+    sha256 = looked.sha256 or (state.sha256 if state else "")
+    if looked.number and looked.number == rows:
+        content: int | None = looked.content_size
+    else:
+        content = state.content_size if state and not looked.sha256 else 0 if rows == 0 else None
+    return File(path, looked.size, sha256, media_type(path), rows, content, looked.lines)
+
+
+def _shard_group(folder: str, name: str, description: str, shards: Sequence[str], there: Sequence[str]) -> Group:
+    suffixes = dict.fromkeys(shard[len(strip_suffix(shard, SHARD_SUFFIXES)) :] for shard in shards)
+    deep = [suffix for suffix in suffixes if any("/" in s for s in shards if s.endswith(suffix))]
+    globs = [f"{folder}/*{suffix}" for suffix in suffixes] + [f"{folder}/**/*{suffix}" for suffix in deep]
+    return group_of(name, description, [join(folder, shard) for shard in shards], globs, there)
+
+
+def _places(folder: str, shards: Sequence[str]) -> list[PathField]:
+    suffix = suffix_of(shards, SHARD_SUFFIXES)
+    pattern = f"^{re.escape(folder)}/(.+){re.escape(suffix)}$"
+    return [PathField("file", _FILE, pattern.replace(r"\-", "-")), PathField("row", _ROW)]
+
+
+def _set_facts(
+    dataset: Dataset,
+    set_name: str,
+    shards: Sequence[str],
+    there: Sequence[str],
+    looks: Looks,
+    aligns: Aligns,
+    wanted: _Wanted,
+) -> tuple[Group, RecordType | None, list[File]] | None:
+    """None for a set that covers none of the shards."""
+    ours = sets.load_schema(dataset, set_name)
+    covered = inputs.carried_shards(dataset, set_name)
+    shards = [shard for shard in shards if covered is None or shard in covered]
+    if not shards:
+        return None
+    paths = [dataset.attribute_path(set_name, shard) for shard in shards]
+    aligns(
+        [
+            aligned.Work(
+                path=path, dataset=dataset, set=set_name, shard=shard, first=wanted.first, max_bytes=wanted.max_bytes
+            )
+            for path, shard in zip(paths, shards, strict=True)
+        ]
+    )
+    known = {shard: done.output for shard in shards if (done := sets.load_record(dataset, set_name, shard))}
+    looked = looks(
+        [
+            Work(path=path, max_bytes=wanted.max_bytes, digest=not _is_current(path, known.get(shard)))
+            for path, shard in zip(paths, shards, strict=True)
+        ]
+    )
+    folder = join(os.path.basename(dataset.attributes), set_name)
+    about = f"Attributes {set_name}: row n of a file describes row n of the documents file of the same relative path."
+    group = _shard_group(folder, f"attributes-{set_name}-files", about, shards, there)
+    files = [
+        _file(join(folder, s), each, known.get(s), _attribute_rows(dataset, set_name, s, each))
+        for s, each in zip(shards, looked, strict=True)
+    ]
+    if group.media_type != MEDIA_TYPES[".jsonl"]:
+        return group, None, files
+    types = ours.types() if ours else spans_of(_foreign_types(dataset, set_name, shards))
+    rows = Type("object", fields=tuple(types.items()))
+    group = dataclasses.replace(group, columns={"source": STR, "id": STR, "attributes": rows})
+    fields, undescribed = fields_of(
+        [("id", STR), ("source", STR), ("attributes", rows)],
+        opened=("attributes",),
+        descriptions={name: DOCUMENT[name] for name in ("id", "source")},
+        places=("file", "row"),
+    )
+    record = RecordType(
+        name=f"attributes-{set_name}",
+        description=about,
+        group=group.name,
+        key=["source", "id"],
+        places=_places(folder, shards),
+        fields=fields,
+        undescribed=undescribed,
+        examples=first_rows(os.path.dirname(dataset.attributes) or ".", group.paths, wanted.examples, _ROWS),
+    )
+    return group, record, files
+
+
+_ROWS = json_rows(MAX_ROW)
+
+
+def _attribute_rows(dataset: Dataset, set_name: str, shard: str, looked: Looked) -> int | None:
+    """Rows by the record of the file, of another program's by the look that was taken at it; None of a changed one."""
+    done = sets.load_record(dataset, set_name, shard)
+    if done is None:
+        return sets.look_at(dataset, set_name, shard).rows
+    return None if looked.sha256 else done.rows
+
+
+def _foreign_types(dataset: Dataset, set_name: str, shards: Sequence[str]) -> dict[str, Type]:
+    types: dict[str, Type] = {}
+    for shard in shards:
+        for key, found in sets.look_at(dataset, set_name, shard).types.items():
+            type_ = schema.from_json(found)
+            types[key] = schema.union(types[key], type_) if key in types else type_
+    return types

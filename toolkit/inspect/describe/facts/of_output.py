@@ -1,0 +1,300 @@
+"""The facts about the output of a mix, or a release in the same form."""
+
+import contextlib
+import dataclasses
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from toolkit.data import schema
+from toolkit.data.dataset import Dataset
+from toolkit.data.schema import Type
+from toolkit.errors import DAMAGED, ConfigError, DataError, MissingExtra
+from toolkit.inspect import targets
+from toolkit.inspect.describe.facts import Example, Facts, File, Group, PathField, RecordType, lineage
+from toolkit.inspect.describe.facts.common import (
+    MEDIA_TYPES,
+    Looks,
+    changed_notes,
+    documents,
+    first_rows,
+    group_of,
+    json_rows,
+    media_type,
+    not_read,
+    odd_paths_note,
+    origins,
+    unreadable_notes,
+)
+from toolkit.inspect.describe.facts.data_file import Looked, Work, merge_types, sha256_of
+from toolkit.inspect.describe.facts.fields import bare, completed, fields_of, with_maps
+from toolkit.inspect.describe.facts.labels import labelling, suffix_in
+from toolkit.inspect.recognition import recorded
+from toolkit.inspect.stats.files import Source, format_of
+from toolkit.mix import publish
+from toolkit.mix.assemble import PartRecord
+from toolkit.mix.settings import REJECTED
+from toolkit.mix.writer import Writer
+from toolkit.storage.paths import exists, join, list_files, size_of
+
+
+def output_facts(
+    folder: str, datasets: Sequence[Dataset], looks: Looks, *, first: int | None, examples: int, max_bytes: int
+) -> Facts:
+    """The facts about the output of a mix, or about a release in the same form.
+
+    Args:
+        folder: of the output.
+        datasets: that it was made from, where these are known.
+        looks: runs looks at files.
+        first: rows of each file that are looked at; all by default.
+        examples: rows that are kept.
+        max_bytes: of a document.
+
+    Raises:
+        ConfigError: if nothing is there, or nobody knows what it is.
+    """
+    if exists(publish.journal_path(folder)):
+        raise ConfigError(f"{folder}: expected a finished output, it is just being published; run `toolkit mix`")
+    manifest = publish.load_manifest(folder)
+    paths = [part.path for part in manifest.parts if part.label != REJECTED] if manifest else _released(folder)
+    if not paths and manifest:
+        raise ConfigError(
+            f"{folder}: expected documents to describe, got an output without any: of {manifest.totals.rows:,} the mix "
+            "has kept none; change its rules, or its inputs"
+        )
+    if not paths:
+        raise ConfigError(f"{folder}: expected the output of a mix, got no data files; run `toolkit mix`")
+    parts = {part.path: part for part in manifest.parts} if manifest else {}
+    if manifest and (fault := publish.fault_of(folder, _described(manifest))):
+        raise DataError(fault)
+    format_ = recorded(manifest.settings) if manifest else format_of(join(folder, paths[0]))
+    writer = format_.writer() if format_ else Writer()  # documents
+    if manifest is None and not writer.CONCATENATES:
+        _check_columns(writer, join(folder, paths[0]))
+    readable = writer.has_json_lines()
+    says = manifest is None or manifest.relabels  # else files have the labels that the manifest gives
+    looked = looks(
+        [
+            Work(
+                path=join(folder, path),
+                max_bytes=max_bytes * 2,
+                digest=path not in parts,
+                rows=readable,
+                lines=writer.CONCATENATES,
+                first=first,
+                format=format_.name if format_ and says else "",
+                options=format_.options if format_ and says else {},
+            )
+            for path in paths
+        ]
+    )
+    whole = readable and all(each.whole for each in looked)
+    found = labelling(manifest, writer, paths, looked, whole=whole)
+    group = _output_group(folder, writer, paths)
+    files = [_file(path, each, parts.get(path), readable) for path, each in zip(paths, looked, strict=True)]
+    if manifest:
+        files = [dataclasses.replace(file, split=manifest.split_of_files(parts[file.path].label)) for file in files]
+    files += [
+        File(p, size_of(join(folder, p)), sha256, "text/plain") for p, sha256 in _checksum_files(folder, manifest)
+    ]
+    types, absent = merge_types(looked)
+    shown, example, notes = _examples(folder, writer, paths, examples, max_bytes * 2)
+    group = dataclasses.replace(group, examples=[row for _, _, row in shown])
+    if whole:
+        group = dataclasses.replace(group, columns=_columns(writer, types))
+    if manifest and writer.takes_all():
+        types = _with_declared_maps(types, manifest)
+    record = _output_record(writer, group, types, absent, shown, found.places)
+    notes += changed_notes(paths, looked, record) + unreadable_notes(paths, looked)
+    notes += [] if record else [not_read("documents", paths)]
+    notes += [_LINES] if record and record.name == "lines" else []
+    return Facts(
+        root=folder,
+        groups=[group],
+        files=files,
+        records=[record] if record else [],
+        labels=found.labels,
+        label_name=found.name,
+        languages=found.languages,
+        splits=found.splits,
+        ingested=lineage.ingested(datasets),
+        tagged=lineage.mixed_sets(manifest, writer) if manifest else [],
+        mixture=lineage.mixture(manifest) if manifest else None,
+        id_keys=writer.ID,
+        notes=[*notes, *odd_paths_note(file.path for file in files)],
+        example=example,
+        is_output=True,
+        **origins(looked, whole=whole),
+    )
+
+
+def _check_columns(writer: Writer, path: str) -> None:
+    """Raise ConfigError for a file of others, whose rows are not as the format declares them."""
+    with contextlib.suppress(MissingExtra):  # who has not the package cannot read rows, and describes the files
+        for row, fault in writer.check_file(path, first=1):
+            place = path if row is None else f"{path}:{row}"
+            raise ConfigError(f"{place}: {fault}; files of others can be counted, and not described yet")
+
+
+def _examples(
+    folder: str, writer: Writer, paths: Sequence[str], number: int, max_bytes: int
+) -> tuple[list[tuple[str, int, dict[str, Any]]], Example | None, list[str]]:
+    """The first rows, the first document, and a note if they cannot be read."""
+    if not number:
+        return [], None, []
+    if writer.CONCATENATES and not writer.has_json_lines():
+        texts = ((path, _first_text(writer, join(folder, path), max_bytes)) for path in paths)
+        return [], next((Example(*each) for each in texts if each[1]), None), []
+    rows = json_rows(max_bytes) if writer.CONCATENATES else writer.read_rows
+    try:
+        shown = first_rows(folder, paths, number, rows)
+    except MissingExtra as error:
+        return [], None, [f"no examples: {error}"]
+    return shown, Example(shown[0][0], shown[0][2]) if shown else None, []
+
+
+def _first_text(writer: Writer, path: str, max_bytes: int) -> str:
+    """The text of the first document, or piece of one, of a format whose lines are no JSON."""
+    for document, _ in Source(path, writer, max_bytes, {}):
+        return document.text
+    return ""
+
+
+def _with_declared_maps(types: dict[str, Type], manifest: publish.Manifest) -> dict[str, Type]:
+    """The types with maps where attributes are declared so, whatever keys the data have."""
+    declared: dict[str, Type] = {}
+    for keys in manifest.sets.values():
+        for key in keys:
+            type_ = schema.from_json(key["type"])
+            before = declared.get(key["name"])
+            declared[key["name"]] = with_maps(type_, before) if before else type_
+    found = types.get("attributes")
+    if found is None or bare(found).kind != "object":
+        return types
+    return types | {"attributes": with_maps(found, Type("object", fields=tuple(declared.items())))}
+
+
+def _released(folder: str) -> list[str]:
+    target = targets.recognise(folder)
+    found = target.files if target else []
+    suffixes = {suffix_in(path) for path in found}
+    if len(suffixes) > 1:
+        raise ConfigError(f"{folder}: expected files of one kind, got {' and '.join(sorted(suffixes))}")
+    return found
+
+
+def _output_record(
+    writer: Writer,
+    group: Group,
+    types: dict[str, Type],
+    absent: set[str],
+    examples: list[tuple[str, int, dict[str, Any]]],
+    places: list[PathField],
+) -> RecordType | None:
+    """The record type of an output's lines; None for what is compressed so that no reader takes it."""
+    if group.media_type == MEDIA_TYPES[".txt"]:
+        return _text_lines(group, places)
+    if group.media_type not in (MEDIA_TYPES[".jsonl"], MEDIA_TYPES[".parquet"]):
+        return None
+    line = writer.line()
+    if line is None:
+        return documents(group, types, absent, examples, places)
+    seen = list(_columns(writer, types).items())
+    opened = [name for name, type_ in _declared(writer) if type_.kind == "object"]
+    fields, undescribed = fields_of(seen, opened, writer.ABOUT, ("file", "row", "language", "label"))
+    return RecordType(
+        name="documents",
+        description="One record a document.",
+        group=group.name,
+        key=["source", "id"] if {"source", "id"} <= {name for name, _ in seen} else _id_key(writer, dict(seen)),
+        places=places,
+        fields=fields,
+        undescribed=undescribed,
+        examples=examples,
+    )
+
+
+def _id_key(writer: Writer, seen: Mapping[str, Type]) -> list[str]:
+    """The field that a format has the id in, if all rows that were looked at have one there."""
+    type_: Type | None = Type("object", fields=tuple(seen.items()))
+    for name in writer.ID:
+        type_ = type_.get(name) if type_ and type_.kind == "object" else None
+    return ["/".join(writer.ID)] if type_ and type_.kind != "nullable" and len(writer.ID) == 2 else []
+
+
+_LINES = "lines: described as the specification has it; mlcroissant takes lines of text for CSV, and fails at commas"
+
+
+def _text_lines(group: Group, places: list[PathField]) -> RecordType:
+    """The lines of text as they stand in the files."""
+    return RecordType(
+        name="lines",
+        description="One record a line of text; a blank line ends a document, or a piece of one.",
+        group=group.name,
+        key=[],
+        places=[
+            *places,
+            PathField("line", "The line, without its end.", property="lines"),
+            PathField("row", "Line in the file, from 0."),
+        ],
+        fields=[],
+    )
+
+
+def _columns(writer: Writer, types: dict[str, Type]) -> dict[str, Type]:
+    """The types of a line's keys, declared as far as the format declares them."""
+    if writer.line() is None:
+        return types
+    return {name: completed(type_, types.get(name)) for name, type_ in _declared(writer)}
+
+
+def _declared(writer: Writer) -> tuple[tuple[str, Type], ...]:
+    return schema.from_annotation(writer.line(), type(writer).__name__).fields
+
+
+def _file(path: str, looked: Looked, part: PartRecord | None, readable: bool) -> File:
+    if part:
+        return File(path, looked.size, part.sha256, media_type(path), part.documents, part.content_size, looked.lines)
+    rows, content = (looked.number, looked.content_size) if readable and looked.whole else (None, None)
+    return File(path, looked.size, looked.sha256, media_type(path), rows, content, looked.lines)
+
+
+_ANY_LABEL = "LABEL"
+
+
+def _output_group(folder: str, writer: Writer, paths: Sequence[str]) -> Group:
+    there = list(list_files(folder, hidden=True))
+    suffixes = dict.fromkeys(suffix_in(path) for path in paths)
+    stem = writer.stem(_ANY_LABEL).replace(_ANY_LABEL, "*")
+    deep = stem.count("/") < max(path.count("/") for path in paths)
+    stems = [stem, *([f"**/{stem}"] if deep else [])]
+    globs = [each + suffix for suffix in suffixes for each in stems]
+    return group_of("documents-files", "Documents, one a line.", paths, globs, there)
+
+
+def _described(manifest: publish.Manifest) -> publish.Manifest:
+    """Return the manifest without what was dropped, which lies elsewhere, and may be deleted."""
+    parts = [part for part in manifest.parts if part.label != REJECTED]
+    files = {path: text for path, text in manifest.files.items() if not path.startswith("../")}
+    return msgspec.structs.replace(manifest, parts=parts, files=files)
+
+
+def _checksum_files(folder: str, manifest: publish.Manifest | None) -> list[tuple[str, str]]:
+    """Return the checksum files and their digests.
+
+    Raises:
+        DataError: if one is not as the manifest lists it.
+    """
+    if manifest is None:
+        found = [path for path in list_files(folder) if targets.is_checksum_file(path)]
+        return [(path, sha256_of(join(folder, path))) for path in found]
+    listed = []
+    for path, text in _described(manifest).files.items():
+        sha256 = sha256_of(join(folder, path))
+        if sha256 != hashlib.sha256(text.encode()).hexdigest():
+            raise DataError(f"expected the checksums of the manifest, got others; {DAMAGED}", path=join(folder, path))
+        listed.append((path, sha256))
+    return listed

@@ -1,0 +1,180 @@
+"""Splits by hash of the id: files beside the data that say for each row of a data file what split it is in.
+
+``splits/<data file>.split.gz`` has a line ``{"id": …, "split": …}`` for each row, in the same order. Which split a
+document is in depends on its id and the shares alone, so it stays the same when other documents come and go.
+"""
+
+import dataclasses
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data.dataset import SHARD_SUFFIXES
+from toolkit.data.documents import BAD_ROW
+from toolkit.data.schema import STR
+from toolkit.errors import ConfigError, DataError
+from toolkit.inspect.describe.facts import Facts, Field, File, PathField, RecordType, Split
+from toolkit.inspect.describe.facts.common import MEDIA_TYPES, apart, group_of, suffix_of
+from toolkit.mix.splitting import split_of
+from toolkit.storage.paths import join, list_files, remove, remove_empty_folders
+from toolkit.storage.streams import Lines, RowOutput
+
+FOLDER = "splits"
+SUFFIX = ".split.gz"
+REFERENCES = "splits/name"
+"""The field that lists the splits."""
+
+Report = Callable[[int, int], None]
+
+
+class Work(ConfigStruct):
+    """A data file whose rows are split.
+
+    Attributes:
+        path: of the file.
+        target: of the split file; None to write it nowhere, for its checksum.
+        id: keys that lead to a row's id; rows without are told apart by all their bytes.
+        shares: of the splits, in order.
+    """
+
+    path: str
+    target: str | None
+    id: list[str]
+    shares: dict[str, float]
+    max_bytes: int
+    examples: int = 0
+
+
+@dataclasses.dataclass
+class Done:
+    """A split file: stored bytes, their checksum, documents by split, the first rows."""
+
+    size: int
+    sha256: str
+    documents: dict[str, int]
+    examples: list[dict[str, Any]]
+
+
+class _Row(msgspec.Struct):
+    id: str | None
+    split: str
+
+
+def write(work: Work, report: Report) -> Done:
+    """Writes a split file."""
+    if work.target is None:
+        with tempfile.TemporaryDirectory() as folder:
+            return write(msgspec.structs.replace(work, target=join(folder, "rows.gz")), report)
+    counts = dict.fromkeys(work.shares, 0)
+    examples: list[dict[str, Any]] = []
+    with RowOutput(work.target) as out, Lines(work.path, work.max_bytes) as lines:
+        for line in lines:
+            id_ = _id_of(line, work, lines.number)
+            row = _Row(id_, split_of(line if id_ is None else id_.encode(), work.shares))
+            counts[row.split] += 1
+            out.write_row(msgspec.json.encode(row))
+            if len(examples) < work.examples:
+                examples.append(msgspec.to_builtins(row))
+            report(1, len(line))
+    return Done(out.stat.size, out.sha256, counts, examples)
+
+
+def _id_of(line: bytes, work: Work, number: int) -> str | None:
+    value: Any = msgspec.Raw(line)
+    if not work.id:
+        return None
+    try:
+        for key in work.id:
+            value = msgspec.json.decode(value, type=dict[str, msgspec.Raw]).get(key)
+            if value is None:
+                return None
+        return msgspec.json.decode(value, type=str | None)
+    except BAD_ROW as error:
+        message = f"expected an id at {'.'.join(work.id)}, got: {error}"
+        raise DataError(message, path=work.path, line=number) from None
+
+
+def plan(facts: Facts, shares: dict[str, float], max_bytes: int, examples: int, *, dry_run: bool) -> list[Work]:
+    """The files to split.
+
+    Raises:
+        ConfigError: if the data have no rows that can be split.
+    """
+    group = facts.groups[0]
+    if group.media_type != MEDIA_TYPES[".jsonl"]:
+        raise ConfigError(f"about.splits: expected data in JSON Lines that readers take, got {group.paths[0]}")
+    targets = [join(facts.root, path) for path in _split_paths(facts)]
+    return [
+        Work(
+            path=join(facts.root, path),
+            target=None if dry_run else target,
+            id=list(facts.id_keys),
+            shares=shares,
+            max_bytes=max_bytes * 2,
+            examples=examples,
+        )
+        for path, target in zip(group.paths, targets, strict=True)
+    ]
+
+
+def _split_paths(facts: Facts) -> list[str]:
+    """Paths of the split files of all data files."""
+    paths = facts.groups[0].paths
+    suffix = suffix_of(paths, SHARD_SUFFIXES)
+    return [join(FOLDER, path.removeprefix(facts.prefix).removesuffix(suffix) + SUFFIX) for path in paths]
+
+
+def added(facts: Facts, shares: dict[str, float], done: Sequence[Done]) -> Facts:
+    """The facts with the splits."""
+    paths = _split_paths(facts)
+    there = [*(path for path in list_files(facts.root, hidden=True) if not path.startswith(FOLDER + "/")), *paths]
+    globs = [f"{FOLDER}/*{SUFFIX}"]
+    media = MEDIA_TYPES[".jsonl"]
+    group = group_of(
+        "splits-files", "The split of each document, one a line, in the order of the data.", paths, globs, there
+    )
+    group = dataclasses.replace(group, media_type=media)
+    record = RecordType(
+        name="document-splits",
+        description="The split of each document; file and row are those of the document.",
+        group=group.name,
+        key=["file", "row"],
+        places=_places(rf"^{FOLDER}/(.+)\.split\.gz$"),
+        fields=[
+            Field("id", "id", (), STR, "The id of the document; null if it has none."),
+            Field("split", "split", (), STR, "The split of the document, by hash of its id.", REFERENCES),
+        ],
+        examples=[
+            (path, i, row) for path, each in zip(paths, done, strict=True) for i, row in enumerate(each.examples)
+        ],
+    )
+    records = list(facts.records)
+    if records and all(place.pattern for place in records[0].places):  # none says which row it is
+        suffix = suffix_of(facts.groups[0].paths, SHARD_SUFFIXES).replace(".", r"\.")
+        more = apart(_places(f"^(.+){suffix}$"), records[0].fields)
+        records[0] = dataclasses.replace(records[0], places=[*records[0].places, *more])
+    files = [File(path, each.size, each.sha256, media) for path, each in zip(paths, done, strict=True)]
+    found = [Split(name, share, sum(each.documents[name] for each in done)) for name, share in shares.items()]
+    return dataclasses.replace(
+        facts, groups=[*facts.groups, group], files=[*facts.files, *files], records=[*records, record], splits=found
+    )
+
+
+def _places(pattern: str) -> list[PathField]:
+    return [
+        PathField("file", "The data file without its suffix; the same for documents and their splits.", pattern),
+        PathField("row", "Line in the file, from 0; the same for documents and their splits."),
+    ]
+
+
+def remove_others(root: str, facts: Facts) -> None:
+    """Deletes split files that are not described any more."""
+    known = {file.path for file in facts.files}
+    for relative in list(list_files(join(root, FOLDER))):
+        path = join(FOLDER, relative)
+        if path not in known and path.endswith(SUFFIX):
+            remove(join(root, path))
+            remove_empty_folders(join(root, path).rpartition("/")[0], root)

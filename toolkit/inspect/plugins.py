@@ -1,0 +1,192 @@
+"""What a plugin says of itself, for the reference pages and for ``toolkit taggers``."""
+
+import inspect
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import msgspec
+import msgspec.inspect as mi
+
+from toolkit.config.sizes import Size
+from toolkit.data.schema import walk
+from toolkit.distribution import extras_named
+from toolkit.tag.tagger import Example, Tagger, value_type
+
+CHOICES_WITH_EXTRAS = {"icu": "icu"}
+"""Choices of options that need an extra, whichever tagger offers them."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a plugin, as it is shown."""
+
+    name: str
+    type: str
+    default: str
+    description: str
+
+
+@dataclass(frozen=True)
+class Value:
+    """A part of a tagger's values that is described.
+
+    Attributes:
+        name: its place in the value (see `toolkit.data.schema.descriptions`); empty for the value itself.
+    """
+
+    name: str
+    type: str
+    description: str
+
+
+@dataclass(frozen=True)
+class Read:
+    """An attribute that a tagger reads.
+
+    Attributes:
+        option: that names it.
+        key: the key that it has as a rule, with a field if need be.
+        required: whether the option must be given.
+        or_value: whether the option may be the value itself.
+    """
+
+    option: str
+    key: str
+    required: bool
+    or_value: bool
+
+
+def source(class_: type[Any]) -> str:
+    """What the docstring of the class's module says of where it comes from."""
+    text = inspect.cleandoc(sys.modules[class_.__module__].__doc__ or "")
+    return text.partition("\nSource: ")[2].partition("\n\n")[0]
+
+
+def options(class_: type[msgspec.Struct]) -> list[Option]:
+    """The options of a plugin, in their order."""
+    found = []
+    for field in msgspec.structs.fields(class_):
+        info, description = mi.type_info(field.type), ""
+        if isinstance(info, mi.Metadata):
+            description = str((info.extra_json_schema or {}).get("description", ""))
+        found.append(Option(field.encode_name, type_name(info), _default(field), description))
+    return found
+
+
+def values(class_: type[Tagger]) -> list[Value]:
+    """Return what a tagger's value is, then what its parts are."""
+    return [Value(place, str(t), t.description) for place, t in walk(value_type(class_)) if t.description]
+
+
+def reads(class_: type[Tagger]) -> list[Read]:
+    """The attributes that a tagger can read."""
+    marked = _marked(class_, "attribute")
+    return [Read(field.encode_name, found.key, field.required, found.or_value) for field, found in marked]
+
+
+def models(class_: type[Tagger]) -> dict[str, Any]:
+    """The options of a tagger that name model files, with their defaults (None where there is none)."""
+    marked = _marked(class_, "model")
+    return {field.encode_name: None if field.required else field.default for field, _ in marked}
+
+
+def variants(class_: type[Tagger]) -> list[str]:
+    """The choices of the option ``variant``, in their order."""
+    hint = get_type_hints(class_, include_extras=True).get("variant")
+    inner = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    return list(get_args(inner)) if get_origin(inner) is Literal else []
+
+
+def extras(class_: type[Tagger]) -> dict[str, str]:
+    """The extras that a tagger can need: those that its file says how to install, and those of its options' choices.
+
+    With each, the choice that needs it, as ``option: choice``, or nothing.
+    """
+    module = sys.modules[class_.__module__]
+    found: dict[str, str] = {}
+    try:
+        text = inspect.getsource(module)
+    except (OSError, TypeError):
+        text = ""
+    found |= dict.fromkeys(extras_named(text), "")
+    for field in msgspec.structs.fields(class_):
+        for choice in _choices(mi.type_info(field.type)):
+            if choice in CHOICES_WITH_EXTRAS:
+                found.setdefault(CHOICES_WITH_EXTRAS[choice], f"{field.encode_name}: {choice}")
+    return dict(sorted(found.items()))
+
+
+def example(shown: Example, longest: int = sys.maxsize) -> Iterator[str]:
+    """The lines of an example: text, options, attributes, metadata, value."""
+    yield f"text: {short(shown.text, longest)}"
+    for what in ("options", "attributes", "metadata"):
+        for key, value in getattr(shown, what).items():
+            yield f"{key}: {short(value, longest)}"
+    yield f"value: {short(shown.value, longest)}"
+
+
+def type_name(info: mi.Type) -> str:
+    """A type for people."""
+    match info:
+        case mi.Metadata():
+            return type_name(info.type)
+        case mi.UnionType():
+            return " or ".join(type_name(t) for t in info.types if not isinstance(t, mi.NoneType))
+        case mi.LiteralType():
+            return " or ".join(f"`{value}`" for value in info.values)
+        case mi.IntType() | mi.FloatType():
+            name = "integer" if isinstance(info, mi.IntType) else "number"
+            limits = [f"{sign} {value}" for sign, value in (("≥", info.ge), ("≤", info.le)) if value is not None]
+            return " ".join([name, *limits])
+        case mi.ListType() | mi.CollectionType():
+            return f"list of {type_name(info.item_type)}"
+        case mi.CustomType() if info.cls is Size:
+            return "size"
+        case mi.StructType():
+            return "{" + ", ".join(f.encode_name for f in info.fields) + "}"
+    return {"StrType": "text", "BoolType": "true or false", "DictType": "mapping"}.get(type(info).__name__, "any")
+
+
+def short(value: Any, longest: int = sys.maxsize) -> str:
+    """A value as JSON, cut if it is longer."""
+    text = msgspec.json.encode(value, enc_hook=int).decode()
+    return text if len(text) <= longest else text[:longest] + "…"
+
+
+def _default(field: Any) -> str:
+    if isinstance(field.default, msgspec.Struct) or field.default_factory is not msgspec.NODEFAULT:
+        return "`{}`"
+    if field.default is msgspec.NODEFAULT:
+        return "required"
+    return "none" if field.default is None else f"`{short(field.default)}`"
+
+
+def _marked(class_: type[Tagger], name: str) -> list[tuple[Any, Any]]:
+    """The fields with a marker of this name, and the marker's value."""
+    found = [(field, _marker(mi.type_info(field.type), name)) for field in msgspec.structs.fields(class_)]
+    return [(field, value) for field, value in found if value is not None]
+
+
+def _marker(info: mi.Type, name: str) -> Any:
+    if isinstance(info, mi.Metadata):
+        return (info.extra or {}).get(name) or _marker(info.type, name)
+    return next((m for t in _inside(info) if (m := _marker(t, name)) is not None), None)
+
+
+def _choices(info: mi.Type) -> list[Any]:
+    if isinstance(info, mi.LiteralType):
+        return list(info.values)
+    return [choice for t in _inside(info) for choice in _choices(t)]
+
+
+def _inside(info: mi.Type) -> Iterable[mi.Type]:
+    match info:
+        case mi.Metadata():
+            return [info.type]
+        case mi.UnionType():
+            return info.types
+        case mi.CollectionType():
+            return [info.item_type]
+    return []

@@ -1,0 +1,282 @@
+"""How the values of attributes are distributed, by label: exactly where there are few, else by a sketch."""
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import Any, Literal, cast
+
+import msgspec
+
+from toolkit.data.schema import FLOAT, INT, SPANS, Type, field_name
+from toolkit.errors import DataError
+from toolkit.inspect.stats.sketch import Buckets, Sketch
+
+EXACT = 256
+"""Different values up to which each is counted."""
+
+HELD = 4096
+"""Different numbers that are in memory before they go into a sketch."""
+
+MOST = 20_000
+"""Distributions, of attributes by label, at a time."""
+
+_GREATEST = sys.float_info.max
+
+QUANTILES = ("0.01", "0.05", "0.25", "0.5", "0.75", "0.95", "0.99")
+
+Kind = Literal["number", "text", "bool"]
+_KINDS: dict[str, Kind] = {"int": "number", "float": "number", "str": "text", "bool": "bool"}
+Value = bool | int | float | str
+Getter = Callable[[Any], Sequence[Any]]
+
+
+class _NoList:
+    """Of which there is one."""
+
+
+NO_LIST = _NoList()
+"""Stands for the elements of a list that is null."""
+
+
+class Leaf(msgspec.Struct, frozen=True):
+    """A value inside an attribute.
+
+    Attributes:
+        path: ``language.prob``; of the elements of a list ``line_language[].label``; ``len(line_language)``.
+        kind: of its values.
+        get: gives the values of a document, null where there is none; `NO_LIST` where there is not even the list that
+            it would be an element of.
+    """
+
+    path: str
+    kind: Kind
+    get: Getter
+
+
+def leaves(path: str, type_: Type) -> list[Leaf]:
+    """All values inside an attribute of a type; what has no declared type has none."""
+    match type_.kind:
+        case "nullable" if type_.item:
+            return [
+                Leaf(leaf.path, leaf.kind, _or(NO_LIST if _is_inside_list(path, leaf) else None, leaf.get))
+                for leaf in leaves(path, type_.item)
+            ]
+        case "span":
+            fields = (("start", INT), ("end", INT), ("score", FLOAT))
+            return leaves(path, Type("object", fields=fields))
+        case "object":
+            return [
+                Leaf(leaf.path, leaf.kind, _of_field(field_name(name), leaf.get))
+                for name, inner in type_.fields
+                for leaf in leaves(f"{path}.{name}", inner)
+            ]
+        case "list" if type_.item:
+            inner = [Leaf(f"{path}[].score", "number", _score)] if type_ == SPANS else leaves(f"{path}[]", type_.item)
+            return [_length(path), *(Leaf(leaf.path, leaf.kind, _of_each(leaf.get)) for leaf in inner)]
+        case "map":
+            return [_length(path)]
+    return [Leaf(path, _KINDS[type_.kind], _itself)] if type_.kind in _KINDS else []
+
+
+def _itself(value: Any) -> Sequence[Any]:
+    return (value,)
+
+
+def _score(span: Any) -> Sequence[Any]:
+    return (span.score,)
+
+
+def _length(path: str) -> Leaf:
+    return Leaf(f"len({path})", "number", lambda value: (len(value),))
+
+
+def _is_inside_list(path: str, leaf: Leaf) -> bool:
+    """Whether the leaf is of elements of a list that begins at the path or below it."""
+    return "[]" in leaf.path.removeprefix("len(").removeprefix(path)
+
+
+def _or(nothing: Any, get: Getter) -> Getter:
+    return lambda value: (nothing,) if value is None else get(value)
+
+
+def _of_field(name: str, get: Getter) -> Getter:
+    return lambda value: get(getattr(value, name))
+
+
+def _of_each(get: Getter) -> Getter:
+    return lambda values: [found for value in values for found in get(value)]
+
+
+class Distribution(msgspec.Struct, kw_only=True):
+    """Values of one attribute in the documents of one label.
+
+    Attributes:
+        label: JSON text.
+        attribute: path of the leaf.
+        kind: of the values.
+        nulls: documents (or elements) without a value.
+        no_lists: lists that are null, for the values of elements.
+        count: values.
+        total: sum of numbers; None where it is too large.
+        values: how often each value is there, sorted; None if there are more than `EXACT`.
+        buckets: of numbers.
+    """
+
+    label: str
+    attribute: str
+    kind: Kind
+    nulls: int
+    no_lists: int = 0
+    count: int
+    total: float | None = 0.0
+    values: list[tuple[Value, int]] | None
+    buckets: Buckets | None = None
+
+
+class _Held:
+    """Values of one distribution that is being counted."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.nulls = self.no_lists = self.count = 0
+        self.total = 0.0
+        self.exact: Counter[Any] | None = Counter()
+        self.held: Counter[Any] = Counter()
+        self.sketch = Sketch() if kind == "number" else None
+
+    def add(self, values: Iterable[Any]) -> None:
+        found = Counter(values)
+        self.nulls += found.pop(None, 0)
+        self.no_lists += found.pop(NO_LIST, 0)
+        self.count += found.total()
+        if self.exact is not None:
+            self.exact.update(found)
+            self.exact = self.exact if len(self.exact) <= EXACT else None
+        if self.kind == "number":
+            self.held.update(found)
+            if len(self.held) > HELD:
+                self.fold()
+
+    def fold(self) -> None:
+        """Puts the numbers that are held into the sketch."""
+        if self.sketch and self.held:
+            for value, count in self.held.items():
+                number = min(max(value, -_GREATEST), _GREATEST) * 1.0  # JSON has integers of any size
+                self.sketch.add(number, count)
+                self.total += number * count
+            self.held = Counter()
+
+    def merge(self, other: Distribution) -> None:
+        self.nulls += other.nulls
+        self.no_lists += other.no_lists
+        self.count += other.count
+        self.total += other.total if other.total is not None else math.inf
+        if other.values is None:
+            self.exact = None
+        elif self.exact is not None:
+            self.exact.update(dict(other.values))
+            self.exact = self.exact if len(self.exact) <= EXACT else None
+        if self.sketch and other.buckets:
+            self.sketch.merge(other.buckets)
+
+    def finished(self, label: str, attribute: str) -> Distribution:
+        self.fold()
+        return Distribution(
+            label=label,
+            attribute=attribute,
+            kind=self.kind,
+            nulls=self.nulls,
+            no_lists=self.no_lists,
+            count=self.count,
+            total=self.total if math.isfinite(self.total) else None,
+            values=sorted(self.exact.items()) if self.exact is not None else None,
+            buckets=self.sketch.buckets() if self.sketch and self.count else None,
+        )
+
+
+class Distributions:
+    """Distributions of some attributes, by label."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], _Held] = {}
+
+    def add(self, label: str, leaf: Leaf, values: Iterable[Any]) -> None:
+        """Values of documents of a label."""
+        self._of(label, leaf.path, leaf.kind).add(values)
+
+    def merge(self, others: Iterable[Distribution]) -> None:
+        """Those of other documents."""
+        for other in others:
+            self._of(other.label, other.attribute, other.kind).merge(other)
+
+    def _of(self, label: str, attribute: str, kind: Kind) -> _Held:
+        found = self._found.get((label, attribute))
+        if found is None:
+            if len(self._found) >= MOST:
+                raise DataError(
+                    f"expected at most {MOST:,} distributions, of attributes by label, got more; "
+                    "name fewer with --attribute, or give another --label"
+                )
+            found = self._found[label, attribute] = _Held(kind)
+        return found
+
+    def finished(self) -> list[Distribution]:
+        """All, sorted by attribute and label."""
+        keys = sorted(self._found, key=lambda key: (key[1], key[0]))
+        return [self._found[label, attribute].finished(label, attribute) for label, attribute in keys]
+
+
+def together(found: Sequence[Distribution]) -> Distribution:
+    """Those of all labels of one attribute as one."""
+    held = _Held(found[0].kind)
+    for each in found:
+        held.merge(each)
+    return held.finished("", found[0].attribute)
+
+
+def summary(found: Distribution) -> dict[str, Any]:
+    """A distribution in numbers: counts, share of nulls, values, quantiles."""
+    result: dict[str, Any] = {
+        "values": found.count,
+        "nulls": found.nulls,
+        "null_share": found.nulls / (found.count + found.nulls) if found.count + found.nulls else None,
+        "null_lists": found.no_lists,
+    }
+    if found.buckets:
+        listed = numbers(found)
+        result |= {
+            "min": found.buckets.low,
+            "max": found.buckets.high,
+            "mean": None if found.total is None else found.total / found.count,
+            "quantiles": {share: quantile(listed, found.count, share) for share in QUANTILES},
+        }
+    result["counts"] = None if found.values is None else [{"value": v, "count": n} for v, n in found.values]
+    return result
+
+
+def numbers(found: Distribution) -> list[tuple[float, int]]:
+    """The numbers of a distribution, sorted, with how often each is there; of a sketch one for each bucket."""
+    if found.values is not None:
+        return cast("list[tuple[float, int]]", found.values)
+    assert found.buckets
+    sketch = Sketch()
+    sketch.merge(found.buckets)
+    return list(sketch.numbers())
+
+
+def quantile(listed: Iterable[tuple[float, int]], count: int, share: str) -> float:
+    """By the nearest rank: the least number with at least this share of all at or below it.
+
+    Args:
+        listed: what `numbers` gives.
+        count: of all.
+        share: a decimal.
+    """
+    rank, seen = math.ceil(Fraction(share) * count), 0
+    for value, number in listed:
+        seen += number
+        if seen >= rank:
+            return value
+    raise AssertionError(share)

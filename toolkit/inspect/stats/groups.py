@@ -1,0 +1,103 @@
+"""Sums by group, of any number of groups in bounded memory: what does not fit is sorted, and merged at the end."""
+
+import heapq
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toolkit.storage.paths import join
+from toolkit.storage.streams import Lines, RowOutput, compress_fast
+from toolkit.text.counting import COLUMNS, Counts
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+HELD = 100_000
+"""Groups in memory; about 30 MB."""
+
+_WIDTH = 1 + len(COLUMNS)
+_ROW = msgspec.json.Decoder(tuple[str, list[int]])
+_MAX_ROW = 1 << 30
+
+Group = tuple[str, list[int]]
+"""A key, and its documents with the sums of `COLUMNS`."""
+
+
+class Groups:
+    """Sums by key.
+
+    Args:
+        folder: for what does not fit into memory.
+        held: groups in memory.
+    """
+
+    def __init__(self, folder: str, held: int = HELD) -> None:
+        self._folder = folder
+        self._held = held
+        self._runs = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        import numpy as np
+
+        self._places: dict[str, int] = {}
+        self._sums = np.zeros((256, _WIDTH), dtype=np.int64)
+
+    def add(self, keys: Sequence[str], rows: "Array") -> None:
+        """Adds documents.
+
+        Args:
+            keys: of each.
+            rows: what `toolkit.text.counting.measure` gives.
+        """
+        import numpy as np
+
+        self.add_sums(keys, np.hstack([np.ones((len(rows), 1), dtype=np.int64), rows]))
+
+    def add_sums(self, keys: Sequence[str], rows: Any) -> None:
+        """Adds groups that were summed up elsewhere; their `Group` rows."""
+        import numpy as np
+
+        places = [self._places.setdefault(key, len(self._places)) for key in keys]
+        while len(self._places) > len(self._sums):
+            self._sums = np.vstack([self._sums, np.zeros_like(self._sums)])
+        np.add.at(self._sums, places, rows)
+        if len(self._places) > self._held:
+            write(join(self._folder, f"{self._runs}.groups"), self._in_memory())
+            self._runs += 1
+            self._clear()
+
+    def _in_memory(self) -> Iterator[Group]:
+        for key in sorted(self._places):
+            yield key, self._sums[self._places[key]].tolist()
+
+    def __iter__(self) -> Iterator[Group]:
+        """All groups, sorted by key."""
+        runs = [read(join(self._folder, f"{i}.groups")) for i in range(self._runs)]
+        for key, found in groupby(heapq.merge(self._in_memory(), *runs, key=itemgetter(0)), key=itemgetter(0)):
+            yield key, [sum(column) for column in zip(*(row for _, row in found), strict=True)]
+
+
+def write(path: str, groups: Iterator[Group]) -> int:
+    """Writes groups to a file; how many."""
+    with RowOutput(path, compress=compress_fast) as out:
+        out.write_rows(msgspec.json.encode(group) for group in groups)
+    return out.rows
+
+
+def read(path: str) -> Iterator[Group]:
+    """The groups of a file."""
+    with Lines(path, _MAX_ROW) as lines:
+        for line in lines:
+            yield _ROW.decode(line)
+
+
+def counts_of(row: list[int], *, unicode: bool) -> Counts:
+    """A group's sums by their names."""
+    documents, lines, chars, size, words, unicode_words = row
+    return Counts(documents, lines, chars, size, words, unicode_words if unicode else None)

@@ -1,0 +1,133 @@
+"""What documents are grouped by: their label, source, crawl or host, or the value of an expression."""
+
+import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from toolkit.data.documents import Document
+from toolkit.data.schema import Type
+from toolkit.errors import ConfigError
+from toolkit.ingest import crawls
+from toolkit.mix.sets import null_safe
+from toolkit.rules import LABEL, Rule, RuleSet
+from toolkit.rules.blocklist import host_of, url_of
+from toolkit.rules.expression_tree import ExpressionError
+from toolkit.rules.expressions import Name, check
+
+LABELS = (LABEL, "language")
+NAMED = (*LABELS, "source", "crawl", "host")
+"""What can be grouped by without an expression; an attribute that is called so stands in parentheses."""
+
+NOTHING = "null"
+"""The key of documents that have no value."""
+
+_SCALARS = ("bool", "int", "float", "str", "any", "null")
+_WITH_HOST = re.compile(
+    r"""(?xi) (?: [a-z][a-z0-9+.-]* :// (?: [^/?\#@]* @ )? [^\s/?\#@]+  # what a scheme stands before
+              | [\w-]+ (?: \.[\w-]+ )+ \.? (?: : \d+ )? )              # example.org/page, without one
+        (?: [/?\#] | $ )"""
+)
+
+
+class Keys:
+    """Gives the keys of documents: JSON texts, one for each way to group.
+
+    Args:
+        by: `NAMED` ones and expressions.
+        names: what expressions may use.
+        arguments: the variables that the names' code refers to, the document last.
+        label: expression of the label, None if there is none.
+        path: of the file, in which the name of a crawl may stand.
+
+    Attributes:
+        used: the attribute keys that are needed.
+        used_fields: the fields of their values.
+
+    Raises:
+        ConfigError: for what cannot be grouped by.
+    """
+
+    def __init__(
+        self, by: Sequence[str], names: Mapping[str, Name], arguments: tuple[str, ...], label: str | None, path: str
+    ) -> None:
+        expressions = [_expression(text, names, label) for text in by if text not in NAMED]
+        rules = [
+            Rule(kind="set", name=text, field=f"by{i}", expression=text, place="--by")
+            for i, text in enumerate(expressions)
+        ]
+        self._rules = RuleSet(rules, names, arguments, label)
+        self.used = self._rules.needs.keys
+        self.used_fields = self._rules.needs.fields
+        self._functions: list[Callable[..., str]] = []
+        number = 0
+        for text in by:
+            if text in LABELS:
+                self._functions.append(self.label)
+            elif text in NAMED:
+                self._functions.append(functools.partial(_OF_DOCUMENT[text], path))
+            else:
+                self._functions.append(functools.partial(self._value, number))
+                number += 1
+
+    def of(self, values: Sequence[Any], document: Document) -> list[str]:
+        """The keys of a document.
+
+        Raises:
+            DataError: if an expression cannot use its values.
+        """
+        return [function(*values, document) for function in self._functions]
+
+    def label(self, *values: Any) -> str:
+        """The key of the label."""
+        return _json(self._rules.label(*values)) if self._rules.label else NOTHING
+
+    def _value(self, number: int, *values: Any) -> str:
+        found: msgspec.Raw = self._rules.set_fields([number], *values)[f"by{number}"]
+        return bytes(found).decode()
+
+
+def _expression(text: str, names: Mapping[str, Name], label: str | None) -> str:
+    """The expression, null where a part of a path is; its value can be a group."""
+    known = {LABEL: Name(Type("nullable", Type("str")), "None"), **names} if label else names
+    path = re.fullmatch(r"[\w.]+", text.strip())
+    text = (null_safe(text.strip(), known) if path else None) or text
+    try:
+        type_ = check(text, known).type
+    except ExpressionError as error:
+        raise ConfigError(f"--by {text}: {error}; or one of {', '.join(NAMED)}") from None
+    inside = type_.item if type_.kind == "nullable" and type_.item else type_
+    if inside.kind not in _SCALARS:
+        hint = f" (a field of it: {', '.join(name for name, _ in inside.fields)})" if inside.fields else ""
+        raise ConfigError(f"--by {text}: expected a number, a text, true or false, got a value of type {inside}{hint}")
+    return text
+
+
+@functools.lru_cache(1 << 16)
+def _json(text: str | None) -> str:
+    return msgspec.json.encode(text).decode()
+
+
+def _source(path: str, *values: Any) -> str:
+    return _json(values[-1].source or None)
+
+
+def _crawl(path: str, *values: Any) -> str:
+    """Named by the metadata, else by the path of the file, else by the source."""
+    document = values[-1]
+    metadata = document.metadata
+    for found in (*(metadata.get(field) for field in crawls.FIELDS), path, document.source):
+        if isinstance(found, str) and (match := crawls.NAMES.search(found)):
+            return _json(match[0])
+    return NOTHING
+
+
+def _host(path: str, *values: Any) -> str:
+    """Of the URL that blocklists look at, too; what is no URL, or one of nobody's host, has none."""
+    url = url_of({"metadata": values[-1].metadata}, "")
+    return _json(host_of(url) or None) if url and _WITH_HOST.match(url) else NOTHING
+
+
+_OF_DOCUMENT: dict[str, Callable[..., str]] = {"source": _source, "crawl": _crawl, "host": _host}

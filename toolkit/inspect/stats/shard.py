@@ -1,0 +1,342 @@
+"""Statistics of one file, kept with the digest of what was read, so that only what has changed is read again.
+
+``<folder>/<name>.counts``    a `Record`, written last
+``<folder>/<name>.0.groups``  the groups of the first ``--by``, and so on
+
+The name of the file stands there by `toolkit.storage.paths.unlike_data`: what matches a glob for data would be taken
+for data.
+"""
+
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import islice
+from typing import Any
+
+import msgspec
+import xxhash
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data import schema
+from toolkit.data.documents import BAD_ROW, Document, LateDocument, Rejected
+from toolkit.data.schema import Type
+from toolkit.errors import DAMAGED, DataError
+from toolkit.inspect.recognition import Format
+from toolkit.inspect.stats import files, groups
+from toolkit.inspect.stats.distributions import Distribution, Distributions, Leaf, leaves
+from toolkit.inspect.stats.keys import Keys
+from toolkit.mix.join import JoinedShard, inputs_of, joint_rows
+from toolkit.mix.sets import names_for_rules
+from toolkit.mix.writer import Reading, Writer
+from toolkit.rules.expressions import Name
+from toolkit.storage import Stat, json_files
+from toolkit.storage.paths import join, lacking, remove, stat, unlike_data
+from toolkit.storage.streams import Lines, content_digest
+from toolkit.text.counting import measure, measure_json
+
+Report = Callable[[int, int], None]
+
+VERSION = 2
+"""Of what is counted; files that were counted by another version are counted anew."""
+
+BLOCK_DOCUMENTS = 256
+BLOCK_CHARS = 1 << 19
+
+
+class Settings(ConfigStruct, kw_only=True):
+    """What is counted.
+
+    Attributes:
+        by: `toolkit.inspect.stats.keys.NAMED` or expressions.
+        label: expression of the label, None for what a file says by itself.
+        unicode: whether Unicode's words are counted.
+        attributes: of which distributions are made: paths, or parts of them.
+        first: at most so many documents of a file.
+    """
+
+    by: list[str]
+    label: str | None = None
+    unicode: bool = False
+    attributes: list[str] = []
+    first: int | None = None
+
+    def digest(self, *more: object) -> str:
+        """Of what determines the numbers but the inputs."""
+        return xxhash.xxh3_128_hexdigest(msgspec.json.encode((VERSION, self, more), enc_hook=repr))
+
+
+class Work(ConfigStruct, kw_only=True):
+    """A file to count: a shard with the sets that are joined to it, or a file of an output.
+
+    Attributes:
+        folder: that results are kept in.
+        name: of the file in it.
+        format: of a file of an output, with its options; empty for documents.
+        types: of the attributes that are in the documents of an output, by name, in the form of `toolkit.data.schema`.
+        label: of a file of an output, if its documents do not say.
+    """
+
+    settings: Settings
+    folder: str
+    name: str
+    shard: JoinedShard | None = None
+    file: str = ""
+    format: str = ""
+    options: dict[str, Any] = {}
+    types: dict[str, Any] = {}
+    label: str | None = None
+    max_document_bytes: int
+
+    @property
+    def path(self) -> str:
+        """Of the documents."""
+        return self.shard.path if self.shard else self.file
+
+    @property
+    def writer(self) -> Writer | None:
+        """The format of a file of an output; None for documents."""
+        return Format(self.format, self.options).writer() if self.format else None
+
+    @property
+    def record_path(self) -> str:
+        return join(self.folder, unlike_data(self.name) + ".counts")
+
+    def groups_path(self, number: int) -> str:
+        """Of the groups of the ``--by`` of that number."""
+        return join(self.folder, f"{unlike_data(self.name)}.{number}.groups")
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """A file is counted.
+
+    Attributes:
+        size, stamp: of the file, the quick test.
+        content: xxh3-128 (hex) of its uncompressed bytes.
+        attributes: likewise of the joined attributes, by set.
+        label: that the file gave its documents.
+        documents: that were read.
+        distributions: of attributes.
+    """
+
+    size: int
+    stamp: str
+    content: str
+    attributes: dict[str, str]
+    label: str | None
+    documents: int
+    distributions: list[Distribution]
+
+
+class Done(ConfigStruct):
+    """What became of a file."""
+
+    documents: int
+    skipped: bool
+
+
+def names_of(work: Work) -> tuple[dict[str, Name], tuple[str, ...]]:
+    """What expressions may use, and the variables that this refers to."""
+    if work.shard:
+        sets = work.shard.sets
+        return names_for_rules(sets), (*(f"r{i}" for i in range(len(sets))), "document")
+    return files.names(work.writer, work.types), files.ARGUMENTS
+
+
+_REJECTED = Name(schema.nullable(schema.from_annotation(Rejected, "rejected")), "document.rejected")
+"""Of documents that a mix has dropped."""
+
+
+def keys_of(work: Work) -> Keys:
+    """The keys of its documents.
+
+    Raises:
+        ConfigError: if they cannot be grouped so.
+    """
+    names, arguments = names_of(work)
+    if work.writer is None or Reading() == work.writer.READING:  # lines are as those of documents
+        names = {"rejected": _REJECTED} | names
+    label = work.settings.label or (msgspec.json.encode(work.label).decode() if work.label is not None else None)
+    return Keys(work.settings.by, names, arguments, label, work.path)
+
+
+def types_of(work: Work) -> dict[str, Type]:
+    """The types of the attributes, by their names in expressions."""
+    return {key: name.type for key, name in names_of(work)[0].items() if key != "document"}
+
+
+def leaves_of(work: Work) -> dict[str, list[Leaf]]:
+    """The values of which distributions are made, by the key of their attribute."""
+    found: dict[str, list[Leaf]] = {}
+    for key, type_ in types_of(work).items():
+        for leaf in leaves(key, type_):
+            if any(is_part(leaf.path, wanted) for wanted in work.settings.attributes):
+                found.setdefault(key, []).append(leaf)
+    return found
+
+
+def is_part(path: str, wanted: str) -> bool:
+    """Whether a path is of, or inside, the attribute that is wanted; ``all`` is every one."""
+    inner = path.removeprefix("len(").removesuffix(")")
+    return wanted in ("all", path, inner) or inner.startswith((f"{wanted}.", f"{wanted}[]"))
+
+
+# --- counting ---------------------------------------------------------------------------------------------------------
+
+
+def count_file(work: Work, report: Report) -> Done:
+    """Counts a file, unless that has been done.
+
+    Raises:
+        DataError: if it, or what is joined to it, is not what it should be; an expression cannot use a value.
+    """
+    before = stat(work.path)
+    if before is None:
+        raise DataError(f"expected a file, got {lacking(work.path)}; {DAMAGED}", path=work.path)
+    content, attributes = "", dict[str, str]()
+    if work.shard and work.shard.sets:
+        state, attributes = inputs_of(work.shard)
+        content = state.content
+    if (old := json_files.load(work.record_path, Record)) and _is_of(work, old, before, content, attributes):
+        report(old.documents, 0)
+        return Done(documents=old.documents, skipped=True)
+    remove(work.record_path)
+    keys, leaves_by_key = keys_of(work), leaves_of(work)
+    distributions = Distributions()
+    count = 0
+    with tempfile.TemporaryDirectory(prefix="toolkit-stats-") as temporary:
+        tables = [groups.Groups(join(temporary, str(i))) for i in range(len(work.settings.by))]
+        rows = _Rows(work, keys, leaves_by_key)
+        for block in _blocks(islice(rows, work.settings.first)):
+            sizes = _sizes([document for document, _ in block], work, count)
+            found = list(zip(*_keys(block, keys, work, count), strict=True))
+            for table, column in zip(tables, found, strict=True):
+                table.add(column, sizes)
+            if leaves_by_key:
+                _add_values(distributions, block, keys, rows.getters)
+            count += len(block)
+            report(len(block), int(sizes[:, 2].sum()))
+        for number, table in enumerate(tables):
+            groups.write(work.groups_path(number), iter(table))
+    if stat(work.path) != before:
+        raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=work.path)
+    record = Record(
+        size=before.size,
+        stamp=before.stamp,
+        content=content or rows.content,
+        attributes=attributes,
+        label=work.label,
+        documents=count,
+        distributions=distributions.finished(),
+    )
+    json_files.save(work.record_path, record)
+    return Done(documents=count, skipped=False)
+
+
+def _is_of(work: Work, old: Record, now: Stat, content: str, attributes: Mapping[str, str]) -> bool:
+    if (old.attributes, old.label, old.size) != (attributes, work.label, now.size):
+        return False
+    if any(stat(work.groups_path(number)) is None for number in range(len(work.settings.by))):
+        return False
+    if content or old.stamp != now.stamp:
+        return old.content == (content or content_digest(work.path))
+    return True
+
+
+def _sizes(documents: Sequence[Document], work: Work, before: int) -> Any:
+    """What the texts measure; so many documents were before these."""
+    reading = work.writer.READING if work.writer else Reading()
+    unicode, joined = work.settings.unicode, reading.joined
+    late = [document for document in documents if isinstance(document, LateDocument)]
+    if len(late) < len(documents):
+        return measure([document.text for document in documents], unicode=unicode, joined=joined)
+    sizes, bad = measure_json([document.raw_text for document in late], unicode=unicode, joined=joined)
+    for place in bad:
+        try:
+            sizes[place] = measure([late[place].text], unicode=unicode, joined=joined)[0]
+        except BAD_ROW as error:
+            message = f"expected a text in UTF-8, got another value - at $.{reading.text}: {error}"
+            number = before + place + 1
+            raise DataError(message, path=work.path, line=number, id=late[place].id or None) from None
+    return sizes
+
+
+def _keys(block: Sequence[tuple[Document, list[Any]]], keys: Keys, work: Work, before: int) -> Iterator[list[str]]:
+    for number, (document, values) in enumerate(block, before + 1):
+        try:
+            yield keys.of(values, document)
+        except DataError as error:
+            raise DataError(error.message, path=work.path, line=number, id=document.id or None) from None
+
+
+def _blocks(rows: Iterator[tuple[Document, list[Any]]]) -> Iterator[list[tuple[Document, list[Any]]]]:
+    block: list[tuple[Document, list[Any]]] = []
+    size = 0
+    for row in rows:
+        block.append(row)
+        size += len(row[0].row) or len(row[0].text)
+        if size >= BLOCK_CHARS or len(block) >= BLOCK_DOCUMENTS:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
+
+
+def _add_values(
+    found: Distributions,
+    block: Sequence[tuple[Document, list[Any]]],
+    keys: Keys,
+    getters: Sequence[tuple[int, str, Leaf]],
+) -> None:
+    """Adds the values of a block; all those of a label at once."""
+    by_label: dict[str, list[list[Any]]] = defaultdict(list)
+    for document, values in block:
+        by_label[keys.label(*values, document)].append(values)
+    for label, rows in by_label.items():
+        for place, name, leaf in getters:
+            found.add(label, leaf, [each for values in rows for each in leaf.get(getattr(values[place], name))])
+
+
+class _Rows:
+    """The documents of a file, each with the values that expressions see.
+
+    Attributes:
+        content: xxh3-128 (hex) of the uncompressed bytes, once all have been read; empty if it is known otherwise.
+        getters: of the distributions: place among the values, the key's name there, what is taken of it.
+    """
+
+    def __init__(self, work: Work, keys: Keys, wanted: Mapping[str, list[Leaf]]) -> None:
+        self.content = ""
+        self._work = work
+        self._used = keys.used | set(wanted)
+        self._fields = {**keys.used_fields, **{key: {""} for key in wanted}}  # of these all
+        self.getters = [
+            (place, schema.field_name(name), leaf) for key, found in wanted.items()
+            for place, name in [self._place(key)] for leaf in found
+        ]  # fmt: skip
+
+    def _place(self, key: str) -> tuple[int, str]:
+        if self._work.shard is None:
+            return 0, key
+        return next(
+            (i, each.key)
+            for i, joined in enumerate(self._work.shard.sets)
+            for each in joined.keys
+            if each.name == key and not each.hidden
+        )
+
+    def __iter__(self) -> Iterator[tuple[Document, list[Any]]]:
+        work = self._work
+        if work.shard is None:
+            source = files.Source(work.file, work.writer, work.max_document_bytes, self._fields, work.types)
+            yield from source
+            self.content = source.content
+        elif work.shard.sets:
+            with ExitStack() as stack:
+                for document, _, _, values in joint_rows(work.shard, stack, self._used, self._fields, late=True):
+                    yield document, values
+        else:
+            with Lines(work.path, work.max_document_bytes, digest=True) as lines:
+                for document in files.documents(lines, work.path):
+                    yield document, []
+            self.content = lines.content or ""

@@ -1,0 +1,296 @@
+"""Statistics as tables: Markdown as the papers print them, CSV and JSON with every number as it is."""
+
+import csv
+import heapq
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from toolkit.inspect.stats.distributions import Distribution, summary, together
+from toolkit.inspect.stats.groups import Group, counts_of
+from toolkit.mix.shown.statistics import Statistics
+from toolkit.text.counting import Counts
+
+NONE = "(none)"
+"""Stands for the group of documents without a value."""
+
+_NAMES = {
+    "documents": "documents",
+    "lines": "lines",
+    "chars": "characters",
+    "bytes": "size",
+    "words": "words",
+    "unicode_words": "words (Unicode)",
+}
+"""What Markdown calls the fields of `Counts`."""
+
+
+class Table(msgspec.Struct, kw_only=True):
+    """What there is of each group.
+
+    Attributes:
+        by: what documents are grouped by.
+        groups: by their values, those with most bytes first.
+        others: how many groups there are beside these, and what they come to.
+        total: of all.
+    """
+
+    by: str
+    groups: list[tuple[Any, Counts]]
+    others: tuple[int, Counts]
+    total: Counts
+
+    @classmethod
+    def of(cls, by: str, groups: Iterable[Group], top: int, *, unicode: bool) -> "Table":
+        """The table of the largest groups, so many at most."""
+        number, total = 0, Counts(unicode_words=0 if unicode else None)
+
+        def passing() -> Iterable[Group]:
+            nonlocal number
+            for key, row in groups:
+                number += 1
+                total.add(counts_of(row, unicode=unicode))
+                yield key, row
+
+        largest = heapq.nsmallest(top, passing(), key=lambda group: (-group[1][3], -group[1][0], group[0]))
+        shown = [(msgspec.json.decode(key), counts_of(row, unicode=unicode)) for key, row in largest]
+        return cls(by=by, groups=shown, others=(number - len(shown), _rest(total, shown)), total=total)
+
+    def data(self) -> dict[str, Any]:
+        """For machines."""
+        number, others = self.others
+        return {
+            "by": self.by,
+            "groups": [{"group": group, **_plain(counts)} for group, counts in self.groups],
+            "others": {"groups": number, **_plain(others)},
+            "total": _plain(self.total),
+        }
+
+
+def _rest(total: Counts, shown: Sequence[tuple[Any, Counts]]) -> Counts:
+    rest = msgspec.structs.replace(total)
+    for _, counts in shown:
+        for name in counts.__struct_fields__:
+            if (value := getattr(rest, name)) is not None:
+                setattr(rest, name, value - (getattr(counts, name) or 0))
+    return rest
+
+
+def _plain(counts: Counts) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(counts)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def size(count: float) -> str:
+    """Bytes for people: ``12.6 MB``; units of 1,000."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 999.5:
+            return (
+                f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}" if count < 99.95 else f"{count:.0f} {unit}"
+            )
+        count /= 1000
+    return f"{count:.1f} TB" if count < 99.95 else f"{count:,.0f} TB"
+
+
+def shown(group: Any) -> str:
+    """A group's value for people."""
+    if group is None:
+        return NONE
+    if not isinstance(group, str):
+        return msgspec.json.encode(group).decode()
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in group) or '""'
+
+
+# --- Markdown ---------------------------------------------------------------------------------------------------------
+
+
+def markdown(rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """A table in columns, the first row its head; the first columns aligned left, the others right."""
+    escaped = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
+    widths = [max(3, *(len(row[i]) for row in escaped)) for i in range(len(escaped[0]))]
+    rule = ["-" * w if i < left else "-" * (w - 1) + ":" for i, w in enumerate(widths)]
+    lines = []
+    for row in [escaped[0], rule, *escaped[1:]]:
+        cells = [
+            cell.ljust(w) if i < left else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def table_markdown(table: Table) -> str:
+    """As OSCAR's tables: a line for each group, then all together."""
+    names = list(_plain(table.total))
+    rows = [[table.by, *(_NAMES[name] for name in names)]]
+    number, others = table.others
+    listed = [(shown(group), counts) for group, counts in table.groups]
+    listed += [(f"{number:,} more", others)] if number else []
+    for title, counts in [*listed, ("all", table.total)]:
+        rows.append([title, *(_cell(name, getattr(counts, name)) for name in names)])
+    return markdown(rows)
+
+
+def _cell(name: str, value: int) -> str:
+    return size(value) if name == "bytes" else f"{value:,}"
+
+
+_COMPARED = ("documents", "bytes", "words", "unicode_words")
+
+
+def mix_markdown(found: Statistics) -> str:
+    """As table 2 of goclassy's paper: of each label what there was, and what a mix kept."""
+    rows, names = mix_rows(found)
+    head = [f"{_NAMES[name]}, {when}" for name in names for when in ("original", "kept")]
+    cells = [
+        [label, *(_cell(name, getattr(counts, name) or 0) for name in names for counts in (before, after))]
+        for label, before, after in rows
+    ]
+    return markdown([["label", *head], *cells])
+
+
+def mix_rows(found: Statistics) -> tuple[list[tuple[str, Counts, Counts]], list[str]]:
+    """Label, what was read, what stays: the largest first, all together last; and what is compared."""
+    before, after = Counts(), Counts()
+    for each in found.values():
+        before.add(each.before)
+        after.add(each.after)
+    ranked = sorted(found.items(), key=lambda item: (-item[1].before.bytes, -item[1].after.bytes, item[0]))
+    rows = [(label or NONE, each.before, each.after) for label, each in ranked]
+    both = {**_plain(before), **_plain(after)}
+    return [*rows, ("all", before, after)], [name for name in _COMPARED if name in both]
+
+
+# --- CSV --------------------------------------------------------------------------------------------------------------
+
+
+def _csv(rows: Iterable[Sequence[Any]]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue()
+
+
+def _raw(group: Any) -> str:
+    """A group's value for programs; nothing if there is none."""
+    return "" if group is None else group if isinstance(group, str) and group else shown(group)
+
+
+def table_csv(table: Table) -> str:
+    """Every number as it is; a last column tells groups from the sum of others and of all."""
+    names = list(_plain(table.total))
+    number, others = table.others
+    rows: list[list[Any]] = [[table.by, *names, "groups"]]
+    for title, counts, count in [
+        *((_raw(group), counts, 1) for group, counts in table.groups),
+        *([("others", others, number)] if number else []),
+        ("all", table.total, number + len(table.groups)),
+    ]:
+        rows.append([title, *(getattr(counts, name) for name in names), count])
+    return _csv(rows)
+
+
+def mix_csv(found: Statistics) -> str:
+    """All numbers of `Counts`, before and after."""
+    rows, _ = mix_rows(found)
+    names = list(_plain(rows[-1][1]))
+    head = ["label", *(f"{name}_{when}" for name in names for when in ("before", "after"))]
+    cells = [
+        ["" if label == NONE else label, *(getattr(c, name) or 0 for name in names for c in (before, after))]
+        for label, before, after in rows
+    ]
+    return _csv([head, *cells])
+
+
+# --- distributions ----------------------------------------------------------------------------------------------------
+
+_SHOWN_VALUES = 5
+_TELLING = 20
+"""Different numbers up to which it says something which are the most frequent."""
+
+
+def by_attribute(found: Iterable[Distribution]) -> dict[str, list[Distribution]]:
+    """The distributions of each attribute."""
+    result: dict[str, list[Distribution]] = {}
+    for each in found:
+        result.setdefault(each.attribute, []).append(each)
+    return result
+
+
+def distributions_data(found: Iterable[Distribution]) -> list[dict[str, Any]]:
+    """For machines: of all documents, and by label."""
+    return [
+        {
+            "attribute": attribute,
+            "kind": listed[0].kind,
+            "all": summary(together(listed)),
+            "labels": [{"label": msgspec.json.decode(each.label), **summary(each)} for each in listed],
+        }
+        for attribute, listed in by_attribute(found).items()
+    ]
+
+
+def distributions_markdown(found: Iterable[Distribution], *, labels: bool) -> str:
+    """A line for each attribute; or a table for each, with a line for each label."""
+    grouped = by_attribute(found)
+    if not labels:
+        return _distributions_table("attribute", [(name, together(listed)) for name, listed in grouped.items()])
+    tables = []
+    for attribute, listed in grouped.items():
+        ranked = sorted(listed, key=lambda each: (-each.count - each.nulls, each.label))
+        lines = [(shown(msgspec.json.decode(each.label)), each) for each in ranked]
+        tables.append(_distributions_table(attribute, [*lines, ("all", together(listed))]))
+    return "\n\n".join(tables)
+
+
+def _distributions_table(title: str, listed: Sequence[tuple[str, Distribution]]) -> str:
+    head = ["values", "nulls", "null lists", "least", "5 %", "median", "95 %", "greatest", "mean", "most frequent"]
+    rows = [[title, *head], *([name, *_row(summary(each))] for name, each in listed)]
+    if not any(each.no_lists for _, each in listed):
+        place = rows[0].index("null lists")
+        rows = [row[:place] + row[place + 1 :] for row in rows]
+    return markdown(rows)
+
+
+def _row(found: dict[str, Any]) -> list[str]:
+    quantiles = found.get("quantiles", {})
+    numbers = [found.get("min"), *(quantiles.get(share) for share in ("0.05", "0.5", "0.95")), found.get("max")]
+    cells = ["" if number is None else f"{number:.6g}" for number in [*numbers, found.get("mean")]]
+    return [f"{found['values']:,}", percent(found["null_share"]), f"{found['null_lists']:,}", *cells, _frequent(found)]
+
+
+def percent(share: float | None) -> str:
+    """A share for people."""
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def _frequent(found: dict[str, Any]) -> str:
+    counts = found["counts"]
+    if counts is None:
+        return "many values"
+    if "min" in found and len(counts) > _TELLING:
+        return f"{len(counts)} values"
+    ranked = sorted(counts, key=lambda each: -each["count"])[:_SHOWN_VALUES]
+    more = len(counts) - len(ranked)
+    listed = ", ".join(f"{shown(each['value'])}: {each['count']:,}" for each in ranked)
+    return listed + (f", {more} more" if more else "")
+
+
+def _label(found: Distribution) -> str:
+    """For programs; ``(none)`` tells documents without one from all."""
+    label = msgspec.json.decode(found.label)
+    return shown(label) if label is None else _raw(label)
+
+
+def distributions_csv(found: Iterable[Distribution]) -> str:
+    """A line for each attribute and label; of all labels together where that is empty."""
+    names = ("values", "nulls", "null_share", "null_lists", "min", "max", "mean")
+    rows: list[list[Any]] = []
+    shares: list[str] = []
+    for attribute, listed in by_attribute(found).items():
+        for label, each in [("", together(listed)), *((_label(e), e) for e in listed)]:
+            numbers = summary(each)
+            quantiles = numbers.get("quantiles", {})
+            shares = shares or list(quantiles)
+            rows.append([attribute, label, *(numbers.get(name) for name in names), *quantiles.values()])
+    return _csv([["attribute", "label", *names, *shares], *rows])

@@ -1,0 +1,110 @@
+"""The thresholds that rules set for an attribute, found in their expressions."""
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from toolkit.rules import Rule
+from toolkit.rules.expression_tree import ExpressionError, parse
+
+
+class Threshold(NamedTuple):
+    """A number that a rule compares an attribute with.
+
+    Attributes:
+        number: of all labels, or of one.
+        label: that it is for; empty for all others.
+        rule: name.
+        text: ``language.prob < 0.6``.
+    """
+
+    number: float
+    label: str
+    rule: str
+    text: str
+
+
+_SIGNS: dict[type[ast.cmpop], tuple[str, str]] = {
+    ast.Lt: ("<", ">"), ast.LtE: ("<=", ">="), ast.Gt: (">", "<"), ast.GtE: (">=", "<="), ast.Eq: ("==", "=="),
+    ast.NotEq: ("!=", "!="),
+}  # fmt: skip
+"""Of a comparison, as it is written, and with its sides exchanged."""
+
+
+def thresholds(rules: Iterable[Rule], attribute: str) -> list[Threshold]:
+    """Where the rules compare an attribute with a number, or with a parameter that has one for each label."""
+    found: dict[Threshold, None] = {}
+    for rule in rules:
+        for text in ("" if rule.syntax else rule.expression, rule.when):
+            try:
+                tree = parse(text) if text.strip() else None
+            except ExpressionError:
+                tree = None
+            for node, paths in _comparisons(tree, {}) if tree else ():
+                found.update(dict.fromkeys(_of(node, paths, rule, attribute)))
+    return sorted(found, key=lambda each: (each.number, each.rule, each.label))
+
+
+Paths = Mapping[str, str]
+"""What the variables of comprehensions stand for: elements, ``line_language[]``."""
+
+
+def _comparisons(node: ast.AST, paths: Paths) -> Iterator[tuple[ast.Compare, Paths]]:
+    """All comparisons, each with the variables that it sees."""
+    if isinstance(node, ast.Compare):
+        yield node, paths
+    if isinstance(node, ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp):
+        for each in node.generators:
+            yield from _comparisons(each.iter, paths)
+            bound = {name.id: "" for name in ast.walk(each.target) if isinstance(name, ast.Name)}
+            if isinstance(each.target, ast.Name):
+                bound[each.target.id] = _path(each.iter, paths) + "[]"
+            paths = {**paths, **bound}
+            for condition in each.ifs:
+                yield from _comparisons(condition, paths)
+        results = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        for result in results:
+            yield from _comparisons(result, paths)
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _comparisons(child, paths)
+
+
+def _path(node: ast.expr, paths: Paths) -> str:
+    """How ``--histogram`` calls what a node stands for."""
+    match node:
+        case ast.Name(id=name):
+            return paths.get(name, name)
+        case ast.Attribute(value=value, attr=name):
+            return f"{_path(value, paths)}.{name}"
+        case ast.Call(func=ast.Name(id="len"), args=[inside]):
+            return f"len({_path(inside, paths)})"
+    return ast.unparse(node)
+
+
+def _of(node: ast.Compare, paths: Paths, rule: Rule, attribute: str) -> Iterable[Threshold]:
+    operands = [node.left, *node.comparators]
+    for left, op, right in zip(operands, node.ops, operands[1:], strict=False):
+        if type(op) not in _SIGNS:
+            continue
+        written, turned = _SIGNS[type(op)]
+        for one, other, sign in ((left, right, written), (right, left, turned)):
+            if _path(one, paths) == attribute:
+                for label, number in _numbers(other, rule.parameters).items():
+                    yield Threshold(number, label, rule.name, f"{attribute} {sign} {number:g}")
+
+
+def _numbers(node: ast.expr, parameters: Mapping[str, Mapping[str, object]]) -> dict[str, float]:
+    """The number that a node stands for, by label; none if it is not one."""
+    match node:
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            return {"": float(value)}
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return {label: -number for label, number in _numbers(operand, parameters).items()}
+        case ast.Name(id=name) if name in parameters:
+            return {
+                label: float(value)
+                for label, value in parameters[name].items()
+                if isinstance(value, int | float) and not isinstance(value, bool)
+            }
+    return {}

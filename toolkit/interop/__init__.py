@@ -1,0 +1,1 @@
+"""Other programs whose configurations and data are read here."""

@@ -1,0 +1,216 @@
+"""A configuration of Dolma's mixer becomes mixes of ours: one for each output folder."""
+
+import os
+from typing import Any, Literal
+
+import msgspec
+
+from toolkit.config import settings
+from toolkit.config.settings import ConfigStruct, Source
+from toolkit.errors import ConfigError
+from toolkit.interop.dolma.interpolation import resolve
+from toolkit.interop.dolma.places import roots_of
+
+Syntax = Literal["jsonpath", "jq"]
+
+
+class OutputOptions(ConfigStruct):
+    """``streams[].output``."""
+
+    path: str
+    max_size_in_bytes: int = 2 * 1024**3
+    discard_fields: list[str] | None = None
+    min_text_length: int = 0
+
+
+class FilterOptions(ConfigStruct):
+    """``streams[].filter``: documents stay that match any of `include`, if there are, and none of `exclude`."""
+
+    include: list[str] = []
+    exclude: list[str] = []
+    syntax: Syntax | None = None
+
+
+class SpanOptions(ConfigStruct):
+    """``streams[].span_replacement[]``."""
+
+    span: str
+    min_score: float | None = None
+    max_score: float | None = None
+    replacement: str = ""
+    syntax: Syntax | None = None
+
+
+class CompressionOptions(ConfigStruct):
+    """``streams[].compression``."""
+
+    input: str | None = None
+    output: str | None = None
+
+
+class StreamOptions(ConfigStruct):
+    """``streams[]``."""
+
+    name: str
+    output: OutputOptions
+    documents: list[str] = []
+    attributes: list[str] = []
+    filter: FilterOptions | None = None
+    span_replacement: list[SpanOptions] = []
+    compression: CompressionOptions | None = None
+
+
+class WorkDirOptions(ConfigStruct):
+    """``work_dir``; nothing is kept there."""
+
+    input: str | None = None
+    output: str | None = None
+
+
+class MixerOptions(ConfigStruct):
+    """A configuration of the mixer.
+
+    Attributes:
+        allow_empty: a key of ours: whether an output without documents is published.
+        compat: ``strict``, a key of ours: where a user may depend on what Dolma gives although it is odd, give that.
+    """
+
+    streams: list[StreamOptions]
+    work_dir: WorkDirOptions | None = None
+    processes: int = 1
+    shuffle: bool = True
+    dryrun: bool = False
+    allow_empty: bool = False
+    compat: Literal["meaning", "strict"] = "meaning"
+
+
+class Mixes(msgspec.Struct, frozen=True):
+    """What a configuration of the mixer comes to.
+
+    Attributes:
+        configs: configurations of ours, one for each output folder.
+        dry_run: whether it asks for no more than that.
+    """
+
+    configs: list[dict[str, Any]]
+    dry_run: bool
+
+
+def read_mixer(source: Source) -> Mixes:
+    """Reads a configuration of Dolma's mixer.
+
+    Raises:
+        ConfigError: naming file and line of what cannot be used.
+    """
+    resolve(source)
+    found = settings.convert(source, MixerOptions, "a configuration of Dolma's mixer")
+    if not found.streams:
+        raise source.error(("streams",), "expected streams")
+    outputs: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+    for i, stream in enumerate(found.streams):
+        place = source.at("streams", i)
+        output = _output(stream, found, place)
+        folder = os.path.normpath(stream.output.path)
+        first, streams = outputs.setdefault(folder, (output, {}))
+        if first != output:
+            raise place.error(
+                ("output",), "expected the same output options as of the stream before with this path, or another path"
+            )
+        for name, entry in _streams(stream, found, place).items():
+            if name in streams:
+                raise place.error(("name",), f"expected each stream under a name of its own, got {name!r} twice")
+            streams[name] = entry
+    configs: list[dict[str, Any]] = [
+        {
+            "processes": max(1, found.processes),
+            "mix": {"streams": streams, "output": output, "allow_empty": found.allow_empty},
+        }
+        for output, streams in outputs.values()
+    ]
+    return Mixes(configs, found.dryrun)
+
+
+def _output(stream: StreamOptions, found: MixerOptions, place: Source) -> dict[str, Any]:
+    output = stream.output
+    return {
+        "format": "dolma",
+        "path": output.path,
+        "layout": "mixer" if found.shuffle else "inputs",
+        "attributes": "original",
+        "discard": output.discard_fields or [],
+        "min_text_length": output.min_text_length,
+        "sort_keys": found.compat == "strict",
+        "provenance": "line",
+        "keep_empty": True,
+        "part_size": output.max_size_in_bytes,
+        "compression": _compression(stream, place),
+    }
+
+
+def _compression(stream: StreamOptions, place: Source) -> str:
+    given = stream.compression or CompressionOptions()
+    suffix = f".{given.input}"
+    if given.input not in (None, "infer") and not all(
+        each.endswith(suffix) or (each.endswith(".zstd") and suffix == ".zst") for each in stream.documents
+    ):
+        raise place.error(
+            ("compression", "input"), f"expected documents compressed as their suffix says, got {given.input!r}"
+        )
+    names = {None: "gzip", "infer": "gzip", "gz": "gzip", "zst": "zstd", "": "none"}
+    if given.output not in names:
+        raise place.error(("compression", "output"), f"expected gz, zst or '', got {given.output!r}")
+    return names[given.output]
+
+
+def _streams(stream: StreamOptions, found: MixerOptions, place: Source) -> dict[str, dict[str, Any]]:
+    """The stream, for each root of its documents."""
+    if not stream.documents:
+        raise place.error((), "expected `documents:`, a list of globs")
+    rules = [*_filter_rules(stream, found), *_span_rules(stream)]
+    route = [{"route": repr(stream.name), "name": f"output {stream.name}"}] if found.shuffle else []
+    try:
+        roots = roots_of(stream.documents, stream.attributes)
+    except ConfigError as error:
+        raise place.error(("documents",), str(error)) from None
+    name = "".join(c if c.isalnum() or c in "_.-" else "_" for c in stream.name)
+    name = name if name[:1].isalpha() or name.startswith("_") else f"_{name}"
+    return {
+        name if i == 0 else f"{name}.{i}": {
+            "dataset": root.dataset(stream.output.path),
+            "attributes": stream.attributes,
+            "same_keys": "later",
+            "overlaps": "first" if found.compat == "strict" else "union",
+            **({"order": root.order} if found.compat == "strict" else {}),
+            "rules": [*rules, *route],
+        }
+        for i, root in enumerate(roots)
+    }
+
+
+def _filter_rules(stream: StreamOptions, found: MixerOptions) -> list[dict[str, Any]]:
+    if stream.filter is None:
+        return []
+    how: dict[str, Any] = {"syntax": stream.filter.syntax or "jsonpath"}
+    if found.compat == "strict" and how["syntax"] == "jsonpath":
+        how["strict"] = True
+    rules: list[dict[str, Any]] = []
+    if stream.filter.include:
+        rules.append({"keep": stream.filter.include, "name": "not included", **how})
+    return [*rules, *({"drop": pattern, **how} for pattern in dict.fromkeys(stream.filter.exclude))]
+
+
+def _span_rules(stream: StreamOptions) -> list[dict[str, Any]]:
+    rules = []
+    names = dict.fromkeys(stream.filter.exclude if stream.filter else (), 1)  # those rules are called by their pattern
+    for each in stream.span_replacement:
+        names[each.span] = names.get(each.span, 0) + 1
+        rule = {
+            "replace": each.span,
+            "by": each.replacement,
+            "syntax": each.syntax or "jsonpath",
+            "name": each.span if names[each.span] == 1 else f"{each.span} #{names[each.span]}",
+            "min_score": each.min_score,
+            "max_score": each.max_score,
+        }
+        rules.append({key: value for key, value in rule.items() if value is not None})
+    return rules

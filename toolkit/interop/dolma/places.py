@@ -1,0 +1,95 @@
+"""Where Dolma has documents and attributes: ``…/documents/X`` and ``…/attributes/SET/X``, on disk or in a bucket."""
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolkit.errors import ConfigError
+from toolkit.storage import scheme_of
+from toolkit.storage.paths import BOOKKEEPING, glob_folders, is_folder, is_glob, join
+
+DOCUMENTS = "documents"
+
+
+@dataclass
+class Root:
+    """Documents below one folder.
+
+    Attributes:
+        path: the folder.
+        order: the globs over its shards, with numbers that say in which order Dolma reads what they match; those of all
+            roots together are one count.
+    """
+
+    path: str
+    order: dict[str, int] = field(default_factory=dict)
+
+    def dataset(self, notes: str) -> dict[str, Any]:
+        """Return what `dataset:` of a stream takes.
+
+        Args:
+            notes: folder for our records where there is no place for them beside the documents; empty if there must be.
+        """
+        parent, name = os.path.split(self.path)
+        beside = parent or "."
+        found: dict[str, Any] = {
+            "documents": {"path": self.path, "include": list(self.order)},
+            "attributes": join(beside, "attributes") if name == DOCUMENTS else join(self.path, "attributes"),
+        }
+        if name != DOCUMENTS or not _may_write(beside, notes):
+            folder = self.path.strip("/").replace("/", "_") or "root"
+            found["bookkeeping"] = join(notes, BOOKKEEPING, "inputs", folder)
+        return found
+
+
+def _may_write(folder: str, notes: str) -> bool:
+    """Tell whether our records go beside documents; in a bucket for a mix only if they are there, as of `tag`."""
+    if scheme_of(folder):
+        return not notes or is_folder(join(folder, BOOKKEEPING))
+    return os.access(folder, os.W_OK)
+
+
+def roots_of(patterns: list[str], attributes: list[str]) -> list[Root]:
+    """Return the folders of documents that globs reach into, in the order of the globs.
+
+    Args:
+        patterns: of documents; a folder stands for all below it.
+        attributes: the sets that are wanted beside them.
+
+    Raises:
+        ConfigError: if nothing matches, or attributes are wanted and no part of the path is called ``documents``.
+    """
+    found: dict[str, Root] = {}
+    number = 0
+    for pattern in patterns:
+        above, below = split(pattern)
+        if above is None:
+            if attributes:
+                raise ConfigError(
+                    f"{pattern}: expected a folder `documents` in the path, beside which `attributes` is; got none"
+                )
+            above, below = fixed(pattern)
+        roots = glob_folders(above) if is_glob(above) else [above or "."]
+        if not roots:
+            raise ConfigError(f"{pattern}: expected at least one folder {above}, got no match")
+        for path in roots:
+            inside = f"{below}/**" if below and is_folder(join(path, below)) else below
+            found.setdefault(path, Root(path)).order.setdefault(inside or "**", number)
+            number += 1
+    return list(found.values())
+
+
+def split(pattern: str) -> tuple[str | None, str]:
+    """Return the folder ``documents`` in a path and what is below it; None if there is none."""
+    parts = pattern.rstrip("/").split("/")
+    if DOCUMENTS not in parts:
+        return None, pattern
+    at = parts.index(DOCUMENTS)
+    return "/".join(parts[: at + 1]), "/".join(parts[at + 1 :])
+
+
+def fixed(pattern: str) -> tuple[str, str]:
+    """Return the folder that all matches of a glob (or a file) lie in, and the rest."""
+    parts = pattern.rstrip("/").split("/")
+    n = next((i for i, part in enumerate(parts) if is_glob(part)), len(parts) - 1)
+    return "/".join(parts[:n]) or ("/" if parts[0] == "" else "."), "/".join(parts[n:])

@@ -1,0 +1,87 @@
+"""What is here instead of the commands, flags and configurations of Dolma that do not run here."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from toolkit.config.settings import Source
+
+DEDUPE = (
+    "there is no deduplication in this toolkit yet: run `dolma -c FILE dedupe`, then mix here; the attributes that it "
+    "writes are read as they are"
+)
+TOKENS = (
+    "this toolkit writes no token files: run `dolma tokens` on the output of a mix with `format: dolma`; the tagger "
+    "`tokens` counts tokens"
+)
+COMMANDS = {
+    "dedupe": DEDUPE,
+    "tokens": TOKENS,
+    "list": "run `toolkit taggers`",
+    "stat": "run `toolkit stats ROOT --attribute all`, with the folder that has `documents` and `attributes`",
+    "warc": "run `toolkit ingest -c FILE` with `format: warc`",
+}
+"""By commands of Dolma's that are no commands here."""
+
+SECTIONS = {
+    "dedupe": DEDUPE,
+    "bloom_filter": DEDUPE,
+    "tokenizer": TOKENS,
+    "tokenizer_name_or_path": TOKENS,
+    "linearizer": COMMANDS["warc"],
+}
+"""By keys at the top of Dolma's configurations, of which no command here has any."""
+
+_LISTS = ("documents", "taggers", "destination", "tagger_modules")
+_FLAGS = ("experiment", "processes", "ignore_existing", "dryrun", *_LISTS)
+_GROUPS = ("work_dir.", "profile.", "dedupe.", "bloom_filter.", "tokenizer.", "streams")
+
+
+def of_arguments(given: Sequence[str]) -> str | None:
+    """Return what is here instead of a command line of Dolma's, None if it is none."""
+    command = given[0] if given else ""
+    if command in COMMANDS:
+        return f"`{command}` is a command of Dolma's: {COMMANDS[command]}"
+    flags = [each for each in given if each.startswith("--") and _is_flag(each[2:].partition("=")[0])]
+    if command not in ("tag", "mix") or not flags:
+        return None
+    message = f"{flags[0]} is an option of Dolma's: here settings are in a configuration, and KEY=VALUE overrides them"
+    if command == "tag" and (found := _tagger(given[1:])):
+        return f"{message}; write {msgspec.json.encode(found).decode()} into a file, and run `toolkit -c FILE tag`"
+    return f"{message}, as in `toolkit -c FILE {command} processes=4`"
+
+
+def _is_flag(name: str) -> bool:
+    return name.removeprefix("no-") in _FLAGS or name == "shuffle" or name == "no-shuffle" or name.startswith(_GROUPS)
+
+
+def _tagger(given: Sequence[str]) -> dict[str, Any]:
+    """Return the configuration that options of Dolma's tagger come to; empty without documents and taggers."""
+    found: dict[str, Any] = {}
+    key = ""
+    for each in given:
+        if each.startswith("-"):
+            key, equals, value = each.lstrip("-").partition("=")
+            if key in _LISTS:
+                found[key] = [value] if equals else []
+            elif key in _FLAGS:
+                found[key] = value if equals else True
+        elif key in _LISTS:
+            found[key].append(each)
+        elif key in _FLAGS:
+            found[key] = each
+    if str(found.get("processes", "")).isdecimal():
+        found["processes"] = int(found["processes"])
+    return found if found.get("documents") and found.get("taggers") else {}
+
+
+def check(source: Source) -> None:
+    """Raise ConfigError for a configuration of another command of Dolma's."""
+    value = source.value
+    if isinstance(value, dict):
+        for key in value.keys() & SECTIONS.keys():
+            if not value.keys() & {"ingest", "tag", "mix", "dataset"}:
+                raise source.error(
+                    (key,), f"expected a configuration that runs here, got one of Dolma's: {SECTIONS[key]}"
+                )

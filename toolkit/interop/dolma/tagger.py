@@ -1,0 +1,249 @@
+"""A configuration of Dolma's tagger becomes a ``tag:`` section of ours, for taggers that we have."""
+
+import re
+from typing import Any
+
+import msgspec
+
+from toolkit.config import settings
+from toolkit.config.settings import ConfigStruct, Source
+from toolkit.errors import ConfigError, did_you_mean
+from toolkit.interop.dolma.interpolation import resolve
+from toolkit.interop.dolma.places import fixed, roots_of, split
+from toolkit.storage.paths import is_folder, join
+
+BAD_WORDS = (
+    "https://raw.githubusercontent.com/LDNOOBW/List-of-Dirty-Naughty-Obscene-and-Otherwise-Bad-Words/"
+    "25e679f03d96baa721cde20db9944649e8d0a844/en"
+)
+"""The list that comes with Dolma (Shutterstock, CC BY 4.0), word for word."""
+
+C4_TYPES = [
+    "lines_with_no_ending_punctuation",
+    "lines_with_too_few_words",
+    "has_naughty_word",
+    "has_javascript",
+    "has_lorem_ipsum",
+    "has_curly_brace",
+    "line_count",
+]
+GOPHER_TYPES = [
+    *(f"fraction_of_characters_in_most_common_{n}grams" for n in range(2, 5)),
+    *(f"fraction_of_characters_in_duplicate_{n}grams" for n in range(5, 11)),
+    "character_count",
+    "word_count",
+    "median_word_length",
+    "symbol_to_word_ratio",
+    "fraction_of_words_with_alpha_character",
+    "required_word_count",
+    "fraction_of_lines_starting_with_bullet_point",
+    "fraction_of_lines_ending_with_ellipsis",
+    "fraction_of_duplicate_lines",
+    "fraction_of_characters_in_duplicate_lines",
+]
+PII_TYPES = ["EMAIL_ADDRESS", "PHONE_NUMBER", "IP_ADDRESS"]
+REPETITION_TYPES = ["repetition", "doc_max_score_repetition", "doc_max_length_repetition", "doc_frac_repetition"]
+LICENCES = ["by", "by-sa", "by-nd", "by-nc", "by-nc-sa", "by-nc-nd", "publicdomain"]
+
+Meaning = dict[str, dict[str, Any]]
+
+
+def _lengths(**types: dict[str, Any]) -> Meaning:
+    return {type_: {"tagger": "length_spans", **options} for type_, options in types.items()}
+
+
+def _each(tagger: str, types: list[str], **options: Any) -> Meaning:
+    """A tagger of ours whose option `type` has the names that Dolma's types have."""
+    return {type_: {"tagger": tagger, "type": type_, **options} for type_ in types}
+
+
+def _word_lengths(**options: Any) -> Meaning:
+    """Words of each line, and of all lines; each once more with a minus."""
+    per_line = {"unit": "words", "per": "line", **options}
+    return _lengths(paragraph=per_line, negative_paragraph={**per_line, "negative": True})
+
+
+MEANINGS: dict[str, Meaning] = {
+    "bytes_length_v1": _lengths(bytes={"unit": "bytes"}),
+    "c4_v1": _each("dolma_c4", C4_TYPES),
+    "c4_v2": _each("dolma_c4", C4_TYPES, version=2),
+    "cc_re": {"": {"tagger": "dolma_licenses"}},
+    "cc_re_fast": {f"cc_{name}": {"tagger": "dolma_license_links", "license": name} for name in LICENCES},
+    "char_length_v1": _lengths(length={}),
+    "char_length_strip_ws_v1": _lengths(length_no_ws={"unit": "stripped"}),
+    "char_length_with_paragraphs_v1": _lengths(paragraph={"per": "line"}, document={}),
+    "doc_count_v1": _lengths(docs={"unit": "documents"}),
+    "gopher_v1": _each("dolma_gopher", GOPHER_TYPES),
+    "gopher_v2": _each("dolma_gopher", GOPHER_TYPES, version=2),
+    "not_alphanum_paragraph_v1": {"all_punct": {"tagger": "punctuation_lines"}},
+    "olmo_pretokenizer_v1": _lengths(length={"unit": "pretokens"}),
+    "olmo_pretokenizer_with_paragraphs_v1": _lengths(
+        paragraph={"unit": "pretokens", "per": "line"}, document={"unit": "pretokens", "per": "sum"}
+    ),
+    "paragraph_repetitions_v1": _each("dolma_repetitions", REPETITION_TYPES, per="line"),
+    "pii_regex_v1": _each("dolma_pii", [*PII_TYPES, "doc"]),
+    "pii_regex_v2": _each("dolma_pii", [*PII_TYPES, "doc"]),
+    "pii_regex_with_counts_v2": _each("dolma_pii", [*PII_TYPES, "doc", "doc_count"]),
+    "pii_regex_with_counts_fast_v2": _each("dolma_pii", [*PII_TYPES, "doc_count", "doc_frac"], per="line"),
+    "random_number_v1": {"random": {"tagger": "dolma_random"}},
+    "repetitions_v1": _each("dolma_repetitions", REPETITION_TYPES),
+    "uniseg_length_v1": _lengths(length={"unit": "segments"}),
+    "uniseg_length_paragraphs_v1": _word_lengths(),
+    "uniseg_length_paragraphs_with_empty_v1": _word_lengths(blank=True),
+    "uniseg_length_paragraphs_with_doc_length_v1": _word_lengths()
+    | _lengths(
+        document={"unit": "words", "per": "sum"}, negative_document={"unit": "words", "per": "sum", "negative": True}
+    ),
+    "whitespace_tokenizer_v1": _lengths(length={"unit": "tokens"}),
+    "whitespace_tokenizer_with_paragraphs_v1": _lengths(
+        paragraph={"unit": "tokens", "per": "line"}, document={"unit": "tokens", "per": "sum"}
+    ),
+}
+"""Dolma's taggers, with the types of spans that each writes, and what writes the same here.
+
+The types of one, called ``""``, depend on the data: they are the keys of one object.
+"""
+
+
+class TaggerOptions(ConfigStruct):
+    """A configuration of the tagger; of `profile`, `debug` and `work_dir` nothing is needed here.
+
+    Attributes:
+        destination: folders of attributes, one for each of the documents; the last part of each is the set's name.
+        bad_words: a key of ours: the list for `c4_v1` and `c4_v2`, for machines that cannot fetch Dolma's.
+    """
+
+    documents: list[str]
+    taggers: list[str]
+    experiment: str | None = None
+    destination: list[str] | None = None
+    tagger_modules: list[str] = []
+    processes: int = 1
+    ignore_existing: bool = False
+    dryrun: bool = False
+    debug: bool = False
+    profile: dict[str, Any] | None = None
+    work_dir: dict[str, Any] | None = None
+    bad_words: str = BAD_WORDS
+
+
+class Tags(msgspec.Struct, frozen=True):
+    """What a configuration of the tagger comes to.
+
+    Attributes:
+        configs: configurations of ours, one for each root of documents.
+        dry_run: whether it asks for no more than that.
+        overwrite: whether what is there is to be made again.
+    """
+
+    configs: list[dict[str, Any]]
+    dry_run: bool
+    overwrite: bool
+
+
+def _variable_name(text: str) -> str:
+    return re.sub("[^a-zA-Z0-9_]", "_", text)
+
+
+def read_tagger(source: Source) -> Tags:
+    """Reads a configuration of Dolma's tagger.
+
+    Keys are ``{experiment}__{tagger}__{type}``, and without an experiment each tagger has a set of its own.
+
+    Raises:
+        ConfigError: naming file and line of what cannot be used.
+    """
+    resolve(source)
+    found = settings.convert(source, TaggerOptions, "a configuration of Dolma's tagger")
+    if found.tagger_modules:
+        why = "Dolma's own tagger classes cannot run here; see the page on writing a tagger"
+        raise source.error(("tagger_modules",), f"expected none: {why}")
+    if found.experiment and found.experiment[0].isdigit():
+        raise source.error(
+            ("experiment",), f"expected a name that does not begin with a digit, got {found.experiment!r}"
+        )
+    tag: dict[str, list[dict[str, Any]]] = {}
+    for i, name in enumerate(found.taggers):
+        if name not in MEANINGS:
+            raise source.error(
+                ("taggers", i), f"expected a tagger of Dolma's that has its like here, got {_other(name)}"
+            )
+        if name in found.taggers[:i]:
+            continue
+        experiment = found.experiment or name
+        for type_, tagger in MEANINGS[name].items():
+            key = "__".join(_variable_name(part) for part in (experiment, name, type_) if part)
+            entry = {**tagger, "as": key}
+            if type_ == "has_naughty_word":
+                entry["bad_words"] = found.bad_words
+            tag.setdefault(experiment, []).append(entry)
+    try:
+        datasets = _redirected(found, tag) if found.destination else _beside(found, tag)
+    except ConfigError as error:
+        raise source.error(("destination",) if found.destination else ("documents",), str(error)) from None
+    configs = [{"processes": max(1, found.processes), **dataset} for dataset in datasets]
+    return Tags(configs, found.dryrun, found.ignore_existing)
+
+
+def _beside(found: TaggerOptions, tag: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Return a dataset for each folder of documents, with its `tag:` section; attributes go beside the documents."""
+    datasets = []
+    for root in roots_of(found.documents, list(tag)):
+        dataset = root.dataset("")
+        if "bookkeeping" in dataset:
+            raise ConfigError(f"expected a folder that may be written in beside {root.path}; or give a `destination:`")
+        datasets.append(dataset | {"tag": tag})
+    return datasets
+
+
+def _redirected(found: TaggerOptions, tag: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Return datasets whose attributes go to a destination, one for each entry of `documents`; all taggers in one set.
+
+    As in Dolma paths below it are those below the fixed part of the glob. Where both end in the same folders these are
+    part of the paths, so that a mix finds the attributes.
+    """
+    destinations = found.destination or []
+    if len(destinations) != len(found.documents):
+        raise ConfigError(f"expected one for each of {len(found.documents)} documents, got {len(destinations)}")
+    entries = [entry for listed in tag.values() for entry in listed]
+    made: dict[tuple[str, str], dict[str, Any]] = {}
+    for pattern, given in zip(found.documents, destinations, strict=True):
+        above, below = fixed(join(pattern.rstrip("/"), "**") if is_folder(pattern) else pattern)
+        target = given.rstrip("/")
+        documents, _ = split(above)
+        if documents and above != documents and target.endswith(inner := above[len(documents) :]):
+            above, below, target = documents, join(inner[1:], below), target[: -len(inner)]
+        attributes, _, name = target.rpartition("/")
+        if not name or not attributes or attributes.endswith(":/"):
+            raise ConfigError(f"expected a folder such as data/attributes/NAME, got {given!r}")
+        dataset = made.setdefault(
+            (above, target),
+            {
+                "documents": {"path": above, "include": []},
+                "attributes": attributes,
+                "tag": {name: entries},
+            },
+        )
+        dataset["documents"]["include"].append(below)
+    return list(made.values())
+
+
+_LANGUAGE = (
+    "the language of a text is `text_language` here, of its lines `line_language`, of a page by these `language`"
+)
+_LIKE = {
+    r"(cld[23]|ft_lang|langdetect|lingua)_": _LANGUAGE,
+    r"pii_presidio": "`pii_presidio` is a tagger of our own form",
+    r"(jigsaw|dclm|dolma17)": "a fastText model of your own runs in `fasttext_label` or `fasttext_spans`",
+    r"tokenizers_|dolma_v\d_tokenizer": "`tokens` counts with a tokenizer file",
+    r"code_secrets": "`secrets` is a tagger of our own form",
+    r"(domain|link|oisd|brave|blocklist|allowlist)_": "`url_list` takes lists of domains and URLs",
+}
+"""What is here for taggers that have no equal, by what their names begin with."""
+
+
+def _other(name: str) -> str:
+    """Return the name of a tagger that is not here, with what is."""
+    like = next((what for names, what in _LIKE.items() if re.match(names, name)), None)
+    hint = f"; {like}: `toolkit taggers`" if like else did_you_mean(name, MEANINGS)
+    return repr(name) + (hint or f"; there are: {', '.join(MEANINGS)}")

@@ -1,0 +1,249 @@
+"""Where a writer's attributes come from; and what becomes of them when rules edit the text.
+
+They are cut along with the lines, or computed anew, or refused: never stale.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Literal
+
+import msgspec
+
+from toolkit import rules
+from toolkit.config import settings as config
+from toolkit.config.plugin_code import changes, code_of
+from toolkit.config.settings import ConfigStruct, Source
+from toolkit.data import schema
+from toolkit.data.documents import Document
+from toolkit.data.metadata_fields import METADATA, MetadataField, label_of, path_of, value_of
+from toolkit.errors import ConfigError, did_you_mean
+from toolkit.mix.sets import JoinedSet, Key
+from toolkit.mix.settings import MixSettings
+from toolkit.mix.writer import Wanted
+from toolkit.tag import tagger, without
+from toolkit.tag.tagger import TAGGERS, Tagger
+
+
+class Binding(ConfigStruct):
+    """Where a value that the writer wants comes from.
+
+    Attributes:
+        set: by index.
+        key, path: in the set, and fields inside the value.
+        after_edits: what becomes of it in a document whose text rules have edited.
+    """
+
+    set: int
+    key: str
+    path: list[str]
+    after_edits: Literal["kept", "by line", "recomputed"] = "kept"
+
+
+def bind_rules(settings: MixSettings, sets: list[JoinedSet], found: rules.RuleSet) -> list[Binding]:
+    """What becomes of the attributes that `set` rules use in a document whose text other rules edit.
+
+    Raises:
+        ConfigError: if one would be stale.
+    """
+    if not (found.edits and found.fields):
+        return []
+    return [
+        Binding(set=i, key=key.key, path=[], after_edits=_after_edits(key, sets, f"{settings.place}: {key.name!r}"))
+        for i, joined in enumerate(sets)
+        for key in joined.keys
+        if key.name in found.needs.to_set
+    ]
+
+
+def bind_writer(settings: MixSettings, sets: list[JoinedSet], found: rules.RuleSet) -> dict[str, Binding]:
+    """Where the writer's attributes come from; what it takes from the metadata (see `metadata_fields`) is not in it.
+
+    Args:
+        settings: of the mix.
+        sets: that are joined.
+        found: the rules.
+
+    Raises:
+        ConfigError: if one is not there, not of the wanted type, may be null, or depends on text that rules edit and
+            can be neither cut along with its lines nor computed anew.
+    """
+    bindings = {}
+    known = found.known
+    if found.edits and settings.writer().takes_all() and not settings.writer().takes_stale():
+        raise ConfigError(
+            f"{settings.place}: expected `attributes: false`: rules edit the text, which the attributes describe"
+        )
+    for option, wanted in settings.writer().wants().items():
+        where = f"{settings.place}: {option}: {wanted.path!r}"
+        if (path := _of_metadata(wanted, sets)) is not None:
+            _check_metadata(where, wanted, path, found)
+            continue
+        binding = _bind(where, wanted, sets, known)
+        if found.edits:
+            after = _after_edits(_key(binding, sets), sets, where)
+            binding = msgspec.structs.replace(binding, after_edits=after)
+        bindings[option] = binding
+    return bindings
+
+
+def metadata_fields(wants: Mapping[str, Wanted], bindings: Mapping[str, Binding]) -> dict[str, MetadataField]:
+    """Return the fields of the metadata that a writer takes, by option: what is not bound to a set."""
+    return {
+        option: MetadataField(option, path, wanted.type)
+        for option, wanted in wants.items()
+        if option not in bindings and (path := path_of(wanted.path)) is not None
+    }
+
+
+def _of_metadata(wanted: Wanted, sets: list[JoinedSet]) -> tuple[str, ...] | None:
+    """Return the keys that lead to a field of the metadata; None of an attribute, which may be called ``metadata``."""
+    is_key = any(key.name == METADATA for joined in sets for key in joined.keys)
+    return None if is_key else path_of(wanted.path)
+
+
+def _check_metadata(where: str, wanted: Wanted, path: tuple[str, ...], found: rules.RuleSet) -> None:
+    if found.edits and schema.is_per_line(schema.from_annotation(wanted.type, where)):
+        raise ConfigError(f"{where}: rules edit the text, whose lines it describes; take an attribute")
+    if wanted.not_null and not found.known & {value_of(path), label_of(wanted.path)}:
+        raise ConfigError(
+            f"{where}: {wanted.path} may be null here, and this format has no place for it; add the rule "
+            f"{{drop: {_null_rule(path)}, name: unidentified}}"
+        )
+
+
+def _null_rule(path: tuple[str, ...]) -> str:
+    return f'"{value_of(path)} is None"'
+
+
+def _bind(where: str, wanted: Wanted, sets: list[JoinedSet], known: frozenset[str]) -> Binding:
+    name, *path = wanted.path.split(".")
+    for i, joined in enumerate(sets):
+        for key in joined.keys:
+            if key.name != name:
+                continue
+            type_: schema.Type | None = key.declared
+            for field in path:
+                type_ = type_.get(field) if type_ else None
+            for field in wanted.not_null:
+                if type_ is None or (inner := type_.get(field)) is None:
+                    continue
+                if inner.kind == "nullable" and f"{wanted.path}.{field}" not in known:
+                    raise ConfigError(
+                        f"{where}: {wanted.path}.{field} may be null here, and this format has no place for it; add "
+                        f"the rule {{drop: {wanted.path}.{field} is None, name: unidentified}}"
+                    )
+            expected = schema.from_annotation(wanted.type, where)
+            if type_ is None or not schema.fits(_without_nulls(type_, wanted.not_null), expected):
+                raise ConfigError(f"{where}: expected an attribute of type {expected}, got {type_ or 'no such field'}")
+            return Binding(set=i, key=key.key, path=path)
+    names = [key.name for joined in sets for key in joined.keys]
+    hint = did_you_mean(name, names) or f"; there are: {', '.join(names) or 'none'}"
+    raise ConfigError(f"{where}: expected an attribute of the mix, got {name!r}{hint}")
+
+
+def _without_nulls(type_: schema.Type, fields: Iterable[str]) -> schema.Type:
+    wanted = set(fields)
+    changed = tuple(
+        (name, t.item if name in wanted and t.kind == "nullable" and t.item else t) for name, t in type_.fields
+    )
+    return schema.Type(type_.kind, type_.item, changed)
+
+
+# --- after edits ------------------------------------------------------------------------------------------------------
+
+
+def _after_edits(key: Key, sets: list[JoinedSet], where: str) -> Literal["by line", "recomputed"]:
+    """What becomes of a value after edits.
+
+    Raises:
+        ConfigError: if it would be stale.
+    """
+    if schema.is_per_line(key.declared):
+        return "by line"
+    stale = f"{where}: rules edit the text that it describes, and it cannot be computed anew: "
+    if key.settings is None:
+        raise ConfigError(f"{stale}its set was made by another program")
+    if removed := key.settings.get(without.OPTION):
+        raise ConfigError(f"{stale}it was made of the text without {removed}")
+    _tagger.cache_clear()  # the file of a tagger may have been edited since
+    try:
+        found = tagger_of(key)
+    except ConfigError as error:
+        raise ConfigError(f"{stale}{error}") from None
+    for reference in tagger.references(found):
+        read = next((k for s in sets if s.set == reference.set for k in s.keys if k.key == reference.key), None)
+        if read is None:
+            raise ConfigError(f"{stale}it is made from {reference.text}; add {reference.set} to `attributes:`")
+        if not schema.is_per_line(read.declared):
+            raise ConfigError(f"{stale}it is made from {reference.text}, which is not one value for each line")
+    return "recomputed"
+
+
+def _key(binding: Binding, sets: list[JoinedSet]) -> Key:
+    return next(key for key in sets[binding.set].keys if key.key == binding.key)
+
+
+def tagger_of(key: Key) -> Tagger:
+    """Return the tagger that made the values of a key.
+
+    Raises:
+        ConfigError: if it is not here, has another version or other code, or its model is not the one that was used.
+    """
+    return _tagger(msgspec.json.encode((key.settings, key.code)))
+
+
+@lru_cache(maxsize=64)
+def _tagger(encoded: bytes) -> Tagger:
+    settings, code = msgspec.json.decode(encoded)
+    if "tagger" not in settings:
+        raise ConfigError("its set was not made by a tagger")
+    class_ = TAGGERS.find(settings["tagger"])
+    models = {option for option, value in settings["options"].items() if _is_model(value)}
+    options = {option: value for option, value in settings["options"].items() if option not in models}
+    found = config.convert(Source(options), class_, f"tagger {settings['tagger']}")
+    now = tagger.settings(found, settings["tagger"], settings["as"])
+    if now != settings:
+        raise ConfigError(f"the tagger {settings['tagger']} has another version, or another model, than was used")
+    if edited := changes(code, code_of(class_)):
+        raise ConfigError(
+            f"the code of the tagger {settings['tagger']} has changed since: {', '.join(edited)}; run `toolkit tag`"
+        )
+    return found
+
+
+def _is_model(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() == {"sha256"}
+
+
+def recomputed(
+    binding: Binding,
+    sets: list[JoinedSet],
+    document: Document,
+    per_line: Mapping[tuple[str, str], list[Any]],
+    type_: Any,
+) -> Any:
+    """The value that the tagger gives for the edited document, as it is wanted.
+
+    Args:
+        binding: of the value.
+        sets: that are joined.
+        document: edited.
+        per_line: values for each of its lines, by set and key.
+        type_: that is wanted.
+    """
+    found = tagger_of(_key(binding, sets))
+    for field in tagger.metadata_fields(found):
+        document.give(field.text, field.of(document))
+    for reference in tagger.references(found):
+        values = msgspec.to_builtins(per_line[reference.set, reference.key])
+        document.give(reference.text, msgspec.convert(values, reference.type))
+    value: Any = msgspec.to_builtins(found.tag(document))
+    for name in binding.path:
+        value = value[name]
+    return msgspec.convert(value, type_)
+
+
+def needed(binding: Binding, sets: list[JoinedSet]) -> list[tuple[int, str]]:
+    """The values for each line, by index of the set and key, that computing anew needs."""
+    wanted = {(r.set, r.key) for r in tagger.references(tagger_of(_key(binding, sets)))}
+    return [(i, key.key) for i, joined in enumerate(sets) for key in joined.keys if (joined.set, key.key) in wanted]

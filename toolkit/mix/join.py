@@ -1,0 +1,427 @@
+"""Joining: the documents of a shard, row by row with their attributes; and whether these may be joined at all."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
+from itertools import repeat
+from operator import attrgetter
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data import row_index, schema
+from toolkit.data.alignment import MAX_ROW, AttributeRows, missing_file
+from toolkit.data.dataset import Dataset
+from toolkit.data.documents import (
+    BAD_ROW,
+    DOCUMENT_DECODER,
+    LATE_DECODER,
+    Document,
+    DocumentRow,
+    LateDocument,
+    LateRow,
+    Rows,
+    check_metadata,
+    to_document,
+)
+from toolkit.errors import DataError
+from toolkit.mix.binding import Binding
+from toolkit.mix.sets import JoinedSet, compile_rules
+from toolkit.mix.settings import MixSettings, Stream
+from toolkit.records import sets as records
+from toolkit.rules import WHOLE, RuleSet
+from toolkit.runs.blocks import Block, in_blocks, next_block
+from toolkit.storage.paths import exists
+from toolkit.storage.streams import Lines
+from toolkit.text.counting import measure, measure_json
+
+
+class JoinedShard(ConfigStruct, kw_only=True):
+    """A shard with the sets that are joined to it.
+
+    Attributes:
+        stream: that it belongs to.
+        sets: that are joined.
+        processes: that work on it.
+    """
+
+    stream: Stream
+    sets: list[JoinedSet]
+    shard: str
+    max_document_bytes: int
+    processes: int = 1
+
+    @property
+    def dataset(self) -> Dataset:
+        return self.stream.dataset
+
+    @property
+    def key(self) -> str:
+        """What tells the shard from those of all streams."""
+        return f"{self.stream.name}/{self.shard}" if self.stream.name else self.shard
+
+    @property
+    def path(self) -> str:
+        """Of the documents."""
+        return self.dataset.shard_path(self.shard)
+
+    @property
+    def name(self) -> str:
+        """For people: the path, behind the stream's name."""
+        return f"{self.stream.name}: {self.path}" if self.stream.name else self.path
+
+
+class Work(JoinedShard, kw_only=True):
+    """One shard to mix.
+
+    Attributes:
+        bindings: of the writer's attributes, by option.
+        set_bindings: of the attributes that `set` rules use, where rules edit the text.
+    """
+
+    settings: MixSettings
+    bindings: dict[str, Binding]
+    set_bindings: list[Binding]
+
+    def compile_rules(self) -> RuleSet:
+        """The stream's rules, for this shard."""
+        foreign = any(rule.syntax for rule in self.stream.rules)
+        return compile_rules(self.settings, self.stream, self.sets, translates=not (foreign and self.has_inline()))
+
+    def has_inline(self) -> bool:
+        """Whether the documents, which have been indexed, have attributes of their own: patterns see them."""
+        state = row_index.current(self.dataset, self.shard)
+        return state is not None and state.inline
+
+
+def inputs_of(work: JoinedShard, *, learn: bool = False) -> tuple[row_index.ShardState, dict[str, str]]:
+    """Return the state of a shard's documents, and the content digest of its attributes in each joined set.
+
+    Args:
+        work: the shard and the sets.
+        learn: as in `toolkit.records.sets.is_intact`.
+
+    Raises:
+        DataError: if a file is missing, damaged, not complete, or stale; rows that do not match are named by line.
+    """
+    dataset, shard = work.dataset, work.shard
+    try:
+        state = row_index.ensure(dataset, shard, work.max_document_bytes)
+    except DataError:
+        for joined in work.sets:  # they may know more: the id of a document that is missing
+            if exists(dataset.attribute_path(joined.set, shard)):
+                _find_fault(work, joined)
+        raise
+    digests = {}
+    for joined in work.sets:
+        path = dataset.attribute_path(joined.set, shard)
+        if not exists(path):
+            raise missing_file(path, dataset.shard_path(shard))
+        if not joined.ours:
+            digests[joined.set] = records.look_at(dataset, joined.set, shard).content
+            continue
+        record = records.load_record(dataset, joined.set, shard)
+        if record is None or not records.is_intact(dataset, joined.set, shard, record, learn=learn):
+            _find_fault(work, joined)
+            if record is None:
+                raise DataError("expected a complete file, got one without its record; run `toolkit tag`", path=path)
+            raise DataError("expected the file that its record describes, it was changed; run `toolkit tag`", path=path)
+        records.check_lineage(dataset, joined.set, shard, state)
+        digests[joined.set] = record.output.content
+    return state, digests
+
+
+def _find_fault(work: JoinedShard, joined: JoinedSet) -> None:
+    """Joins one set with the documents, so that the error names the row at which they part."""
+    one = msgspec.structs.replace(work, sets=[joined])
+    with ExitStack() as stack:
+        for _ in joint_rows(one, stack, {key.name for key in joined.keys}):
+            pass
+
+
+_ATTRIBUTES = attrgetter("attributes")
+
+
+class RowDecoder:
+    """Decodes rows of a set: ``id``, ``source``, and ``attributes`` with the values of these keys of the mix.
+
+    Args:
+        joined: the set.
+        keys: of the mix.
+        fields: of the values of keys, where no more is needed (see `toolkit.rules.compiling.Needs`).
+        names: whether ``id`` and ``source`` are decoded.
+
+    Attributes:
+        decoder: of rows.
+        absent: the values where a row of another program has none at all (Dolma's deduper writes ``[]`` then).
+    """
+
+    def __init__(
+        self,
+        joined: JoinedSet,
+        keys: set[str],
+        fields: Mapping[str, set[str]] | None = None,
+        *,
+        names: bool = True,
+    ) -> None:
+        fields = fields or {}
+        used = [key for key in joined.keys if key.name in keys]
+        defaults: dict[str, Any] = {key.key: [] if key.declared.kind == "list" else None for key in used if key.default}
+        types = {key.key: schema.to_python(narrowed(key.declared, fields.get(key.name))) for key in used}
+        values: Any = schema.struct_of(types, defaults)
+        self.absent: Any = values() if not joined.ours and len(defaults) == len(used) else None
+        if self.absent is not None:
+            values = values | list
+        parts: list[Any] = [("attributes", values)]
+        parts += [("id", str | None, None), ("source", str | None, None)] if names else []
+        self.decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(msgspec.defstruct("Row", parts, gc=False))
+
+    def columns(self, rows: list[Any]) -> list[Any]:
+        """The values of decoded rows."""
+        return list(map(_ATTRIBUTES if self.absent is None else self.values, rows))
+
+    def values(self, row: Any) -> Any:
+        """The values of a decoded row."""
+        return self.absent if row.attributes == [] else row.attributes
+
+
+def narrowed(type_: schema.Type, fields: set[str] | None) -> schema.Type:
+    """The type with these fields only; the others need not be decoded."""
+    if fields is None or WHOLE in fields:
+        return type_
+    if type_.kind == "nullable" and type_.item:
+        return schema.nullable(narrowed(type_.item, fields))
+    return schema.Type(type_.kind, type_.item, tuple(each for each in type_.fields if each[0] in fields))
+
+
+Measured = list[int]
+"""The numbers of `toolkit.text.counting.COLUMNS` of a text."""
+
+_AnyRow = DocumentRow | LateRow
+
+Joint = tuple[Document, int, list[bytes], list[Any]]
+
+
+class JointBlock(NamedTuple):
+    """A block of documents, the rows before it, and the same rows of each set."""
+
+    number: int
+    documents: Block
+    others: list[Block]
+
+
+def joint_blocks(work: JoinedShard, stack: ExitStack) -> Iterator[JointBlock]:
+    """The rows of a shard and of its sets, not looked at.
+
+    Args:
+        work: the shard and the sets.
+        stack: closes the files.
+
+    Raises:
+        AlignmentError: if a set has more rows than the documents.
+    """
+    dataset, shard, path = work.dataset, work.shard, work.path
+    ahead = work.processes > 1
+    lines = stack.enter_context(Lines(path, work.max_document_bytes, ahead=ahead))
+    paths = [dataset.attribute_path(each.set, shard) for each in work.sets]
+    others = [stack.enter_context(Lines(other, MAX_ROW, ahead=ahead)) for other in paths]
+    number = 0
+    for block in in_blocks(lines):
+        yield JointBlock(number, block, [next_block(other, block.rows_beside) for other in others])
+        number += len(block.lines)
+    for other_path, other in zip(paths, others, strict=True):
+        AttributeRows(other_path, path, block=other, number=number).finish(number)
+
+
+class Joiner:
+    """Joins blocks of rows.
+
+    Args:
+        work: the shard and the sets.
+        keys: of the mix, whose values are decoded.
+        fields: of these values, where no more is needed.
+        joined: whether `Document.joined` has the attributes.
+        late: whether texts are decoded when they are asked for, by a caller that looks whether they are texts.
+    """
+
+    def __init__(
+        self,
+        work: JoinedShard,
+        keys: set[str],
+        fields: Mapping[str, set[str]] | None = None,
+        *,
+        joined: bool = False,
+        late: bool = False,
+    ) -> None:
+        self._work, self._joined, self._late = work, joined, late
+        self._decoders = [RowDecoder(each, keys, fields) for each in work.sets]
+        self._paths = [work.dataset.attribute_path(each.set, work.shard) for each in work.sets]
+
+    def rows(self, block: JointBlock) -> Iterator[Joint]:
+        """The documents of a block with their row numbers and, for each set, its line and its values.
+
+        Raises:
+            AlignmentError: if a set's rows are not those of the documents.
+        """
+        return self._at_once(block) or self._one_by_one(block)
+
+    def measured(self, block: JointBlock, *, unicode: bool) -> Iterator[tuple[Joint, Measured]]:
+        """As `rows`, each with what its text measures; of a joiner of late texts, which are looked at here.
+
+        Args:
+            block: of rows.
+            unicode: whether Unicode's words are counted.
+        """
+        found = self._at_once(block)
+        if found is not None:
+            rows = list(found)
+            sizes, bad = measure_json([cast("LateDocument", row[0]).raw_text for row in rows], unicode=unicode)
+            if not bad:
+                listed = sizes.tolist()
+                for row, each in zip(rows, listed, strict=True):
+                    cast("LateDocument", row[0]).counted = each[1]
+                return zip(rows, listed, strict=True)
+        return ((row, measure([row[0].text], unicode=unicode)[0].tolist()) for row in self._one_by_one(block))
+
+    def _at_once(self, block: JointBlock) -> Iterator[Joint] | None:
+        """All rows decoded before the first is given; None if something is wrong with one of them."""
+        documents, others = block.documents, block.others
+        if documents.fault or any(len(other.lines) != len(documents.lines) for other in others):
+            return None
+        try:
+            decode: Callable[[bytes], _AnyRow] = LATE_DECODER.decode if self._late else DOCUMENT_DECODER.decode
+            rows = list(map(decode, documents.lines))
+            found = [
+                list(map(decoder.decoder.decode, other.lines))
+                for decoder, other in zip(self._decoders, others, strict=True)
+            ]
+            for row in rows:
+                check_metadata(row.metadata)
+        except BAD_ROW:
+            return None
+        ids, sources = [row.id for row in rows], [row.source for row in rows]
+        for each, others_rows in zip(self._work.sets, found, strict=True):
+            if [row.id for row in others_rows] != ids:
+                return None
+            theirs = [row.source for row in others_rows]
+            if theirs != sources and (
+                each.ours or any(b not in (a, None) for a, b in zip(sources, theirs, strict=True))
+            ):
+                return None
+        columns = [decoder.columns(each) for decoder, each in zip(self._decoders, found, strict=True)]
+        return self._given(block, rows, columns)
+
+    def _given(self, block: JointBlock, rows: list[_AnyRow], columns: list[list[Any]]) -> Iterator[Joint]:
+        lines = zip(*(other.lines for other in block.others), strict=True) if block.others else repeat(())
+        values = zip(*columns, strict=True) if columns else repeat(())
+        raws = block.documents.lines
+        for number, (row, raw, others, found) in enumerate(
+            zip(rows, raws, lines, values, strict=False), block.number + 1
+        ):
+            document: Document
+            if isinstance(row, DocumentRow):
+                document = Document(row.text, id=row.id, source=row.source, metadata=row.metadata, row=raw)
+            else:
+                document = LateDocument(row.text, id=row.id, source=row.source, metadata=row.metadata, row=raw)
+            yield self._joint(document, number, list(others), list(found))
+
+    def _joint(self, document: Document, number: int, lines: list[bytes], values: list[Any]) -> Joint:
+        if self._joined and lines:
+            document.join(partial(_plain, self._work.sets, lines))
+        return document, number, lines, values
+
+    def _one_by_one(self, block: JointBlock) -> Iterator[Joint]:
+        """As `_at_once`, up to the row that is wrong, which is named."""
+        path = self._work.path
+        documents = Rows(iter(block.documents), DOCUMENT_DECODER, path, block.number)
+        others = [
+            AttributeRows(other, path, decoder.decoder, any_source=not each.ours, block=rows, number=block.number)
+            for other, each, decoder, rows in zip(
+                self._paths, self._work.sets, self._decoders, block.others, strict=True
+            )
+        ]
+        for row, line in _named(documents, others):
+            lines: list[bytes] = []
+            values: list[Any] = []
+            for other, decoder in zip(others, self._decoders, strict=True):
+                found, other_line = other.take(row.id, row.source, documents.number)
+                lines.append(other_line)
+                values.append(decoder.values(found))
+            yield self._joint(to_document(row, documents, line), documents.number, lines, values)
+
+
+def joint_rows(
+    work: JoinedShard,
+    stack: ExitStack,
+    keys: set[str],
+    fields: Mapping[str, set[str]] | None = None,
+    *,
+    joined: bool = False,
+    late: bool = False,
+) -> Iterator[Joint]:
+    """The documents of a shard, joined: see `joint_blocks` and `Joiner`."""
+    joiner = Joiner(work, keys, fields, joined=joined, late=late)
+    for block in joint_blocks(work, stack):
+        yield from joiner.rows(block)
+
+
+def at_document(error: DataError, work: JoinedShard, number: int, id: str | None) -> DataError:
+    """The error, with the place that it is about, if it says none: the row of a document, or of a foreign set.
+
+    Args:
+        error: of a rule or a writer.
+        work: the shard.
+        number: of the row.
+        id: of the document.
+    """
+    if error.path:
+        return error
+    blamed = [each for each in work.sets if not each.ours and any(key.name in error.keys for key in each.keys)]
+    path = work.dataset.attribute_path(blamed[0].set, work.shard) if len(blamed) == 1 else work.path
+    return DataError(error.message, path=path, line=number, id=id)
+
+
+def merged(sets: list[JoinedSet], lines: list[bytes]) -> dict[str, msgspec.Raw]:
+    """The attributes of a document, as JSON texts by their names in the mix."""
+    return _merged(sets, map(RAW_ATTRIBUTES.decode, lines))
+
+
+def _merged(sets: list[JoinedSet], rows: Iterable["RawAttributes"]) -> dict[str, msgspec.Raw]:
+    found: dict[str, msgspec.Raw] = {}
+    for joined, row in zip(sets, rows, strict=True):
+        if isinstance(row.attributes, dict):
+            names = {key.key: key.name for key in joined.keys}
+            found.update({names[key]: value for key, value in row.attributes.items()})
+    return found
+
+
+def plain_values(sets: list[JoinedSet], rows: Iterable["RawAttributes"]) -> dict[str, Any]:
+    """Return the attributes of a document as plain data, by their names in the mix."""
+    return {name: msgspec.json.decode(value) for name, value in _merged(sets, rows).items()}
+
+
+def _plain(sets: list[JoinedSet], lines: list[bytes]) -> dict[str, Any]:
+    return plain_values(sets, map(RAW_ATTRIBUTES.decode, lines))
+
+
+class RawAttributes(msgspec.Struct):
+    """A row of attributes, its values as JSON texts; Dolma's deduper writes ``[]`` for none."""
+
+    attributes: dict[str, msgspec.Raw] | list[Any]
+
+    def value(self, key: str) -> Any:
+        """A value as plain data."""
+        return msgspec.json.decode(self.attributes[key]) if isinstance(self.attributes, dict) else None
+
+
+RAW_ATTRIBUTES = msgspec.json.Decoder(RawAttributes)
+
+
+def _named(documents: Rows[DocumentRow], others: list[AttributeRows]) -> Iterator[tuple[DocumentRow, bytes]]:
+    """The rows of documents; if one cannot be read, the attributes beside it tell its id."""
+    try:
+        yield from documents
+    except DataError as error:
+        id = error.id or next((other.next_id() for other in others), None)
+        raise DataError(error.message, path=error.path, line=error.line, id=id) from None

@@ -1,0 +1,156 @@
+"""One input file from ingest to its part of the mix; then its documents and attributes go.
+
+    input ──ingest──> documents ──tag──> attributes ──mix──> intermediate of the output
+                          └──────── deleted ──┘   once that is safe
+
+The records stay: of the input, of its shards in each set, and of the mix. They tell what has been done, and that it
+was done of what is there now.
+"""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data import row_index
+from toolkit.data.dataset import Dataset
+from toolkit.errors import DataError, ToolkitError
+from toolkit.ingest import inputs, plan, run
+from toolkit.mix import join, stage
+from toolkit.records import sets as records
+from toolkit.storage.paths import remove, remove_empty_folders
+from toolkit.tag import run as tagging
+
+Report = Callable[[int, int], None]
+
+
+class Work(ConfigStruct):
+    """One input.
+
+    Attributes:
+        input: what is ingested.
+        tag: what is done to its shards, if anything; `shard` of it is empty.
+        mix: the same.
+        processes: that work on it.
+    """
+
+    input: plan.Work
+    tag: tagging.Work | None
+    mix: join.Work
+    processes: int = 1
+
+    @property
+    def key(self) -> str:
+        return self.input.key
+
+    def of_shard(self, shard: str) -> join.Work:
+        """What is mixed of a shard."""
+        return msgspec.structs.replace(self.mix, shard=shard, processes=self.processes)
+
+
+class Done(ConfigStruct):
+    """What became of an input.
+
+    Attributes:
+        shards: that its documents were in.
+        counts: of the ingest, by reason.
+        skipped: whether it had been done before.
+        failed: why shards could not be mixed, by key, where the mix may omit them.
+        rejects: as in `toolkit.ingest.inputs.InputRecord`.
+    """
+
+    shards: list[str]
+    counts: dict[str, int]
+    skipped: bool
+    failed: dict[str, str] = {}
+    rejects: str = ""
+
+
+def do(work: Work, report: Report) -> Done:
+    """Ingests, tags and mixes an input, unless that has been done; deletes its documents and attributes.
+
+    Raises:
+        DataError: of any of the three; what has been made stays, and is not made again.
+    """
+    record = inputs.recorded(work.input)
+    if record and is_mixed(work, record):
+        forget_data(work, record)  # an attempt may have been killed before it could
+        report(record.rows, 0)
+        return Done(shards=list(record.shards), counts=record.counts, skipped=True, rejects=record.rejects)
+    done = run.ingest_input(work.input, report)
+    failed = {}
+    for shard in done.shards:
+        if work.tag:
+            tagging.tag_shard(msgspec.structs.replace(work.tag, shard=shard, processes=work.processes), _say_nothing)
+        mixed = work.of_shard(shard)
+        try:
+            stage.mix_shard(mixed, _say_nothing)
+        except ToolkitError as error:
+            if mixed.settings.on_failed_shard == "stop":
+                raise
+            failed[mixed.key] = str(error)
+    record = inputs.recorded(work.input)
+    if record is None:
+        raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=work.key)
+    if not failed:
+        if not is_mixed(work, record):
+            raise DataError("expected its part of the mix, just made, it is gone; run again", path=work.key)
+        forget_data(work, record)
+    return Done(shards=done.shards, counts=done.counts, skipped=False, failed=failed, rejects=done.rejects)
+
+
+def _say_nothing(documents: int, size: int) -> None:
+    """Documents are counted once, when they are ingested."""
+
+
+def is_mixed(work: Work, record: inputs.InputRecord) -> bool:
+    """Whether the parts of the mix of all shards of an input are there."""
+    for shard, found in record.shards.items():
+        mixed = work.of_shard(shard)
+        if stage.made_from(mixed, found.content, attributes_by_record(mixed, found.content)) is None:
+            return False
+    return True
+
+
+def attributes_by_record(work: join.Work, documents: str) -> dict[str, str] | None:
+    """The content digests of a shard's attributes, as `toolkit.mix.join.inputs_of`; the files may be gone.
+
+    Args:
+        work: what is mixed of the shard.
+        documents: content digest of its documents.
+
+    Returns:
+        None if a set is not there, or was made of something else.
+    """
+    digests = {}
+    for joined in work.sets:
+        record = records.load_record(work.dataset, joined.set, work.shard)
+        if record is None or record.input.content != documents:
+            return None
+        for other, digest in record.reads.items():
+            read = records.load_record(work.dataset, other, work.shard)
+            if read is None or read.output.content != digest:
+                return None
+        digests[joined.set] = record.output.content
+    return digests
+
+
+def forget_data(work: Work, record: inputs.InputRecord) -> None:
+    """Deletes the documents of an input, their row indexes, and their attributes in all sets."""
+    dataset = work.input.dataset
+    inputs.note_deletion(work.input, record)
+    sets = dict.fromkeys([*_sets_of_run(work), *(joined.set for joined in work.mix.sets)])
+    for shard in record.shards:
+        for path, root in ((dataset.shard_path(shard), dataset.documents), *_attributes(dataset, sets, shard)):
+            remove(path)
+            remove_empty_folders(path.rpartition("/")[0], root)
+        row_index.forget(dataset, shard)
+
+
+def _sets_of_run(work: Work) -> list[str]:
+    carried = work.input.entry.reader().attribute_set()
+    return [*(work.tag.plan.sets if work.tag else ()), *([carried] if carried else [])]
+
+
+def _attributes(dataset: Dataset, sets: Mapping[str, None], shard: str) -> list[tuple[str, str]]:
+    return [(dataset.attribute_path(name, shard), dataset.attributes) for name in sets]

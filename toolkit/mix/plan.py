@@ -1,0 +1,143 @@
+"""The plan of a mix's output: which members make which part. A pure function of the indexes of stage 1."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+import xxhash
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.errors import ConfigError
+from toolkit.mix.settings import MixSettings
+from toolkit.mix.stage import Member, StageRecord
+
+TINY = 256 << 10
+"""Members with fewer uncompressed bytes are joined with their like and compressed anew."""
+
+JOINED = 1 << 20
+"""Uncompressed bytes up to which tiny members are joined."""
+
+
+class Piece(msgspec.Struct, frozen=True, array_like=True):
+    """Members of one or more shards that become one member of a part: copied if it is one, else compressed anew."""
+
+    members: list[tuple[str, int, int]]
+
+
+class PartPlan(ConfigStruct):
+    """One output file.
+
+    Attributes:
+        label: of its documents.
+        path: below the output folder.
+        pieces: in order.
+        size: uncompressed bytes.
+        documents: in it.
+    """
+
+    label: str
+    path: str
+    pieces: list[Piece]
+    size: int
+    documents: int
+
+
+def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings) -> list[PartPlan]:
+    """The parts of all labels, sorted by label and number.
+
+    A part is closed before a member that would take it over the part size.
+
+    Args:
+        stages: by key of the shard.
+        settings: of the mix, which name the parts.
+
+    Raises:
+        ConfigError: if two labels would be written to one path.
+    """
+    labels = sorted({label for stage in stages.values() for label in stage.members})
+    ordered = sorted(stages, key=settings.position)
+    parts: list[PartPlan] = []
+    for label in labels:
+        groups: list[list[tuple[str, Member]]] = []
+        size = 0
+        for shard in ordered:
+            for member in stages[shard].members.get(label, ()):
+                if not groups or size + member.size > settings.output.part_size:
+                    groups.append([])
+                    size = 0
+                groups[-1].append((shard, member))
+                size += member.size
+        for number, group in enumerate(groups, 1):
+            parts.append(
+                PartPlan(
+                    label=label,
+                    path=settings.part(label, number, len(groups)),
+                    pieces=_pieces(group),
+                    size=sum(member.size for _, member in group),
+                    documents=sum(member.documents for _, member in group),
+                )
+            )
+    _check_paths(parts, settings)
+    return parts
+
+
+def _check_paths(parts: Iterable[PartPlan], settings: MixSettings) -> None:
+    """Raise ConfigError if a part would be written over another, over a checksum file, or where a folder must be.
+
+    Labels may share a checksum file, which then lists the parts of all of them.
+    """
+    labels: dict[str, str] = {}
+    for part in parts:
+        if part.path in labels:
+            raise ConfigError(
+                f"expected a path of its own for each part, got {part.path} for the labels {labels[part.path]!r} and "
+                f"{part.label!r}; route one of them elsewhere"
+            )
+        labels[part.path] = part.label
+    checksums = {settings.checksums(label): label for label in labels.values()}
+    for path in checksums.keys() & labels.keys():
+        raise ConfigError(
+            f"expected a path of its own for each file, got {path} for a part of the label {labels[path]!r} and the "
+            f"checksums of the label {checksums[path]!r}; route one of them elsewhere"
+        )
+    files = labels | checksums
+    for path, label in files.items():
+        for end in (i for i, letter in enumerate(path) if letter == "/"):
+            if path[:end] in files:
+                raise ConfigError(
+                    f"expected a folder at {path[:end]} for the label {label!r}, got a file of the label "
+                    f"{files[path[:end]]!r}; route one of them elsewhere"
+                )
+
+
+def _pieces(group: list[tuple[str, Member]]) -> list[Piece]:
+    pieces: list[Piece] = []
+    held: list[tuple[str, int, int]] = []
+    size = 0
+    for shard, member in group:
+        tiny = member.size < TINY
+        if held and (not tiny or size + member.size > JOINED):
+            pieces.append(Piece(held))
+            held, size = [], 0
+        if tiny:
+            held.append((shard, member.offset, member.length))
+            size += member.size
+        else:
+            pieces.append(Piece([(shard, member.offset, member.length)]))
+    if held:
+        pieces.append(Piece(held))
+    return pieces
+
+
+Inputs = list[tuple[str, str, dict[str, str]]]
+"""Key of the shard, content digest of its documents, and of its attributes by set; sorted."""
+
+
+def plan_digest(stages: Mapping[str, StageRecord], stage_digest: str, part_size: int, omitted: list[str]) -> str:
+    """What tells two mixes apart: inputs, settings, part size, omitted shards."""
+    inputs = [(shard, stages[shard].documents, stages[shard].attributes) for shard in sorted(stages)]
+    return digest_of(inputs, stage_digest, part_size, omitted)
+
+
+def digest_of(inputs: Inputs, stage_digest: str, part_size: int, omitted: list[str]) -> str:
+    """As `plan_digest`, where the intermediates are not at hand."""
+    return xxhash.xxh3_128_hexdigest(msgspec.json.encode((stage_digest, int(part_size), inputs, sorted(omitted))))

@@ -1,0 +1,269 @@
+"""Publication of a mix: the new output appears, then what only the old one had goes.
+
+``.toolkit/manifest.json`` describes what is published. While it is being changed, ``.toolkit/publishing.json`` says
+what is to be done; a run that finds one finishes it first.
+"""
+
+import os
+from typing import Any
+
+import msgspec
+
+from toolkit.data.places import normal
+from toolkit.errors import ConfigError
+from toolkit.mix.assemble import PartRecord, staged_path
+from toolkit.mix.settings import MixSettings, work_folder
+from toolkit.mix.shown.effects import RuleEffect, Totals
+from toolkit.mix.shown.statistics import Statistics
+from toolkit.storage import json_files, store_of
+from toolkit.storage.concurrent import for_each
+from toolkit.storage.paths import (
+    below,
+    exists,
+    join,
+    lacking,
+    list_files,
+    move,
+    remove,
+    remove_empty_folders,
+    remove_tree,
+    stat,
+)
+from toolkit.storage.streams import write_file
+
+
+class LabelTotals(msgspec.Struct, kw_only=True):
+    """What a label has: documents (or pieces of them), uncompressed bytes, stored bytes, parts."""
+
+    documents: int = 0
+    content_size: int = 0
+    size: int = 0
+    parts: int = 0
+
+
+class InputEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A shard that went into the mix, by content digests."""
+
+    stream: str = ""
+    shard: str
+    documents: str
+    attributes: dict[str, str]
+    rows: int
+
+
+class BlocklistCount(msgspec.Struct, frozen=True, kw_only=True):
+    """Entries of a blocklist, and how many of them matched a document."""
+
+    rule: str
+    entries: int
+    matched: int
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a mix published. The same inputs and settings give the same manifest, wherever they are.
+
+    Attributes:
+        digest: of inputs and settings.
+        toolkit: version.
+        settings: rules, sets, format and its options.
+        sets: schema of each joined set, for those who have only the output; with streams under ``stream/set``.
+        models: what the models of the sets' taggers are called, by sha256.
+        inputs: shards, sorted by stream and path.
+        omitted: shards that failed and were left out on request, with the reason.
+        totals: documents and code points, read and kept.
+        rules: effect of each, in order.
+        blocklists: of the rules that have one.
+        counts: what the writer left out, by name.
+        unlike_dolma: documents that stay here, and not in Dolma, or the reverse, as 1 and 1.0 are two numbers to it.
+        statistics: by label as rules have it, what was read and what stays; of a format that parts documents by the
+            labels of the pieces.
+        labels: totals by label.
+        rejected: totals of the dropped documents, if they are kept.
+        parts: files, sorted.
+        files: checksum files by path, with their content.
+    """
+
+    version: int = 1
+    digest: str
+    toolkit: str
+    settings: dict[str, Any]
+    sets: dict[str, Any]
+    models: dict[str, str] = {}
+    inputs: list[InputEntry]
+    omitted: dict[str, str]
+    totals: Totals
+    rules: list[RuleEffect]
+    blocklists: list[BlocklistCount] = []
+    counts: dict[str, int]
+    unlike_dolma: int = 0
+    statistics: Statistics = {}
+    labels: dict[str, LabelTotals]
+    rejected: LabelTotals | None = None
+    parts: list[PartRecord]
+    files: dict[str, str]
+
+    @property
+    def relabels(self) -> bool:
+        """Return whether `route` rules, or the setting `label`, choose the files of documents, and not the format."""
+        rules = (rule for stream in self.settings["streams"] for rule in stream["rules"])
+        return bool(self.settings["label"]) or any("route" in str(rule.get("kind")) for rule in rules)
+
+    @property
+    def splits(self) -> dict[str, float]:
+        """Return the shares of the splits by which the files are parted; none if they are not."""
+        return dict(self.settings.get("splits", ()))
+
+    def label_of_rows(self, label: str) -> str:
+        """Return a label of files without the folder of the split that they are in."""
+        return label.partition("/")[2] if self.splits and label else label
+
+    def split_of_files(self, label: str) -> str:
+        """Return the split of a label of files; empty if the files are not parted by split."""
+        return label.partition("/")[0] if self.splits else ""
+
+
+def manifest_path(output: str) -> str:
+    return join(work_folder(output), "manifest.json")
+
+
+def journal_path(output: str) -> str:
+    return join(work_folder(output), "publishing.json")
+
+
+def load_manifest(output: str) -> Manifest | None:
+    """The manifest of what is published; a DataError if it cannot be read."""
+    remedy = f"restore it, or move {output} away and mix again"
+    return json_files.load_strictly(manifest_path(output), Manifest, remedy)
+
+
+def check_output(output: str) -> None:
+    """Raises ConfigError if the output folder holds files that no mix of ours published."""
+    if load_manifest(output) or exists(journal_path(output)):
+        return
+    for relative in list_files(output):
+        raise ConfigError(
+            f"{join(output, relative)}: expected an empty folder, or the output of an earlier mix; "
+            "choose another `output.path`, or move what is there"
+        )
+
+
+def is_unfinished(output: str) -> bool:
+    """Return whether a publication of an output was begun and has not ended."""
+    return exists(journal_path(output))
+
+
+def is_published(output: str, digest: str) -> Manifest | None:
+    """The manifest, if just this mix is published and its files are there."""
+    manifest = load_manifest(output)
+    if manifest is None or manifest.digest != digest or is_unfinished(output):
+        return None
+    return None if fault_of(output, manifest) else manifest
+
+
+def fault_of(output: str, manifest: Manifest) -> str:
+    """Return which file of an output is not there, or not of the size that the manifest lists; empty if all are."""
+    sizes = {part.path: part.size for part in manifest.parts}
+    sizes |= {path: len(text.encode()) for path, text in manifest.files.items()}
+    for name, size in sizes.items():
+        path = below(output, name)
+        found = stat(path)
+        if found is None:
+            return f"{path}: expected a file that the manifest lists, got {lacking(path)}; run `toolkit mix`"
+        if found.size != size:
+            return f"{path}: expected {size} bytes by the manifest, got {found.size}; run `toolkit mix`"
+    return ""
+
+
+def check_rejected(output: str, folder: str) -> None:
+    """Raises ConfigError if the folder for dropped documents has files that no mix of this output published."""
+    old = load_manifest(output)
+    ours = {normal(below(output, path)) for path in [*(p.path for p in old.parts), *old.files]} if old else set()
+    for relative in list_files(folder):
+        path = join(folder, relative)
+        if normal(path) not in ours and not exists(journal_path(output)):
+            raise ConfigError(
+                f"{path}: expected an empty folder for dropped documents, or that of an earlier mix; "
+                "choose another `rejected:`, or move what is there"
+            )
+
+
+def checksum_files(parts: list[PartRecord], settings: MixSettings) -> dict[str, str]:
+    """Checksum files by path: ``<hex><two spaces><name>``, sorted by name, names relative to the file's folder."""
+    lines: dict[str, list[tuple[str, str]]] = {}
+    for part in parts:
+        path = settings.checksums(part.label)
+        name = os.path.relpath(part.path, os.path.dirname(path) or ".")
+        lines.setdefault(path, []).append((name, part.sha256))
+    return {
+        path: "".join(f"{digest}  {name}\n" for name, digest in sorted(found)) for path, found in sorted(lines.items())
+    }
+
+
+def publish(output: str, manifest: Manifest, keeps: str = "") -> None:
+    """Makes the staged parts of a manifest the output.
+
+    Args:
+        output: of the mix.
+        manifest: of what is staged.
+        keeps: digest of the settings whose intermediates stay, because the documents do not.
+    """
+    old = load_manifest(output)
+    obsolete = ({part.path for part in old.parts} | set(old.files)) if old else set()
+    obsolete -= {part.path for part in manifest.parts} | set(manifest.files)
+    journal = _Journal(manifest=manifest, obsolete=sorted(obsolete), keeps=keeps)
+    write_file(journal_path(output), msgspec.json.encode(journal))
+    _finish(output, journal)
+
+
+def finish_interrupted(output: str) -> bool:
+    """Finishes a publication that was interrupted; whether there was one."""
+    remedy = "delete it; the next mix publishes all of it again"
+    journal = json_files.load_strictly(journal_path(output), _Journal, remedy)
+    if journal is None:
+        return False
+    _finish(output, journal)
+    return True
+
+
+class _Journal(msgspec.Struct, frozen=True, kw_only=True):
+    manifest: Manifest
+    obsolete: list[str]
+    keeps: str = ""
+
+
+def _finish(output: str, journal: _Journal) -> None:
+    manifest = journal.manifest
+
+    def appear(part: PartRecord) -> None:
+        staged = staged_path(output, manifest.digest, part.path)
+        if exists(staged):
+            move(staged, below(output, part.path))
+
+    for_each(appear, manifest.parts)
+    for path, text in manifest.files.items():
+        write_file(below(output, path), text.encode())
+    json_files.save(manifest_path(output), manifest)
+    for path in journal.obsolete:
+        obsolete = below(output, path)
+        remove(obsolete)
+        folder = os.path.dirname(obsolete)
+        outside = ".." in path.split("/")  # a folder of dropped documents: FOLDER/documents
+        remove_empty_folders(folder, os.path.dirname(os.path.dirname(folder)) if outside else output)
+    clear_work(output, journal.keeps)
+    remove(journal_path(output))
+
+
+def clear_work(output: str, keeps: str = "") -> None:
+    """Deletes intermediates and staged parts.
+
+    Args:
+        output: of the mix.
+        keeps: digest of the settings whose intermediates stay.
+    """
+    remove_tree(join(work_folder(output), "parts"))
+    stages = join(work_folder(output), "stage")
+    for name in store_of(stages).folders(stages):
+        if name != keeps:
+            remove_tree(join(stages, name))
+    if not keeps:
+        remove_tree(stages)

@@ -1,0 +1,1 @@
+"""What a mix does to documents, shown: counts, dry runs, explanations, comparisons."""

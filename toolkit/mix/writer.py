@@ -1,0 +1,330 @@
+"""What an output format is.
+
+A writer *is* its configuration: a frozen Struct whose fields are its options. It turns one document into labelled
+bytes; the engine groups them by label, compresses, cuts into parts, and writes.
+"""
+
+import functools
+import re
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import IO, Any, ClassVar, Self
+
+import msgspec
+
+from toolkit.config.plugins import Kind
+from toolkit.config.settings import FROZEN
+from toolkit.data.documents import Document, explain_bad_row
+from toolkit.errors import ConfigError, DataError
+
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An attribute that a writer takes.
+
+    Attributes:
+        path: ``KEY[.field…]`` among the attributes of the mix, or ``metadata.field…`` of the document; what the option
+            holds.
+        type: a msgspec type that the value is decoded to.
+        not_null: whether a null must have been ruled out before (for the dotted path given here, relative to the
+            value), because the format has no place for it.
+    """
+
+    path: str
+    type: Any
+    not_null: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """What a mix knows of a document besides the document itself.
+
+    Attributes:
+        values: the attributes that the writer wants, by option name.
+        annotations: what `annotate` rules have added, in the order of the rules.
+        attributes: all attributes of the mix as JSON texts by key, if the writer `takes_all` and sets are joined; else
+            None.
+        counts: add here what the format leaves out, or has no place for; the end of the mix shows it.
+        fields: what `set` rules, and the option `provenance`, add to the metadata: JSON texts, in mappings where they
+            are nested (see `merge_fields`); for a writer with `FIELDS`.
+        shard: path of the document's shard below the documents root, without suffix.
+    """
+
+    values: Mapping[str, Any]
+    annotations: list[str]
+    attributes: dict[str, msgspec.Raw] | None = None
+    counts: Counter[str] = field(default_factory=Counter)
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    shard: str = ""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How an output is read again. All of it has defaults, which are right for lines such as documents have.
+
+    Attributes:
+        text: the key of the text in a line.
+        joined: whether the text is lines joined by line feeds, without one behind the last.
+        headers: the key of the WARC headers in a line, if they do not stand in ``metadata``.
+        values: the key of an object in a line whose fields expressions may use (``toolkit stats --by``). Unless there
+            are `headers`, it is another one than ``metadata``.
+        types: the types of these fields, by name. What may be null may be absent. A format whose lines are no JSON can
+            have ``label`` here.
+        label: an expression over these fields that gives the label of a document; if empty, it has that of its part.
+        is_language: whether the label is that of a language, in each row that of the folder which its file lies in.
+    """
+
+    text: str = "text"
+    joined: bool = False
+    headers: str = ""
+    values: str = "attributes"
+    types: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""
+    is_language: bool = False
+
+
+class Writer(msgspec.Struct, dict=True, **FROZEN):
+    """Encodes documents in an output format, and reads its own files again: extend it."""
+
+    VERSION: ClassVar[str] = "1"
+    """Part of the recorded settings; change it whenever the bytes change."""
+
+    SUFFIX: ClassVar[str] = ".jsonl"
+    """Of parts, before that of the compression."""
+
+    FIELDS: ClassVar[bool] = False
+    """Whether it has a place for the fields of `Mixed.fields`."""
+
+    CONCATENATES: ClassVar[bool] = True
+    """Whether an output is what `encode` gives, one behind the other; if not, `assemble` makes the file of it."""
+
+    ABOUT: ClassVar[Mapping[str, str]] = {}
+    """What the fields of `line` are, by name, for descriptions."""
+
+    ID: ClassVar[tuple[str, ...]] = ("id",)
+    """Keys that lead to the id in a line."""
+
+    READING: ClassVar[Reading] = Reading()
+    """Where a line has its text, and what else is known of it."""
+
+    def check_installed(self) -> None:
+        """Raises MissingExtra if a package that it needs is not there; called before anything runs."""
+
+    def wants(self) -> dict[str, Wanted]:
+        """The attributes that it takes, by option name."""
+        return {}
+
+    def label(self) -> str | None:
+        """Where a document's label comes from: an expression (see `toolkit.label_of`), or a text in quotes.
+
+        None if only `encode` knows. Rules call it ``label``; a dry run counts by it.
+        """
+        return None
+
+    def takes_all(self) -> bool:
+        """Whether it takes the JSON texts of all attributes."""
+        return False
+
+    def takes_stale(self) -> bool:
+        """Whether it takes them also from documents whose text rules have edited, as they were before."""
+        return False
+
+    def parts_documents(self) -> bool:
+        """Whether pieces of one document go to different labels; statistics are then of the pieces (`text_of`)."""
+        return False
+
+    def text_of(self, piece: bytes) -> bytes:
+        """The text in UTF-8 of what `encode` gave for a piece of a document."""
+        raise NotImplementedError(type(self).__name__)
+
+    def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
+        r"""The document's bytes, each with the label of the output that they go to.
+
+        The bytes of a label are concatenated as they are, so they end in ``\n``; output is cut between them.
+        """
+        raise NotImplementedError(type(self).__name__)
+
+    def assemble(self, pieces: Iterator[bytes], out: IO[bytes]) -> None:
+        """Writes the file of a part, for a format that does not concatenate.
+
+        Args:
+            pieces: what `encode` gave, in order: whole lines, together about 1 MiB, more only of one document. To be
+                taken one by one, all of them.
+            out: takes the bytes of the file, is closed by the caller, and cannot seek.
+        """
+        raise NotImplementedError(type(self).__name__)
+
+    def stem(self, label: str) -> str:
+        """Path of a label's output below the output folder, without suffix and part number.
+
+        Labels that `route` rules give may have ``/`` in them: folders.
+        """
+        return f"{label}/{label.rpartition('/')[2]}"
+
+    def part(self, label: str, number: int, parts: int, compression: str) -> str:
+        """Path of a part below the output folder.
+
+        Args:
+            label: of its documents.
+            number: of the part, from 1.
+            parts: of the label.
+            compression: suffix.
+        """
+        return part_name(self.stem(label), self.SUFFIX + compression, number, parts)
+
+    def checksums(self, label: str) -> str:
+        """Path of a label's checksum file below the output folder."""
+        return f"{self.stem(label)}_sha256.txt"
+
+    def line(self) -> Any:
+        """The msgspec type of a line (or row) of output, for descriptions; None if lines are documents, or no JSON."""
+        return None
+
+    @classmethod
+    def of_file(cls, path: str, line: bytes) -> Self | None:
+        """Return the writer that a file without a manifest is of; None if it is none of this format.
+
+        A file that is damaged is still one of its format: `check` says what is wrong with it.
+
+        Args:
+            path: of the file, with all its suffixes.
+            line: the first one, decompressed; empty if there is none.
+        """
+        return None
+
+    def respelled(self, line: bytes) -> bytes:
+        """Return a line as the format has it, of one in another spelling that is read, too; else the line itself."""
+        return line
+
+    def check(self, line: bytes) -> str | None:
+        """Return what is wrong with a line of output, ``expected …, got …``; None if nothing.
+
+        By default a line is held against the type that `line` gives, if it gives one. What `set` rules, or
+        `provenance`, have added to ``metadata`` is not in the line.
+        """
+        if self._decoder is not None:
+            try:
+                self._decoder.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                return explain_bad_row(line, error)
+        return None
+
+    @functools.cached_property
+    def _decoder(self) -> "msgspec.json.Decoder[Any] | None":
+        type_ = self.line() if self.has_json_lines() else None
+        return None if type_ is None else msgspec.json.Decoder(type_)
+
+    def read(self, lines: Iterator[bytes], max_bytes: int) -> Iterator[tuple[Document, str | None]] | None:
+        """Return the documents of a file with their labels (None: that of the part); for lines that are no JSON.
+
+        Args:
+            lines: of the file, without their line ends.
+            max_bytes: of a document; a longer one is a DataError.
+
+        Returns:
+            None if lines are JSON objects: then they are read as `READING` and `ID` say.
+        """
+        return None
+
+    def read_file(self, path: str) -> Iterator[tuple[Document, str | None]]:
+        """Return the documents of a file with their labels, for a format that does not concatenate.
+
+        Raises:
+            DataError: if it is damaged.
+        """
+        raise ConfigError(
+            f"{path}: expected a format that reads its own files, got {type(self).__name__}, which has no `read_file`"
+        )
+
+    def has_json_lines(self) -> bool:
+        """Return whether lines of output are JSON objects."""
+        return self.CONCATENATES and self.read(iter(()), 0) is None
+
+    def read_rows(self, path: str) -> Generator[dict[str, Any], None, None]:
+        """The rows of a file of a format that does not concatenate, as `line` has them, for examples.
+
+        Raises:
+            DataError: if it is damaged.
+        """
+        yield from ()
+
+    def check_file(
+        self, path: str, documents: int | None = None, first: int | None = None
+    ) -> Iterator[tuple[int | None, str]]:
+        """What is wrong with a file of a format that does not concatenate: the row, from 1, if it is one, and what.
+
+        Args:
+            path: of the file.
+            documents: that it should have, if that is known.
+            first: look at so many rows only.
+        """
+        return iter(())
+
+
+WRITERS: Kind[Writer] = Kind("output format", "mixers", "toolkit.writers", Writer)
+
+
+def merge_fields(old: msgspec.Raw | None, new: Mapping[str, Any], at: str = "metadata") -> msgspec.Raw:
+    """Return the JSON text of an object (or null, or none) with other values for some keys.
+
+    Mappings go into the objects that are there, or that null leaves a place for.
+
+    Args:
+        old: JSON text of the object.
+        new: values, JSON texts, or mappings of them.
+        at: the path of the object, for messages.
+
+    Raises:
+        DataError: if something else than an object is where a mapping goes: it is not replaced.
+    """
+    try:
+        found = msgspec.json.decode(old or b"{}", type=dict[str, msgspec.Raw] | None) or {}
+    except msgspec.ValidationError:
+        wanted, got = ", ".join(f"{at}.{key}" for key in new), bytes(old or b"")[:80].decode(errors="replace")
+        raise DataError(
+            f"expected an object or null at {at}, to give {wanted} a value, got {got}; choose another field, or set "
+            f"{at} itself"
+        ) from None
+    for key, value in new.items():
+        inside = found.get(key)
+        nests = isinstance(value, Mapping) and inside is not None
+        found[key] = merge_fields(inside, value, f"{at}.{key}") if nests else msgspec.Raw(msgspec.json.encode(value))
+    return msgspec.Raw(msgspec.json.encode(found))
+
+
+def part_name(stem: str, suffix: str, number: int, parts: int) -> str:
+    """``en/en.jsonl.gz`` if there is one part, else ``en/en_part_1.jsonl.gz``, numbered from 1."""
+    return f"{stem}{suffix}" if parts == 1 else f"{stem}_part_{number}{suffix}"
+
+
+@functools.lru_cache(1 << 12)
+def check_label(label: str) -> str:
+    """The label, if it is one that cannot lead out of the output folder.
+
+    Raises:
+        DataError: if it is not letters, digits, ``_ . -``, beginning with a letter or digit.
+    """
+    if not _LABEL.fullmatch(label):
+        raise DataError(
+            f"expected a label of letters, digits, _ . and - that begins with one of the first two, got {label!r}"
+        )
+    return label
+
+
+@functools.lru_cache(1 << 12)
+def check_folder(label: str) -> str:
+    """As `check_label`, of one that may lead into folders: ``a/b``."""
+    for part in label.split("/"):
+        check_label(part)
+    return label
+
+
+def find_writer(reference: str, where: str) -> type[Writer]:
+    """The class of an output format."""
+    try:
+        return WRITERS.find(reference)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None

@@ -1,0 +1,93 @@
+"""How much of an entry of ``ingest:`` was rejected, and whether that is too much to go on with.
+
+Bad items are those that fail their shard without ``on_error: skip``; they are counted as ``rejected.<reason>``. What is
+left out for another reason is no damage: short texts (``trim``), records that are no documents, pages that an extractor
+lost. An entry is judged by all its inputs together, from their records, so that a rerun judges as the first run did.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from toolkit.records.sets import Ingested
+from toolkit.storage.paths import join
+
+JUDGED = 100
+"""Items of an entry from which its share of bad items is judged; of fewer, only if all of them are bad."""
+
+_ITEMS = ("documents", "trim", "not_http", "empty", "no_text", "binary", "too_large", "invalid_utf8.drop_document")
+_KINDS = ("rejected.", "lost.", "record.", "status.", "content_type.", "content_encoding.")
+_NO_ITEMS = ("content_type.missing",)
+"""Names of counts, each item under one of them; all others say something of items that are counted already."""
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of which too much was rejected.
+
+    Attributes:
+        entry: its name.
+        read: items of all its inputs.
+        rejected: of these, the bad ones.
+        reasons: how many for each reason.
+        max_rejected: the share that it tolerates.
+        file: a reject file, that of the input with most bad items; there may be others beside it.
+    """
+
+    entry: str
+    read: int
+    rejected: int
+    reasons: dict[str, int]
+    max_rejected: float
+    file: str
+
+    def __str__(self) -> str:
+        reasons = ", ".join(f"{n:,} {reason}" for reason, n in self.reasons.items())
+        return (
+            f"{self.entry}: expected at most {100 * self.max_rejected:g} % of the items to be rejected "
+            f"(`max_rejected: {self.max_rejected:g}`), got {self.rejected:,} of {self.read:,} "
+            f"({100 * self.rejected / self.read:.1f} %): {reasons}; see {self.file}. Mend the entry and run `toolkit "
+            "ingest --overwrite`, or raise its `max_rejected` and run `toolkit ingest` again"
+        )
+
+
+def read_items(counts: Mapping[str, int]) -> int:
+    """Return how many items an input had, by the counts of its record."""
+    return sum(n for name, n in counts.items() if name not in _NO_ITEMS and (name in _ITEMS or name.startswith(_KINDS)))
+
+
+def too_many(inputs: Iterable[Ingested], bookkeeping: str) -> list[Verdict]:
+    """Return a verdict for each entry of which too many items were rejected, sorted by name.
+
+    Args:
+        inputs: records of all inputs.
+        bookkeeping: folder of the records, below which reject files are.
+    """
+    entries: dict[str, list[Ingested]] = {}
+    for each in inputs:
+        entries.setdefault(each.entry, []).append(each)
+    return [found for name in sorted(entries) if (found := _judged(name, entries[name], bookkeeping))]
+
+
+def _judged(name: str, inputs: list[Ingested], bookkeeping: str) -> Verdict | None:
+    reasons: Counter[str] = Counter()
+    for each in inputs:
+        reasons.update(_reasons(each))
+    read, bad = sum(read_items(each.counts) for each in inputs), reasons.total()
+    limit = min(each.max_rejected for each in inputs)
+    if not bad or bad <= limit * read or (read < JUDGED and bad < read):
+        return None
+    worst = max(inputs, key=lambda each: sum(_reasons(each).values()))
+    return Verdict(
+        entry=name or "inputs of an earlier version",
+        read=read,
+        rejected=bad,
+        reasons=dict(reasons.most_common()),
+        max_rejected=limit,
+        file=join(bookkeeping, worst.rejects or "rejects"),
+    )
+
+
+def _reasons(each: Ingested) -> dict[str, int]:
+    prefix = "rejected."
+    return {name.removeprefix(prefix): n for name, n in each.counts.items() if name.startswith(prefix)}

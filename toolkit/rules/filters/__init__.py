@@ -1,0 +1,165 @@
+"""Dolma's filter languages, JSONPath and jq, with the meaning that Dolma 1.2 gives them.
+
+    $.attributes[?(@.exp__tox__toxic && @.exp__tox__toxic[0] && @.exp__tox__toxic[0][2] >= 0.5)]
+    (.attributes.exp__pii__EMAIL_ADDRESS // []) | length > 2
+
+jq is run by its library. JSONPath is parsed by its library, but evaluated here, because Dolma's is an older dialect.
+
+    text --jsonpath.parse--> path --evaluation.finder--> function of a document
+                                  --translation.expression--> expression of rules, where both surely mean the same
+
+Here is what differs by language; the modules below know one language each.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from toolkit.rules.filters import equality, evaluation, jq, names, translation
+from toolkit.rules.filters.jsonpath import parse
+from toolkit.rules.filters.translation import KeyInfo
+
+__all__ = [
+    "KeyInfo",
+    "Syntax",
+    "all_keys",
+    "doubts",
+    "guarded_keys",
+    "matcher",
+    "named_keys",
+    "selected_key",
+    "selection",
+    "translate",
+]
+
+Syntax = Literal["jsonpath", "jq"]
+
+
+def matcher(
+    text: str, syntax: Syntax, *, strict: bool = False, exclude: bool = False
+) -> Callable[[dict[str, Any]], bool]:
+    """Whether a document matches a filter.
+
+    A JSONPath matches if it finds anything: a null or an empty list also. Of the values that a jq filter yields all
+    must be true to include a document, and one to exclude it; 0, "", [] and {} count as false there.
+
+    Args:
+        text: the filter.
+        syntax: its language.
+        strict: as Dolma, take 1 and 1.0 for different numbers in JSONPath.
+        exclude: it says which documents go, not which stay.
+
+    Returns:
+        A function of a document with its attributes under ``attributes``. It raises DataError where jq fails.
+
+    Raises:
+        ConfigError: if it is not of the language, or means something that is not supported.
+        MissingExtra: if the language's library is not installed.
+    """
+    find = _finder(text, syntax, strict=strict)
+    if syntax == "jsonpath":
+        return _matches(find)
+    enough = any if exclude else all
+    return lambda document: bool(values := find(document)) and enough(values)
+
+
+def selection(text: str, syntax: Syntax) -> Callable[[dict[str, Any]], Any]:
+    """What a selector of spans selects in a document.
+
+    Args:
+        text: the selector.
+        syntax: its language.
+
+    Returns:
+        A function of a document: the value that is found, None if there is none, a list of them if there are several.
+
+    Raises:
+        ConfigError: if it is not of the language, or means something that is not supported.
+        MissingExtra: if the language's library is not installed.
+    """
+    find = _finder(text, syntax, strict=False)
+
+    def select(document: dict[str, Any]) -> Any:
+        values = find(document)
+        return values if len(values) > 1 else values[0] if values else None
+
+    return select
+
+
+def _finder(text: str, syntax: Syntax, *, strict: bool) -> Callable[[Any], list[Any]]:
+    return jq.finder(text) if syntax == "jq" else evaluation.finder(parse(text), strict=strict)
+
+
+def translate(text: str, syntax: Syntax, keys: Mapping[str, KeyInfo]) -> str | None:
+    """An expression of rules that is true for the same documents as a filter.
+
+    That holds for documents whose attributes have the types of ``keys``, and which have attributes, be it none: those
+    that any set was joined to. Numbers are compared as numbers, as by `matcher` with ``strict=False``.
+
+    Args:
+        text: the filter.
+        syntax: its language. Filters in jq are not translated.
+        keys: the attributes, by their keys.
+
+    Returns:
+        The expression, or None where it cannot be told for sure: without any keys, of keys that are not known or no
+        identifiers, of values of any type, of anything but attributes, of whether a list of spans is missing or empty.
+
+    Raises:
+        ConfigError: if it is not of the language, or means something that is not supported.
+        MissingExtra: if the language's library is not installed.
+    """
+    if syntax == "jq":
+        jq.finder(text)  # is checked
+        return None
+    path = parse(text)
+    return translation.expression(path, keys) if keys else None
+
+
+def doubts(text: str, keys: Mapping[str, KeyInfo]) -> list[str | Callable[[dict[str, Any]], bool]]:
+    """Return when a filter in JSONPath may mean something else to Dolma, which takes 1 and 1.0 for different numbers.
+
+    Args:
+        text: the filter.
+        keys: the attributes, by their keys, as for `translate`.
+
+    Returns:
+        Conditions, of which one holds at least for each document that the filter matches in one of both meanings only:
+        expressions of rules, or functions of a document where there is no expression. None for most filters.
+    """
+    found: list[str | Callable[[dict[str, Any]], bool]] = []
+    for path in equality.deciding(parse(text)):
+        own = translation.expression(path, keys) if keys else None
+        found.append(_matches(evaluation.finder(path, strict=False)) if own is None else own)
+    return found
+
+
+def _matches(find: Callable[[Any], list[Any]]) -> Callable[[dict[str, Any]], bool]:
+    return lambda document: bool(find(document))
+
+
+_SELECTED = {
+    "jsonpath": re.compile(r"\$@?(?:\.attributes|\['attributes'\])(?:\.(\w+)|\['([^'\\]+)'\])", re.ASCII),
+    "jq": re.compile(r'\.attributes\??(?:\.(\w+)|\.?\["([^"\\]+)"\])\??', re.ASCII),
+}
+
+
+def selected_key(text: str, syntax: Syntax) -> str | None:
+    """The key of the attribute whose value a selector selects, whatever it is; None if it selects anything else."""
+    found = _SELECTED[syntax].fullmatch(text.strip())
+    return found and (found[1] or found[2])
+
+
+def named_keys(text: str, syntax: Syntax) -> set[str]:
+    """Return the keys of attributes that a filter asks for; those that jq has with a `?` or a default are left out."""
+    return names.of_jq(text) if syntax == "jq" else names.of_path(parse(text))
+
+
+def all_keys(text: str, syntax: Syntax) -> set[str]:
+    """Return the keys of attributes that a filter or a selector asks for, in whatever way."""
+    return named_keys(text, syntax) | (guarded_keys(text) if syntax == "jq" else set())
+
+
+def guarded_keys(text: str) -> set[str]:
+    """Return the keys of attributes that a jq filter asks for with a `?`."""
+    return names.guarded_in_jq(text)

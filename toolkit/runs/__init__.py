@@ -1,0 +1,1 @@
+"""How work is run: child processes, blocks of rows, executors, claims, progress."""

@@ -1,0 +1,237 @@
+"""Claims: a run says what it works on, and another run with other settings is told.
+
+A claim is a small file in a folder, one for each run, rewritten while the run lives. A run writes one that waits, looks
+at those of others, and then holds:
+
+- one that holds is met: the run is told;
+- none is met: whoever comes later sees the run's own;
+- others that wait are met: one of them goes on, by the random names of their claims. It waits until the others have
+  given way, or hold, because they may have looked before it wrote.
+
+So no clock decides who was first. A claim that has not been rewritten for `LEASE` seconds, by the clock of the store,
+is that of a run which was killed; a run whose claim was deleted meanwhile, say because its machine slept, ends.
+"""
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+import msgspec
+
+from toolkit.errors import ConfigError, ToolkitError, Unreadable
+from toolkit.interrupts import hear_interrupts, interrupt
+from toolkit.storage import store_of
+from toolkit.storage.json_files import load_strictly
+from toolkit.storage.local import is_gone, owner
+from toolkit.storage.paths import join, list_files, remove
+from toolkit.storage.streams import write_file
+
+LEASE = 120.0
+"""Seconds after which a claim that is not renewed has ended."""
+
+RENEWED = 20.0
+"""Seconds between two renewals; the first ones come sooner, so that others soon see what the run is at."""
+
+LOOK = 0.2
+"""Seconds between two looks at others that wait."""
+
+
+_left: set[str] = set()
+"""Claims of this process that it does not hold any more, and could not delete."""
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run says.
+
+    Attributes:
+        holds: the digest of its settings, for each thing that it works on; an empty one tolerates no other run.
+        since: when it began, seconds since 1970 by its own clock, for people.
+        owner: its process.
+        waits: it does not work yet, by the time of the last renewal.
+        run: the command, and its share, for people.
+        doing: what it is at, by the time of the last renewal.
+    """
+
+    holds: dict[str, str]
+    since: float
+    owner: str
+    waits: bool = False
+    run: str = ""
+    doing: dict[str, list[str]] = {}
+
+
+@dataclass(frozen=True)
+class Held:
+    """A claim that is alive, and the seconds since its run last said so."""
+
+    path: str
+    claim: Claim
+    age: float
+
+
+Doing = Callable[[], Mapping[str, Sequence[str]]]
+"""What a run is at now: the keys of what it works on, by stage."""
+
+
+@contextmanager
+def claimed(folder: str, what: str, holds: Mapping[str, str], run: str = "", doing: Doing = dict) -> Iterator[None]:
+    """Holds a claim; deletes it at the end.
+
+    Args:
+        folder: of the claims.
+        what: is worked on, for the message.
+        holds: a digest of the settings for each thing that is worked on. Runs with the same digest work on it side by
+            side; where it is empty, no other run may.
+        run: the command, for people.
+        doing: is asked at each renewal.
+
+    Raises:
+        ConfigError: if another run works on it otherwise.
+        ToolkitError: if the claim was lost and another run works on it since then.
+    """
+    hear_interrupts()
+    own = _Own(folder, what, dict(holds), run, doing)
+    try:
+        own.take()
+        yield
+    except KeyboardInterrupt:
+        if own.lost:
+            raise ToolkitError(f"{what}: {own.lost}") from None
+        raise
+    finally:
+        try:
+            own.release()
+        except KeyboardInterrupt:  # a signal has come just now
+            own.release()
+            raise
+
+
+def check(folder: str, what: str, holds: Mapping[str, str]) -> None:
+    """Check, before a run begins, that no other run holds what it will claim later; write nothing.
+
+    Raises:
+        ConfigError: if another run works on it otherwise.
+    """
+    own = _Own(folder, what, dict(holds), "", dict)
+    own.check(held(folder))
+
+
+class _Own:
+    """A run's own claim, renewed by a thread.
+
+    Attributes:
+        lost: why the run must end; empty while it holds.
+    """
+
+    def __init__(self, folder: str, what: str, holds: dict[str, str], run: str, doing: Doing) -> None:
+        self.lost = ""
+        self._folder = folder
+        self._what = what
+        self._claim = Claim(holds=holds, since=time.time(), owner=owner(), waits=True, run=run)
+        self._doing = doing
+        self._path = join(folder, f"{self._claim.owner}.{uuid.uuid4().hex}.json")
+        self._writing = threading.Lock()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._renew, name="claim", daemon=True)
+
+    def take(self) -> None:
+        self._write()
+        self._thread.start()
+        others = met = self._others()
+        while others:
+            if self._gives_way_to(others):
+                raise ConfigError(f"{self._what}: {self._met(others)}; wait for it, or {LEASE:.0f} s if it was killed")
+            time.sleep(LOOK)
+            others = self._others()
+        with self._writing:
+            self._claim = msgspec.structs.replace(self._claim, waits=False)
+        if met:  # else the first renewal is soon enough: it is a write for each run
+            self._write()
+
+    def check(self, found: list[Held]) -> None:
+        if others := [other for other in found if not other.claim.waits and self._contested(other)]:
+            raise ConfigError(f"{self._what}: {self._met(others)}; wait for it, or {LEASE:.0f} s if it was killed")
+
+    def release(self) -> None:
+        self._ended.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        try:
+            remove(self._path)
+        except Unreadable:  # it ends by itself; this run may claim the same again before
+            _left.add(self._path)
+
+    def _write(self) -> None:
+        now = {stage: list(keys) for stage, keys in self._doing().items() if keys}
+        with self._writing:
+            self._claim = msgspec.structs.replace(self._claim, doing=now)
+            write_file(self._path, msgspec.json.encode(self._claim))
+
+    def _others(self) -> list[Held]:
+        """Those that cannot go on beside this one."""
+        return [other for other in held(self._folder, own=self._path) if self._contested(other)]
+
+    def _contested(self, other: Held) -> list[str]:
+        """What both work on, and not with the same settings."""
+        ours, theirs = self._claim.holds, other.claim.holds
+        return [name for name in sorted(ours.keys() & theirs.keys()) if not ours[name] or ours[name] != theirs[name]]
+
+    def _gives_way_to(self, others: list[Held]) -> bool:
+        return any(not other.claim.waits or _order(other.path) < _order(self._path) for other in others)
+
+    def _met(self, others: list[Held]) -> str:
+        first, name = others[0].claim, self._contested(others[0])[0]
+        otherwise = " with other settings" if self._claim.holds[name] and first.holds[name] else ""
+        at = f" ({first.run})" if first.run else ""
+        return f"expected no other run{otherwise} on {name}, one is working on it: {first.owner}{at}"
+
+    def _renew(self) -> None:
+        pause = 1.0
+        while not self._ended.wait(pause):
+            pause = min(RENEWED, 2 * pause)
+            with suppress(ToolkitError, OSError):  # the next time, or the lease ends
+                gone = store_of(self._path).age(self._path) is None
+                self._write()
+                if gone and (others := self._others()):
+                    self.lost = (
+                        f"this run's claim ended, as when a machine sleeps; {self._met(others)}; run again later"
+                    )
+                    interrupt()
+                    return
+
+
+def _order(path: str) -> str:
+    """The random name of a claim."""
+    return path.rsplit(".", 2)[-2]
+
+
+def held(folder: str, *, own: str | None = None) -> list[Held]:
+    """The claims of runs that are alive.
+
+    Args:
+        folder: of the claims.
+        own: the caller's own claim. It is not among them; those of runs that are not alive are then deleted.
+
+    Raises:
+        DataError: for one that is damaged: nobody knows what its run works on.
+        Unreadable: if it is not known which there are.
+    """
+    now = 0.0 if own is None else store_of(own).age(own) or 0.0  # another machine's clock may be another
+    found = []
+    for name in list_files(folder, hidden=True):
+        path = join(folder, name)
+        if path == own or path in _left or not name.endswith(".json"):
+            continue
+        age = store_of(path).age(path)
+        if age is None:
+            continue
+        ended = age - now > LEASE
+        claim = None if ended else load_strictly(path, Claim, "if no run works here, delete it")
+        if claim and not is_gone(claim.owner):
+            found.append(Held(path, claim, age - now))
+        elif own is not None and (ended or claim):
+            remove(path)
+    return found

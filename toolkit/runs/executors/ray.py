@@ -1,0 +1,250 @@
+"""An executor on a Ray cluster (extra ``ray``).
+
+Ray.run ──a few tasks for each CPU──> Ray ──> `work` on a node ──result, and what was reported──> Ray.run
+
+Ray is told to retry nothing: the driver counts how often a task's process or node died. What tasks need of the
+driver's environment travels with them and not as Ray's own ``runtime_env``, which is written to logs that all can read.
+"""
+
+import contextlib
+import os
+import pickle
+import signal
+import socket
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Self
+
+from toolkit.distribution import NAME, missing_extra
+from toolkit.errors import ConfigError, ToolkitError
+from toolkit.runs.executors import Begun, Executor, Failure, P, R, Report, Result, Task, unheard
+from toolkit.runs.executors.lifeline import Lifeline
+from toolkit.runs.executors.node import Done, Unfit, caller, version, work
+from toolkit.runs.processes import ONE_THREAD
+
+CONNECT_SECONDS = 5.0
+WAIT_SECONDS = 1.0
+LOOK_SECONDS = 5.0
+"""After which the nodes are counted again."""
+
+ALONE_SECONDS = 60.0
+"""How long tasks wait when no node is left that has room for one."""
+
+STOP_SECONDS = 3.0
+
+
+class Ray(Executor):
+    """Tasks on the nodes of a Ray cluster, each in a worker process that keeps the models it has loaded.
+
+    A worker or a node that dies costs its tasks one of their retries. A node that cannot do tasks at all (another
+    version of the toolkit, no such working directory) ends the run. A context manager that connects and disconnects.
+
+    Args:
+        report: gets what a task has reported, when it is done.
+        begun: is told of each task that is given to the cluster, where it may wait for a CPU.
+        address: ``host:port``, or ``auto``.
+        cpus: that a task asks for; tasks that keep several processes ask for as many.
+        memory: bytes that a task asks for.
+        retries: of a task whose process or node died.
+        in_flight: tasks that the cluster has at a time; by default two for each that it can do at a time.
+        recycle: after so many tasks a worker process is replaced.
+    """
+
+    def __init__(
+        self,
+        report: Report,
+        begun: Begun = unheard,
+        *,
+        address: str = "auto",
+        cpus: int = 1,
+        memory: int | None = None,
+        retries: int = 3,
+        in_flight: int | None = None,
+        recycle: int | None = None,
+    ) -> None:
+        self._report = report
+        self._begun = begun
+        self._address = address
+        self._cpus = cpus
+        self._memory = memory
+        self._retries = retries
+        self._in_flight = in_flight
+        self._recycle = recycle
+        self._connected = False
+        self._ray: Any = None
+
+    def __enter__(self) -> Self:
+        self._ray = _import()
+        if not self._ray.is_initialized():
+            _connect(self._ray, self._address)
+            self._connected = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._connected:
+            self._ray.shutdown()
+            self._connected = False
+
+    @property
+    def cores(self) -> tuple[int, int]:
+        """CPUs of all nodes together, and of the largest one."""
+        cpus = [int(node.get("CPU", 0)) for node in self._nodes()]
+        return sum(cpus), max(cpus, default=0)
+
+    def run(
+        self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]], *, at_once: int | None = None
+    ) -> Iterator[Result[R]]:
+        waiting: deque[Task[Any]] = deque(sorted(tasks, key=lambda task: -task.size))
+        largest = max((self._cpus_of(task) for task in waiting), default=0)
+        if waiting and not self._room(largest):
+            raise ConfigError(f"executor: expected a node that has {self._wanted(largest)}, got {self._listed()}")
+        begin = self._ray.remote(max_retries=0, max_calls=self._recycle or 0, scheduling_strategy="SPREAD")(work)
+        flying: dict[Any, Task[Any]] = {}
+        deaths: Counter[str] = Counter()
+        room, looked, alone = at_once or self._limit(), time.monotonic(), 0.0
+        with Lifeline(self._ray.util.get_node_ip_address()) as lifeline, self._stopping(flying, lifeline):
+            given = caller(lifeline.address)
+            while waiting or flying:
+                while waiting and len(flying) < room:
+                    task = waiting.popleft()
+                    reference = begin.options(
+                        num_cpus=self._cpus_of(task), memory=self._memory, name=task.name, runtime_env=_runtime()
+                    ).remote(given, pickle.dumps((function, task)))
+                    flying[reference] = task
+                    self._begun(task.name)
+                for reference in self._ready(list(flying)):
+                    task, alone = flying.pop(reference), 0.0
+                    found = self._received(reference)
+                    if isinstance(found, Done):
+                        self._report(found.documents, found.bytes)
+                        yield found.result
+                        continue
+                    deaths[task.name] += 1
+                    if deaths[task.name] > self._retries:
+                        often = "once" if self._retries == 0 else f"{deaths[task.name]} times"
+                        yield _failed(task, f"{found}, {often}")
+                    else:
+                        waiting.append(task)
+                if time.monotonic() - looked > LOOK_SECONDS:
+                    now = time.monotonic()
+                    room = at_once or self._limit()
+                    alone = 0.0 if self._room(largest) else alone + now - looked
+                    looked = now
+                    if alone > ALONE_SECONDS:
+                        raise ToolkitError(f"the cluster has no node left that has {self._wanted(largest)}; run again")
+
+    # --- the cluster --------------------------------------------------------------------------------------------------
+
+    def _nodes(self) -> list[dict[str, float]]:
+        return [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+
+    def _cpus_of(self, task: Task[Any]) -> int:
+        return max(self._cpus, task.processes)
+
+    def _limit(self) -> int:
+        return self._in_flight or max(1, 2 * self.cores[0] // self._cpus)
+
+    def _room(self, cpus: int) -> bool:
+        """Whether some node could do a task that asks for so much."""
+        return any(
+            node.get("CPU", 0) >= cpus and node.get("memory", 0) >= (self._memory or 0) for node in self._nodes()
+        )
+
+    def _wanted(self, cpus: int) -> str:
+        return f"{cpus} CPUs" + (f" and {self._memory / 1e6:,.0f} MB of memory" if self._memory else "")
+
+    def _listed(self) -> str:
+        nodes = [f"{node.get('CPU', 0):.0f} CPUs with {node.get('memory', 0) / 1e6:,.0f} MB" for node in self._nodes()]
+        return f"{len(nodes)} nodes: {', '.join(nodes[:4])}{', …' if len(nodes) > 4 else ''}"
+
+    # --- tasks --------------------------------------------------------------------------------------------------------
+
+    def _ready(self, references: list[Any]) -> list[Any]:
+        ready, others = self._ray.wait(references, num_returns=1, timeout=WAIT_SECONDS)
+        if ready and others:
+            ready += self._ray.wait(others, num_returns=len(others), timeout=0)[0]
+        return list(ready)
+
+    def _received(self, reference: Any) -> Done | str:
+        """What a task gave, or how its process ended."""
+        errors = self._ray.exceptions
+        try:
+            found = pickle.loads(self._ray.get(reference))  # noqa: S301  # from a process of ours
+        except errors.RayTaskError as error:  # `work` itself raises nothing
+            cause = str(error.cause or error).strip().rpartition("\n")[2]
+            raise ConfigError(
+                f"executor: expected {NAME} {version()} on every node, got one where no task begins: {cause}"
+            ) from None
+        except errors.OutOfMemoryError:
+            return "Ray ended its process, because the memory of the node was exhausted; set executor.memory"
+        except errors.RayError as error:
+            return _obituary(type(error).__name__)
+        if isinstance(found, Unfit):
+            raise ConfigError(f"executor: {found.reason}")
+        assert isinstance(found, Done)
+        return found
+
+    @contextlib.contextmanager
+    def _stopping(self, flying: dict[Any, Task[Any]], lifeline: Lifeline) -> Iterator[None]:
+        """Interrupts at the end what runs, so that temporary files are deleted.
+
+        Ray ends what does not listen, as soon as the driver is disconnected.
+        """
+        try:
+            yield
+        finally:
+            if flying:
+                lifeline.cut()
+                self._ray.wait(list(flying), num_returns=len(flying), timeout=STOP_SECONDS)
+
+
+def _runtime() -> dict[str, Any]:
+    """What a worker process must have when it begins: nothing secret."""
+    variables = {name: os.environ.get(name, value) for name, value in ONE_THREAD.items()}
+    if path := os.environ.get("PYTHONPATH"):
+        variables["PYTHONPATH"] = path
+    return {"env_vars": variables}
+
+
+def _failed(task: Task[Any], why: str) -> Result[Any]:
+    return Result(task.name, failure=Failure(f"{task.name}: {why}"))
+
+
+def _obituary(error: str) -> str:
+    if error == "WorkerCrashedError":
+        return "the worker process died (of a signal, of its memory, or in native code)"
+    return f"the node or the process that did it was lost ({error})"
+
+
+def _import() -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise missing_extra("ray", "executor ray", "ray") from None
+    return ray
+
+
+def _connect(ray: Any, address: str) -> None:
+    """Connects to a cluster that is there already."""
+    known = os.environ.get("RAY_ADDRESS", address) if address == "auto" else address
+    wanted = f"executor: expected a Ray cluster at {known}"
+    hint = "`ray start --head` on one machine and `ray start --address=…` on the others begin one"
+    if known != "auto":
+        host, colon, port = known.rpartition(":")
+        if not (host and colon and port.isdecimal()) or "/" in host:
+            raise ConfigError(f"executor.address: expected host:port or auto, got {known!r}")
+        try:
+            socket.create_connection((host, int(port)), CONNECT_SECONDS).close()  # Ray itself would try for a minute
+        except OSError as error:
+            raise ConfigError(f"{wanted}, got: {error.strerror or error}; {hint}") from None
+    terminated = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(address=known, log_to_driver=False, logging_level="ERROR")
+    except (Exception, SystemExit) as error:
+        cause = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise ConfigError(f"{wanted}, that this machine is a node of, got: {cause}; {hint}") from None
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, terminated or signal.SIG_DFL)  # Ray has set one of its own
+    ray._private.worker._worker_logs_enabled = False  # noqa: SLF001  # or it prints deaths of workers among results

@@ -1,0 +1,63 @@
+"""Records of ours, a JSON file each: there, not there, damaged in itself, or not to be read just now."""
+
+import sys
+from typing import TypeVar
+
+import msgspec
+
+from toolkit.errors import DataError
+from toolkit.storage import store_of
+from toolkit.storage.streams import write_file
+
+T = TypeVar("T")
+
+_told: set[str] = set()
+"""Damaged records of which that was said."""
+
+
+def load(path: str, type_: type[T]) -> T | None:
+    """Return a record; None if there is none, or it is damaged in itself: then what it is about is done again.
+
+    A damaged one is told, once.
+
+    Raises:
+        Unreadable: if it is not known whether there is one.
+    """
+    return load_told(path, type_)[0]
+
+
+def load_told(path: str, type_: type[T]) -> tuple[T | None, bool]:
+    """As `load`, and whether there is a damaged one."""
+    try:
+        return load_strictly(path, type_, "it counts as not there: what it is about is done again"), False
+    except DataError as error:
+        if path not in _told:
+            _told.add(path)
+            print(f"warning: {error}", file=sys.stderr)
+        return None, True
+
+
+def load_strictly(path: str, type_: type[T], remedy: str = "delete it to have its work done anew") -> T | None:
+    """Return a record that must not be overlooked; None if there is none.
+
+    Args:
+        path: of the record.
+        type_: of it.
+        remedy: what to do about one that is damaged.
+
+    Raises:
+        DataError: if it was damaged, or written by another version.
+        Unreadable: if it is not known whether there is one.
+    """
+    try:
+        return msgspec.json.decode(store_of(path).read(path), type=type_)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        message = f"expected a record of this version of the toolkit, got: {error}; {remedy}"
+        raise DataError(message, path=path) from None
+
+
+def save(path: str, record: msgspec.Struct) -> None:
+    """Write a record, for people to read, too."""
+    write_file(path, msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")

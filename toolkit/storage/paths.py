@@ -1,0 +1,272 @@
+"""Where things are: names, listing, globbing."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+
+from toolkit.errors import ConfigError, NothingThere, Unreadable
+from toolkit.storage import Stat, is_web, scheme_of, store_of
+from toolkit.storage.concurrent import for_each
+from toolkit.storage.globs import glob_regex
+
+BOOKKEEPING = ".toolkit"
+"""Name of the folders that hold our own records; nothing below one is data."""
+
+TEMPORARY = re.compile(r"^\..+\.tmp$")
+"""Names of files that are being written (see `toolkit.storage.streams`)."""
+
+
+def stat(path: str) -> Stat | None:
+    """Size and stamp of a file, None if there is none."""
+    return store_of(path).stat(path)
+
+
+def size_of(path: str) -> int:
+    """Stored bytes of a file, 0 if there is none."""
+    found = stat(path)
+    return found.size if found else 0
+
+
+def lacking(path: str) -> str:
+    """Return what there is in place of a file that is not there, for a message: ``no such file``, or ``a folder``."""
+    return "a folder" if is_folder(path) else "no such file"
+
+
+def no_folder(folder: str) -> str:
+    """Return the end of a message if a local folder in which something was expected is not there; else nothing."""
+    if scheme_of(folder) or is_folder(folder or "."):
+        return ""
+    return f"; there is no folder {folder}: should it be mounted?"
+
+
+def not_in(path: str) -> str:
+    """As `no_folder`, of the folder that a path is in."""
+    return no_folder(os.path.dirname(path))
+
+
+def exists(path: str) -> bool:
+    return stat(path) is not None
+
+
+def is_folder(path: str) -> bool:
+    """Whether it is a folder; in a bucket, whether something lies below it."""
+    return store_of(path).is_folder(path)
+
+
+def join(*parts: str) -> str:
+    return "/".join(part.rstrip("/") if i < len(parts) - 1 else part for i, part in enumerate(parts) if part)
+
+
+def absolute(path: str) -> str:
+    """The path from the root of its store, so that two can be compared."""
+    return path.rstrip("/") if scheme_of(path) else os.path.abspath(path)
+
+
+def below(folder: str, relative: str) -> str:
+    """Return the path of a file that is named from a folder; ``..`` leads out of it by its name.
+
+    A file system would follow a folder that is a symbolic link first, and end somewhere else.
+    """
+    path = join(folder, relative)
+    return path if scheme_of(path) or ".." not in relative.split("/") else os.path.normpath(path)
+
+
+def fault_of_name(relative: str) -> str | None:
+    """Return what is wrong with a path that is to be written below a folder of ours; None if nothing.
+
+    Such paths come from configurations, from listings of buckets and from lists on the web. None may lead out of its
+    folder, be two names of one file, or lie where records are.
+    """
+    parts = relative.split("/")
+    if "\0" in relative:
+        return f"expected a path without NUL, got {relative!r}"
+    if any(part in ("", ".", "..") for part in parts):
+        return f"expected a relative path without empty parts, `.` and `..`, got {relative!r}"
+    if BOOKKEEPING in parts:
+        return f"expected a path apart from the folders {BOOKKEEPING}, which hold records, got {relative!r}"
+    return None
+
+
+_SET_NAME = re.compile(r"[A-Za-z0-9_-]*[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+def is_set_name(name: str) -> bool:
+    """Return whether a set that we write may have this name: letters, digits, ``-`` and ``_``."""
+    return _SET_NAME.fullmatch(name) is not None
+
+
+def unlike_data(path: str) -> str:
+    """The path of a record about a file: no two files have the same, and no glob for data matches it.
+
+    Other programs take what a glob matches for data in hidden folders, too.
+    """
+    return path.replace("=", "=3D").replace(".", "=2E")
+
+
+def from_unlike_data(name: str) -> str:
+    """The file that a record of such a path is about."""
+    return name.replace("=2E", ".").replace("=3D", "=")
+
+
+def check_writable(folder: str, where: str) -> None:
+    """Raises ConfigError if a folder cannot be made, or written in: before work is done in vain.
+
+    Args:
+        folder: that will be written in; it need not exist.
+        where: in the configuration, for the message.
+    """
+    store_of(folder).check_writable(folder, where)
+
+
+def remove(path: str) -> None:
+    """Deletes a file, or a folder that is empty; nothing if it is not there."""
+    store_of(path).remove(path)
+
+
+def move(source: str, target: str) -> None:
+    """A file to another place of the same store, in place of what is there."""
+    store_of(target).move(source, target)
+
+
+def remove_tree(root: str) -> None:
+    """Deletes a folder and all below it."""
+    store_of(root).remove_tree(root)
+
+
+def remove_empty_folders(folder: str, root: str) -> None:
+    """Deletes the folder and its parents below the root while they are empty."""
+    store_of(folder).remove_empty_folders(folder, root)
+
+
+def list_files(root: str, *, hidden: bool = False) -> Iterator[str]:
+    """Relative paths of all files below the root, sorted by code point; symbolic links are followed.
+
+    Args:
+        root: a folder; one that does not exist has no files.
+        hidden: also what lies in bookkeeping folders and temporary files.
+    """
+    return (relative for relative, _ in listing(root) if hidden or is_data(relative))
+
+
+def listing(root: str) -> Iterator[tuple[str, int | None]]:
+    return store_of(root).listing(root)
+
+
+def is_data(relative: str) -> bool:
+    folder, _, name = relative.rpartition("/")
+    return not (TEMPORARY.match(name) or BOOKKEEPING in folder.split("/"))
+
+
+def sized(root: str, listed: Iterable[tuple[str, int | None]]) -> list[tuple[str, int]]:
+    """Asks for the sizes that a listing did not say."""
+    found = list(listed)
+    sizes = for_each(lambda each: size_of(join(root, each[0])) if each[1] is None else each[1], found)
+    return [(relative, size) for (relative, _), size in zip(found, sizes, strict=True)]
+
+
+def remove_stale_temporaries(root: str) -> int:
+    """Deletes what processes of this machine that are gone have left of files below the root; how many."""
+    if scheme_of(root):
+        return 0  # whose uploads these are nobody knows there
+    found = store_of(root).leftovers(root)
+    for leftover in found:
+        store_of(root).discard(leftover)
+    return len(found)
+
+
+# --- globs ------------------------------------------------------------------------------------------------------------
+
+
+def is_glob(pattern: str) -> bool:
+    """Whether it may match several files; on the web, which cannot be listed, nothing does."""
+    return not is_web(pattern) and any(c in pattern for c in "*?[{")
+
+
+def fixed_part(pattern: str) -> str:
+    """The folder that all matches of a glob lie in: ``a/b/*/c*.gz`` → ``a/b``; of a plain path its folder."""
+    parts = pattern.split("/")
+    fixed: list[str] = []
+    for part in parts[:-1]:
+        if is_glob(part):
+            break
+        fixed.append(part)
+    return "/".join(fixed) or ("/" if pattern.startswith("/") else "")
+
+
+def glob_folders(pattern: str) -> list[str]:
+    """Return the folders that a glob matches, sorted part by part; as with `expand`, hidden ones only if it says so."""
+    found = [""]
+    for i, part in enumerate(pattern.split("/")):
+        if not is_glob(part):
+            found = [f"{above}/{part}" if i else part for above in found]
+            continue
+        regex = glob_regex(part)
+        found = [
+            f"{above}/{name}" if i else name
+            for above in found
+            for name in sorted(store_of(above).folders(above if i else "."))
+            if regex.match(name) and (part.startswith(".") or not name.startswith("."))
+        ]
+    return [path for path in found if is_folder(path)]
+
+
+def expand(pattern: str) -> list[tuple[str, str]]:
+    """The files that a glob (or plain path) matches: ``(path, path below the fixed part)``, sorted.
+
+    Hidden files and folders match only where the pattern itself starts a part with a dot.
+
+    Raises:
+        NothingThere: if nothing matches.
+    """
+    return [(path, relative) for path, relative, _ in expand_sized(pattern)]
+
+
+def expand_sized(pattern: str) -> list[tuple[str, str, int | None]]:
+    """As `expand`, each file with its stored bytes; None on the web, which is not asked for them."""
+    if is_web(pattern):
+        return [(*_on_the_web(pattern), None)]
+    base = fixed_part(pattern)
+    below = pattern[len(base) :].lstrip("/") if base else pattern
+    if not is_glob(pattern):
+        if there := stat(pattern):
+            return [(pattern, below, there.size)]
+        if is_folder(pattern):
+            raise ConfigError(f"{pattern}: expected a file or a glob, got a folder; write {pattern.rstrip('/')}/**")
+        raise NothingThere(f"{pattern}: expected a file, got nothing there{no_folder(base)}")
+    regex = glob_regex(below)
+    show_hidden = any(part.startswith(".") for part in below.split("/"))
+    found = [
+        (relative, size)
+        for relative, size in listing(base or ".")
+        if is_data(relative)
+        and regex.match(relative)
+        and (show_hidden or not any(p.startswith(".") for p in relative.split("/")))
+    ]
+    if not found:
+        raise NothingThere(f"{pattern}: expected at least one file, got no match{no_folder(base)}")
+    check_names(base, (relative for relative, _ in found))
+    return [(join(base, relative) if base else relative, relative, size) for relative, size in sized(base, found)]
+
+
+def check_names(folder: str, names: Iterable[str]) -> None:
+    """Raises ConfigError if a name cannot be written in records, which are UTF-8."""
+    for name in names:
+        if not name.isascii() and any("\ud800" <= c <= "\udfff" for c in name):
+            raise ConfigError(f"{folder}: expected file names in UTF-8, got {os.fsencode(name)!r}; rename the file")
+
+
+def _on_the_web(url: str) -> tuple[str, str]:
+    """A file on the web, and its name without a query. One that the server does not give now is no fault of others."""
+    with suppress(Unreadable):
+        if not exists(url):
+            raise NothingThere(f"{url}: expected a file, got nothing there")
+    return url, url.partition("?")[0].rpartition("/")[2]
+
+
+def strip_suffix(name: str, suffixes: Sequence[str]) -> str:
+    """The name without the longest of the suffixes that it ends in."""
+    for suffix in sorted(suffixes, key=len, reverse=True):
+        if name.endswith(suffix):
+            return name[: -len(suffix)]
+    return name

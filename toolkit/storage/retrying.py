@@ -1,0 +1,234 @@
+"""Requests that fail are made again: the one place where that is decided, for S3 and for the web.
+
+A host that has answered in this run is waited for up to `storage.give_up`: it is busy, or away for a while. One that
+has never answered is most likely a wrong name, so it is given up soon, and so is one that was waited for in vain, until
+it answers again. What is final (a wrong bucket, a refusal) is not asked twice: that is for the caller to say.
+"""
+
+import email.utils
+import os
+import random
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from toolkit.errors import Unreadable
+from toolkit.interrupts import is_ending, pause
+from toolkit.storage.addresses import cleaned
+from toolkit.storage.options import in_words, options
+
+T = TypeVar("T")
+
+CONNECT = 5.0
+"""Seconds without an answer to a connection."""
+
+READ, READ_STRANGER = 30.0, 8.0
+"""Seconds without a byte of an answer, of a host that has answered before, and of one that has not."""
+
+STRANGER = 6.0
+"""Seconds after which a host that has never answered is asked no more."""
+
+FIRST, LONGEST = 0.25, 10.0
+"""Seconds before the second attempt, and between two later ones, unless the host asks for other ones."""
+
+SHORTEST = 1e-6
+"""Seconds of a pause at least: what is left of the time may be too little to move a clock of floating-point numbers."""
+
+LONGEST_ASKED = 60.0
+"""Seconds between two attempts, whatever the host asks for."""
+
+SILENT, SAID = 5.0, 30.0
+"""Seconds of waiting until it is said, and until it is said again."""
+
+SHOWN = 300
+"""Characters of an error of a library that are shown; it may quote what a server has said."""
+
+_VARIABLE = "_TOOLKIT_ANSWERED"
+"""Carries the hosts that have answered to the processes of this machine that work for this one."""
+
+clock = time.monotonic
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why a request failed that may succeed later.
+
+    Attributes:
+        cause: for people, such as ``503 SlowDown``.
+        answered: whether it was the host that said so; else nobody knows whether there is one.
+        later: seconds that the host asks for.
+        expected: what the request was to give.
+        advice: what to do when it stays so.
+    """
+
+    cause: str
+    answered: bool = False
+    later: float | None = None
+    expected: str = "an answer"
+    advice: str = ""
+
+
+class _Host:
+    """What is known of a host.
+
+    Attributes:
+        good: when it last did what it was asked for.
+        given_up: whether it was waited for in vain since then.
+        said: when it was last said that it is waited for.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.known = name in os.environ.get(_VARIABLE, "").split()
+        self.good = float("-inf")
+        self.given_up = False
+        self.said = float("-inf")
+
+
+_hosts: dict[str, _Host] = {}
+_lock = threading.Lock()
+
+
+def _host(name: str) -> _Host:
+    with _lock:
+        if name not in _hosts:
+            _hosts[name] = _Host(name)
+        return _hosts[name]
+
+
+def forget_hosts() -> None:
+    """Forget which hosts have answered: for a new run in the same process."""
+    with _lock:
+        _hosts.clear()
+        os.environ.pop(_VARIABLE, None)
+
+
+def has_answered(host: str) -> bool:
+    """Return whether a host has answered in this run."""
+    return _host(host).known
+
+
+def patience(host: str) -> tuple[float, float]:
+    """Return the seconds that a connection to a host, and a byte of its answer, are waited for."""
+    read = READ if has_answered(host) else READ_STRANGER
+    return CONNECT, max(1.0, min(read, options().give_up))
+
+
+def note_answer(host: str) -> None:
+    """Note that a host has answered, for this process and for those that it begins."""
+    found = _host(host)
+    if not found.known:
+        found.known = True
+        with _lock:
+            os.environ[_VARIABLE] = " ".join({**dict.fromkeys(os.environ.get(_VARIABLE, "").split()), host: None})
+
+
+def persist(
+    host: str, path: str, request: Callable[[], T], judge: Callable[[Exception], Trouble | Exception | None]
+) -> T:
+    """Return what a request gives; make it again while it fails for a reason that may pass.
+
+    Args:
+        host: that is asked.
+        path: that it is asked about, for messages.
+        request: may be made several times.
+        judge: says of an error whether it may pass; else what it means, or None if it means itself.
+
+    Raises:
+        Unreadable: when it is given up, with the true cause.
+    """
+    found = _host(host)
+    began: float | None = None
+    attempt = 0
+    while True:
+        try:
+            result = request()
+        except Exception as error:
+            judged = judge(error)
+            if judged is None:
+                raise
+            if not isinstance(judged, Trouble):
+                raise judged from None
+            trouble = judged
+        else:
+            note_answer(host)
+            found.good, found.given_up = clock(), False
+            return result
+        if trouble.answered:
+            note_answer(host)
+        attempt += 1
+        now = clock()
+        began = now if began is None else began
+        limit = options().give_up if found.known else STRANGER
+        if found.given_up:
+            limit = STRANGER if trouble.answered else 0.0
+        left = limit - (now - began)
+        if left <= 0 or is_ending():
+            if found.good <= began:
+                found.given_up = True
+            raise _given_up(trouble, path, host, now - began, attempt, known=found.known) from None
+        seconds = max(SHORTEST, min(left, _wait(attempt, trouble.later)))
+        if now - began + seconds >= SILENT:
+            _say(found, trouble.cause, now, now - began, left)
+        pause(seconds)
+
+
+def _wait(attempt: int, asked: float | None) -> float:
+    """Return the seconds before the next attempt: about twice as long each time, and as long as the host asks."""
+    seconds = min(LONGEST, FIRST * 2.0 ** min(attempt - 1, 16)) * random.uniform(0.5, 1)  # noqa: S311
+    return max(seconds, min(LONGEST_ASKED, asked or 0.0))
+
+
+def _given_up(trouble: Trouble, path: str, host: str, waited: float, attempts: int, *, known: bool) -> Unreadable:
+    for_ = f" for {in_words(waited)}" if waited >= 1 else ""
+    times = f" ({attempts} attempts)" if attempts > 1 else ""
+    if is_ending():
+        advice = "the run was ended meanwhile"
+    elif trouble.advice:
+        advice = trouble.advice
+    elif known:
+        advice = f"run again when {host} answers, or raise `storage.give_up`"
+    else:
+        advice = f"{host} has never answered: is the address right, and the network there?"
+    return Unreadable(f"expected {trouble.expected}, got {trouble.cause}{for_}{times}; {advice}", path=path)
+
+
+def _say(host: _Host, cause: str, now: float, waited: float, left: float) -> None:
+    """Say what is waited for: once for all threads, now and then."""
+    with _lock:
+        if now - host.said < SAID:
+            return
+        host.said = now
+    option = " (`storage.give_up`)" if host.known else ""
+    print(
+        f"waiting for {host.name}: {cause}; {in_words(waited)} so far, at most {in_words(left)} more{option}",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def bottom(error: BaseException) -> str:
+    """Return what is at the bottom of an error of a library, without the names of its objects."""
+    while True:
+        inside = (getattr(error, "kwargs", {}).get("error"), getattr(error, "reason", None), *reversed(error.args))
+        inner = next((each for each in inside if isinstance(each, BaseException)), None)
+        if inner is None:
+            said = re.sub(r"^(<.*>|\w+\(host=.*?\)): ", "", str(error)).strip().rstrip(".")
+            return cleaned(said)[:SHOWN]
+        error = inner
+
+
+def seconds_asked(header: str | None) -> float | None:
+    """Return the seconds that a ``Retry-After`` asks for, as a number or a date; None if it cannot be understood."""
+    if header is None:
+        return None
+    try:
+        if header.strip().isdigit():
+            return float(header)
+        return email.utils.parsedate_to_datetime(header).timestamp() - time.time()
+    except (ValueError, OverflowError):
+        return None

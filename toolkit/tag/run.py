@@ -1,0 +1,451 @@
+"""Tagging: one pass over a shard writes the attribute files of all sets that need it.
+
+documents/X ──blocks of rows──> Batch of Documents ──> taggers, in the order of what they read ──> attributes/<set>/X
+                                   ^
+attributes/<other set>/X ──rows────┘  only for sets that are read and are already there
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+import msgspec
+import xxhash
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data import row_index, schema
+from toolkit.data.alignment import MAX_ROW, AttributeRows, is_of_experiment
+from toolkit.data.dataset import Dataset
+from toolkit.data.documents import DOCUMENT_DECODER, Document, Rows, Span, to_document
+from toolkit.data.metadata_fields import MetadataField
+from toolkit.errors import ConfigError, DataError, StaleError, Unreadable, did_you_mean
+from toolkit.records import sets
+from toolkit.runs.blocks import Block, in_blocks, in_order, next_block, threads_for
+from toolkit.storage import json_files
+from toolkit.storage.paths import exists, stat
+from toolkit.storage.streams import Lines, RowOutput
+from toolkit.tag.plan import Plan, Step, build
+from toolkit.tag.tagger import Reference
+from toolkit.tag.without import Shorter
+from toolkit.text.batch import Batch, Column
+
+CHECKED_ROWS = 64  # rows of a shard whose values are checked against the declared type
+
+Report = Callable[[int, int], None]
+"""Called with documents and uncompressed bytes done since the last call."""
+
+
+class Work(ConfigStruct):
+    """One shard to tag.
+
+    Attributes:
+        settings: of each set of the plan.
+        processes: that work on it.
+    """
+
+    dataset: Dataset
+    plan: Plan
+    settings: dict[str, dict[str, Any]]
+    shard: str
+    max_document_bytes: int
+    processes: int = 1
+
+
+class Done(ConfigStruct):
+    """What was done to a shard: which sets were written, and how many documents it has."""
+
+    shard: str
+    written: list[str]
+    documents: int
+    seconds: float
+
+
+def settings_of(schemas: Mapping[str, sets.SetSchema]) -> dict[str, dict[str, Any]]:
+    """The settings of each set as its completion records hold them."""
+    return {name: {key: k.settings for key, k in found.keys.items()} for name, found in schemas.items()}
+
+
+def holds(settings: Mapping[str, dict[str, Any]]) -> dict[str, str]:
+    """What a tagging works on, by set, with a digest of its settings: for `toolkit.runs.claims`."""
+    return {
+        f"the set {name}": xxhash.xxh3_128_hexdigest(msgspec.json.encode(found, order="sorted"))
+        for name, found in settings.items()
+    }
+
+
+def outdated(work: Work, state: row_index.ShardState | None, *, learn: bool = False) -> list[str]:
+    """Return the sets of the plan that must be (re)done for a shard; `learn` as in `toolkit.records.sets.is_intact`."""
+    dataset, shard = work.dataset, work.shard
+    todo: list[str] = []
+    steps = build(work.plan)
+    for set_name in dict.fromkeys(step.set for step in steps):
+        record = sets.load_record(dataset, set_name, shard)
+        wanted = {r.set for step in steps if step.set == set_name for r in step.references} - {set_name}
+        if (
+            record is None
+            or state is None
+            or record.input.content != state.content
+            or record.settings != work.settings[set_name]
+            or wanted & set(todo)
+            or not sets.is_intact(dataset, set_name, shard, record, learn=learn)
+            or any(_has_changed(dataset, other, shard, record, state) for other in wanted)
+        ):
+            todo.append(set_name)
+    return todo
+
+
+def _has_changed(
+    dataset: Dataset, other: str, shard: str, record: sets.ShardRecord, state: row_index.ShardState
+) -> bool:
+    """Whether a set that was read is another now, or is itself made from something that has changed."""
+    try:
+        sets.check_lineage(dataset, other, shard, state)
+    except StaleError:
+        return True
+    return sets.content_of(dataset, other, shard) != record.reads.get(other)
+
+
+def tag_shard(work: Work, report: Report) -> Done:
+    """Writes what is missing or outdated of a shard's attribute files.
+
+    Raises:
+        DataError: if the documents, or attributes that are read, are not what they should be; nothing was written.
+    """
+    start = time.perf_counter()
+    dataset, shard = work.dataset, work.shard
+    state = row_index.current(dataset, shard)
+    if state is None and any(exists(sets.record_path(dataset, name, shard)) for name in work.plan.sets):
+        state = row_index.build(dataset, shard, work.max_document_bytes)
+    todo = outdated(work, state, learn=True)
+    if not todo:
+        assert state
+        report(state.rows, 0)
+        return Done(shard=shard, written=[], documents=state.rows, seconds=time.perf_counter() - start)
+    external = sorted({r.set for step in _steps(work, todo) for r in step.references} - set(todo))
+    if external and state is None:
+        state = row_index.build(dataset, shard, work.max_document_bytes)
+    reads = {}
+    for name in external:
+        assert state
+        sets.check_lineage(dataset, name, shard, state)
+        reads[name] = sets.content_of(dataset, name, shard)
+    for name in todo:
+        sets.forget(dataset, name, shard)
+    path = dataset.shard_path(shard)
+    before = stat(path)
+    with ExitStack() as stack:
+        threads = threads_for(work.processes)
+        paths = {name: dataset.attribute_path(name, shard) for name in (*todo, *external)}
+        outputs = {name: stack.enter_context(RowOutput(paths[name], threads)) for name in todo}
+        index = None if state else stack.enter_context(row_index.RowIndexOutput(dataset, shard))
+        lines = stack.enter_context(Lines(path, work.max_document_bytes, digest=True, ahead=threads > 0))
+        others = [stack.enter_context(Lines(paths[name], MAX_ROW)) for name in external]
+        job = _Job(work, todo, external, indexes=index is not None)
+        offset = 0
+        for tagged in in_order(_Tagging, job, _parts(work, external, lines, others), work.processes, path):
+            for name, rows in zip(todo, tagged.rows, strict=True):
+                outputs[name].write_rows(rows)
+            for entry, size in tagged.entries:
+                assert index
+                index.add(entry, offset)
+                offset += size + 1
+            report(tagged.documents, tagged.size)
+    if before is None or stat(path) != before:
+        raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=path)
+    if index:
+        state = index.finish(before, lines.content or "")
+    elif state and lines.content != state.content:
+        row_index.forget(dataset, shard)  # else the next run would believe it, too
+        message = (
+            f"expected the documents that {row_index.path_of(dataset, shard)}.json describes, got others of the same "
+            "size and time: one of the two was damaged. Look after the documents; run again, which indexes them anew"
+        )
+        raise DataError(message, path=path)
+    assert state
+    seconds = time.perf_counter() - start
+    for name in todo:
+        _record(work, name, state, outputs[name], reads, outputs, seconds)
+    return Done(shard=shard, written=todo, documents=state.rows, seconds=seconds)
+
+
+def _record(
+    work: Work,
+    name: str,
+    state: row_index.ShardState,
+    output: RowOutput,
+    external: Mapping[str, str],
+    outputs: Mapping[str, RowOutput],
+    seconds: float,
+) -> None:
+    read = {r.set for step in build(work.plan) if step.set == name for r in step.references} - {name}
+    record = sets.ShardRecord(
+        input=state,
+        settings=work.settings[name],
+        reads={other: external[other] if other in external else outputs[other].content for other in sorted(read)},
+        rows=output.rows,
+        counts={"documents": output.rows},
+        output=sets.output_state(output),
+        seconds=round(seconds, 3),
+    )
+    json_files.save(sets.record_path(work.dataset, name, work.shard), record)
+
+
+def _steps(work: Work, todo: list[str]) -> list[Step]:
+    return [step for step in build(work.plan) if step.set in todo]
+
+
+# --- blocks -----------------------------------------------------------------------------------------------------------
+
+
+class _Part(NamedTuple):
+    """A block of documents, the rows before it, and the same rows of the sets that are read."""
+
+    number: int
+    documents: Block
+    others: list[Block]
+
+
+def _parts(work: Work, external: list[str], lines: Lines, others: list[Lines]) -> Iterator[_Part]:
+    number = 0
+    for block in in_blocks(lines):
+        yield _Part(number, block, [next_block(other, block.rows_beside) for other in others])
+        number += len(block.lines)
+    path = work.dataset.shard_path(work.shard)
+    for name, other in zip(external, others, strict=True):
+        AttributeRows(work.dataset.attribute_path(name, work.shard), path, block=other, number=number).finish(number)
+
+
+class _Job(NamedTuple):
+    """What is done to the blocks of a shard.
+
+    Attributes:
+        todo: the sets to write.
+        external: the sets to read.
+        indexes: whether the row index is made on the way.
+    """
+
+    work: Work
+    todo: list[str]
+    external: list[str]
+    indexes: bool
+
+
+class _Tagged(NamedTuple):
+    """What becomes of a block: rows of each set; of each row its index entry and its size."""
+
+    rows: list[list[bytes]]
+    entries: list[tuple[row_index.Entry, int]]
+    documents: int
+    size: int
+
+
+Numbered = tuple[Document, int]
+
+
+class _Tagging:
+    """Tags blocks."""
+
+    def __init__(self, job: _Job) -> None:
+        self._job = job
+        self._steps = _steps(job.work, job.todo)
+        dataset = job.work.dataset
+        self._path = dataset.shard_path(job.work.shard)
+        self._others = [_read(job.work, name, self._steps) for name in job.external]
+
+    def __call__(self, part: _Part) -> _Tagged:
+        entries = []
+        batch: list[Numbered] = []
+        rows = Rows(iter(part.documents), DOCUMENT_DECODER, self._path, part.number)
+        others = [
+            _Others(self._job.work, read, block, part.number)
+            for read, block in zip(self._others, part.others, strict=True)
+        ]
+        for row, line in rows:
+            if self._job.indexes:
+                entries.append((row_index.entry_of(row), len(line)))
+            document = to_document(row, rows)
+            for other in others:
+                other.give(document, rows.number)
+            batch.append((document, rows.number))
+        size = sum(map(len, part.documents.lines)) + len(batch)
+        return _Tagged(_tag_batch(batch, self._steps, self._job.todo, self._path), entries, len(batch), size)
+
+
+_ENCODER = msgspec.json.Encoder()
+
+
+def _tag_batch(numbered: list[Numbered], steps: list[Step], todo: list[str], path: str) -> list[list[bytes]]:
+    batch = Batch([document for document, _ in numbered])
+    values = {(step.set, step.key): found for step, found in run_steps(batch, numbered, steps, path)}
+    found = []
+    for set_name in todo:
+        keys = [step.key for step in steps if step.set == set_name]
+        columns = [_encodable(values[set_name, key]) for key in keys]
+        found.append(
+            [
+                _ENCODER.encode(
+                    {"source": document.source, "id": document.id, "attributes": dict(zip(keys, row, strict=True))}
+                )
+                for document, *row in zip(batch, *columns, strict=True)
+            ]
+        )
+    return found
+
+
+def run_steps(
+    batch: Batch, numbered: Sequence[Numbered], steps: Sequence[Step], path: str
+) -> Iterator[tuple[Step, Sequence[Any]]]:
+    """The values of each tagger in turn; what later ones read is given to the documents.
+
+    Args:
+        batch: of the documents.
+        numbered: the same with the number of each in its file; values of the first rows are checked.
+        steps: each after those that it reads.
+        path: of the file, for messages.
+    """
+    values: dict[tuple[str, str], Sequence[Any]] = {}
+    shorter: dict[str, Shorter] = {}
+    for step in steps:
+        for reference in step.references:
+            if (produced := values.get((reference.set, reference.key))) is not None:
+                annotation = next(s.annotation for s in steps if (s.set, s.key) == (reference.set, reference.key))
+                batch.give(reference.text, _delivered(produced, annotation, reference))
+        for field in step.fields:
+            batch.give(field.text, _of_metadata(field, step, numbered, path))
+        if step.without is None:
+            found = _run(step, batch, numbered, path)
+        else:
+            text = step.without.text
+            seen = shorter[text] = shorter.get(text) or Shorter(numbered, step.without, path)
+            found = seen.in_whole(_run(step, seen.batch, seen.numbered, path), step.type, step.annotation, step.key)
+        values[step.set, step.key] = found
+        yield step, found
+
+
+def _encodable(values: Sequence[Any]) -> Sequence[Any]:
+    return values.raw() if isinstance(values, Column) else values
+
+
+def _run(step: Step, batch: Batch, numbered: Sequence[Numbered], path: str) -> Sequence[Any]:
+    try:
+        values = step.tagger.tag_batch(batch)
+    except (ConfigError, Unreadable):
+        raise
+    except Exception as error:
+        raise _blame(step, numbered, path, error) from error
+    if len(values) != len(batch):
+        raise DataError(f"tagger {step.key}: expected {len(batch)} values of tag_batch, got {len(values)}", path=path)
+    if numbered[0][1] <= CHECKED_ROWS:
+        for value, (document, number) in zip(_encodable(values), numbered, strict=True):
+            try:
+                msgspec.json.decode(_ENCODER.encode(value), type=step.annotation)
+            except (msgspec.MsgspecError, TypeError, ValueError) as error:
+                raise DataError(
+                    f"tagger {step.key}: expected a value of its declared type {step.type}, got {value!r}: {error}",
+                    path=path,
+                    line=number,
+                    id=document.id,
+                ) from None
+    return values
+
+
+def _blame(step: Step, batch: Sequence[Numbered], path: str, error: Exception) -> DataError:
+    for document, number in batch:
+        try:
+            step.tagger.tag_batch([document])
+        except Exception as own:
+            message = f"tagger {step.key} failed: {type(own).__name__}: {own}"
+            return DataError(message, path=path, line=number, id=document.id)
+    message = f"tagger {step.key} failed on a batch of {len(batch)} documents: {type(error).__name__}: {error}"
+    return DataError(message, path=path, line=batch[0][1])
+
+
+def _of_metadata(field: MetadataField, step: Step, numbered: Sequence[Numbered], path: str) -> list[Any]:
+    """Return the values of a field of the documents' metadata."""
+    values = []
+    for document, number in numbered:
+        try:
+            values.append(field.of(document))
+        except DataError as error:
+            message = f"tagger {step.key}: {error.message}"
+            raise DataError(message, path=path, line=number, id=document.id) from None
+    return values
+
+
+def _delivered(values: Sequence[Any], annotation: Any, reference: Reference) -> Sequence[Any]:
+    """Values made in this pass, as the tagger that reads them would find them in the file."""
+    if not reference.path and annotation == reference.type:
+        return values
+    found = []
+    for value in values:
+        plain = msgspec.json.decode(_ENCODER.encode(value))
+        for name in reference.path:
+            plain = None if plain is None else plain[name]
+        found.append(msgspec.convert(plain, reference.type))
+    return found
+
+
+class _Read(NamedTuple):
+    """What is read of an existing attribute file.
+
+    Attributes:
+        path: of the file.
+        references: of the attributes.
+        ours: whether the toolkit wrote it; rows of other programs may lack a key of which they have no spans.
+    """
+
+    path: str
+    references: list[Reference]
+    ours: bool
+
+
+def _read(work: Work, set_name: str, steps: list[Step]) -> _Read:
+    """Return what is read of a set.
+
+    Raises:
+        DataError: if another program wrote it, and spans are read that none of its rows has nor can lack.
+    """
+    references = [r for step in steps for r in step.references if r.set == set_name]
+    path = work.dataset.attribute_path(set_name, work.shard)
+    ours = sets.load_schema(work.dataset, set_name) is not None
+    if not ours:
+        keys = sets.look_at(work.dataset, set_name, work.shard).types
+        for each in references:
+            if each.type == list[Span] and keys and each.key not in keys and not is_of_experiment(each.key, keys):
+                hint = did_you_mean(each.key, keys) or f"; there are: {', '.join(keys)}"
+                raise DataError(
+                    f"{each.option}: {each.text!r}: expected rows with {each.key!r}, got none{hint}", path=path
+                )
+    return _Read(path, references, ours)
+
+
+class _Others(AttributeRows):
+    """The rows of an existing attribute file, given to the documents that they describe."""
+
+    def __init__(self, work: Work, read: _Read, block: Block, number: int) -> None:
+        documents = work.dataset.shard_path(work.shard)
+        super().__init__(read.path, documents, any_source=not read.ours, block=block, number=number)
+        self._references, self._ours = read.references, read.ours
+
+    def give(self, document: Document, number: int) -> None:
+        """The values of the next row, to its document."""
+        row, _ = self.take(document.id, document.source, number)
+        values = msgspec.json.decode(row.attributes)
+        for reference in self._references:
+            try:
+                if not self._ours and reference.type == list[Span] and reference.key not in values:
+                    document.give(reference.text, [])
+                    continue
+                value = values[reference.key]
+                for name in reference.path:
+                    value = None if value is None else value[name]
+                document.give(reference.text, msgspec.convert(value, reference.type))
+            except (KeyError, TypeError, msgspec.ValidationError) as error:
+                wanted = schema.from_annotation(reference.type, reference.text)
+                raise DataError(
+                    f"expected {reference.text} of type {wanted}, got: {error}",
+                    path=self.path,
+                    line=number,
+                    id=document.id,
+                ) from None

@@ -1,0 +1,233 @@
+"""What a tagger is.
+
+A tagger is its configuration: a frozen Struct whose fields are its options. Parts of a tagger's file, in order:
+source, one sentence and the edge cases, examples, options, ``tag``. It imports ``from toolkit``, nothing else of ours.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from toolkit.config import models
+from toolkit.config.docstrings import first_line
+from toolkit.config.plugins import Kind
+from toolkit.config.settings import FROZEN
+from toolkit.data import schema
+from toolkit.data.documents import Document, is_reference
+from toolkit.data.metadata_fields import METADATA, MetadataField
+from toolkit.errors import ConfigError
+from toolkit.storage import is_web
+
+
+@dataclass(frozen=True)
+class Example:
+    """An example that is documentation and test.
+
+    Attributes:
+        text: of the document.
+        value: what the tagger gives with the options; compared as JSON.
+        options: of the tagger.
+        attributes: values given for the attributes that it reads, by option name.
+        metadata: of the document.
+    """
+
+    text: str
+    value: Any
+    options: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    key: str
+    type: Any
+    or_value: bool
+
+
+Neutral = msgspec.Meta(extra={"neutral": True})
+"""Marks an option that cannot change values: how many threads, which device. It is not recorded or compared."""
+
+
+def Attribute(key: str, type: Any, *, or_value: bool = False) -> msgspec.Meta:  # noqa: N802  # reads as a type in annotations
+    """Marks an option that names an attribute of another set, written ``SET[.KEY[.field]]`` in the configuration.
+
+    ``lines: Annotated[str, Attribute("line_language", list[Prediction | None])]``; in ``tag`` the value is
+    ``document.attribute(self.lines)``. ``metadata.field`` names a field of the document's metadata instead: null where
+    it is absent or null, an error that names the document where it is not of the type.
+
+    Args:
+        key: the key when the configuration names only the set.
+        type: what the values are decoded to; the set's declared type must fit it.
+        or_value: the option may be the value itself, the same for all documents: ``en`` instead of
+            ``language-0.language.label``. What has no dot is a value; ``document.given(self.language)`` has it.
+    """
+    return msgspec.Meta(extra={"attribute": _Wanted(key, type, or_value)})
+
+
+class Tagger(msgspec.Struct, dict=True, **FROZEN):
+    """Computes one attribute of a document: extend it, annotate what ``tag`` returns, give examples.
+
+    The annotation of ``tag``'s result is the declared type of the values: bool, int, float, str, `Span`, and lists,
+    dicts, Structs and ``| None`` of them. The first line of the docstring says in a sentence what the value is, the
+    section ``Attributes:`` of a Struct's docstring what each of its fields is.
+    """
+
+    VERSION: ClassVar[str] = "1"
+    """Part of the recorded settings; change it whenever values change."""
+
+    EXAMPLES: ClassVar[Sequence[Example]] = ()
+
+    PER_LINE: ClassVar[Sequence[str]] = ()
+    """Fields of the value, where it is an object, that are lists with an element for each line of the text."""
+
+    def check(self) -> None:
+        """Raise ConfigError if it cannot run here with these options; called before anything is written."""
+
+    def tag(self, document: Document) -> Any:
+        """The attribute's value for one document."""
+        raise NotImplementedError(type(self).__name__)
+
+    def tag_batch(self, documents: Sequence[Document]) -> Sequence[Any]:
+        """The values for some documents, in order. Override it where a batch is faster (see `toolkit.Batch`)."""
+        return [self.tag(document) for document in documents]
+
+
+TAGGERS: Kind[Tagger] = Kind("tagger", "taggers", "toolkit.taggers", Tagger)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """An attribute that a tagger reads.
+
+    Attributes:
+        option: of the tagger, that names it.
+        text: the option's value, ``SET[.KEY[.field]]``.
+        set, key: where the value is.
+        path: fields inside the value.
+        type: what the tagger decodes it to.
+    """
+
+    option: str
+    text: str
+    set: str
+    key: str
+    path: tuple[str, ...]
+    type: Any
+
+
+def value_type(tagger: type[Tagger]) -> schema.Type:
+    """Return the declared type of a tagger's values; what they are as a whole is the first line of its docstring."""
+    found = schema.from_annotation(value_annotation(tagger), f"tagger {tagger.__name__}")
+    return schema.about(found, found.description or first_line(tagger).replace("``", "`"))
+
+
+def value_annotation(tagger: type[Tagger]) -> Any:
+    """The Python annotation of what ``tag`` returns."""
+    return get_type_hints(tagger.tag, include_extras=True).get("return")
+
+
+def _markers(tagger: type[Tagger], name: str) -> dict[str, Any]:
+    found = {}
+    for option, hint in get_type_hints(tagger, include_extras=True).items():
+        for meta in _metas(hint):
+            if isinstance(meta, msgspec.Meta) and name in (meta.extra or {}):
+                found[option] = (meta.extra or {})[name]
+    return found
+
+
+def _metas(hint: Any) -> Iterator[Any]:
+    """What annotates a type, or a type inside it."""
+    if get_origin(hint) is Annotated:
+        yield from hint.__metadata__
+    for inner in get_args(hint):
+        if not isinstance(inner, msgspec.Meta):
+            yield from _metas(inner)
+
+
+def references(tagger: Tagger) -> list[Reference]:
+    """The attributes that a configured tagger reads.
+
+    Raises:
+        ConfigError: if an option is neither ``SET[.KEY[.field]]`` nor ``metadata.field``.
+    """
+    return [
+        Reference(option, ".".join((name, *rest)), name, rest[0] if rest else wanted.key, tuple(rest[1:]), wanted.type)
+        for option, wanted, (name, *rest) in _named(tagger)
+        if name != METADATA
+    ]
+
+
+def metadata_fields(tagger: Tagger) -> list[MetadataField]:
+    """Return the fields of the metadata that a configured tagger reads.
+
+    Raises:
+        ConfigError: as `references`.
+    """
+    return [
+        MetadataField(option, tuple(path), wanted.type)
+        for option, wanted, (name, *path) in _named(tagger)
+        if name == METADATA
+    ]
+
+
+def _named(tagger: Tagger) -> Iterator[tuple[str, _Wanted, list[str]]]:
+    """Each option that names an attribute or a field of the metadata, what it wants, and the parts of the name."""
+    for option, wanted in _markers(type(tagger), "attribute").items():
+        text = getattr(tagger, option)
+        if text is None or (wanted.or_value and not is_reference(text)):
+            continue
+        parts = str(text).split(".")
+        if not all(parts) or parts == [METADATA]:
+            raise ConfigError(f"{option}: expected SET[.KEY[.field]] or {METADATA}.field, got {text!r}")
+        yield option, wanted, parts
+
+
+def model_options(tagger: Tagger) -> dict[str, str]:
+    """The options of a tagger that name model files, with their values."""
+    values = {option: getattr(tagger, option) for option in _markers(type(tagger), "model")}
+    return {option: value for option, value in values.items() if value is not None}
+
+
+def check_models(tagger: Tagger) -> None:
+    """Check the model files of options whose type has a check, such as `toolkit.FastText`, and what the tagger checks.
+
+    Raises:
+        ConfigError: if one is not what it should be.
+    """
+    for option, check in _markers(type(tagger), "check").items():
+        if (model := getattr(tagger, option)) is not None:
+            check(model)
+    tagger.check()
+
+
+def model_names(tagger: Tagger) -> dict[str, str]:
+    """What its models are called, by sha256: the address of those on the web, the last part of other paths."""
+    return {models.digest(model): model_name(model) for model in model_options(tagger).values()}
+
+
+def model_name(model: str) -> str:
+    """Return what a model is called: the address of one on the web, the last part of another path."""
+    if not is_web(model):
+        return os.path.basename(model.rstrip("/"))
+    scheme, _, place = model.partition("://")
+    host, slash, path = place.partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path.partition('?')[0]}"  # without what signs it
+
+
+def settings(tagger: Tagger, reference: str, key: str, digest: Callable[[str], str] = models.digest) -> dict[str, Any]:
+    """Return what determines a tagger's values, as it is recorded.
+
+    Args:
+        tagger: configured.
+        reference: by which its class was found.
+        key: that it writes.
+        digest: of a model, so that a moved file changes nothing.
+    """
+    options = msgspec.json.decode(msgspec.json.encode(tagger))  # as they are when they are read back: no tuples
+    recorded = {option: value for option, value in options.items() if option not in _markers(type(tagger), "neutral")}
+    digests = {option: {"sha256": digest(model)} for option, model in model_options(tagger).items()}
+    return {"tagger": reference, "as": key, "version": tagger.VERSION, "options": recorded | digests}

@@ -1,0 +1,227 @@
+"""Taggers that the command line names, and documents to try them on; nothing is written."""
+
+import copy
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import msgspec
+
+from toolkit.config import settings
+from toolkit.config.plugins import default_name
+from toolkit.config.settings import Source
+from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
+from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, Document, Rows, split_lines, to_document
+from toolkit.errors import ConfigError, DataError, did_you_mean
+from toolkit.inspect import plugins
+from toolkit.storage.paths import strip_suffix
+from toolkit.storage.streams import Decompressed, Lines
+from toolkit.tag import plan as tag_plan
+from toolkit.tag import run
+from toolkit.tag.plan import Plan, Step
+from toolkit.tag.tagger import TAGGERS
+from toolkit.text.batch import Batch, Column
+
+STANDARD_INPUT = "standard input"
+
+
+class Tried(NamedTuple):
+    """A document, and where it is from."""
+
+    document: Document
+    place: str
+
+
+# --- taggers ----------------------------------------------------------------------------------------------------------
+
+
+def entries_of(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The taggers that arguments name, by their keys, as they stand in a configuration.
+
+    Args:
+        arguments: ``NAME``, ``path/file.py:Class``, ``path/file.py`` (all that are in it), ``package.module:Class``, or
+            ``{tagger: NAME, option: …}``.
+
+    Raises:
+        ConfigError: if one is not of these forms, or two have the same key.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for argument in arguments:
+        for entry in _read_argument(argument):
+            key = entry.get("as") or default_name(entry["tagger"])
+            if key in found:
+                raise ConfigError(
+                    f"expected each tagger once, got {key!r} twice; "
+                    f"give one another name: '{{tagger: {entry['tagger']}, as: NAME}}'"
+                )
+            found[str(key)] = entry
+    return found
+
+
+def _read_argument(argument: str) -> list[dict[str, Any]]:
+    if argument.endswith(".py"):
+        found = TAGGERS.in_file(argument)
+        if not found:
+            raise ConfigError(f"{argument}: expected a class that extends toolkit.Tagger, got a file without one")
+        return [{"tagger": reference} for reference in found]
+    read = settings.parse(argument, "command line").value if argument.lstrip().startswith("{") else {"tagger": argument}
+    if not isinstance(read, dict) or not isinstance(read.get("tagger"), str):
+        raise ConfigError(f"expected a tagger's name, or {{tagger: NAME, as: ALIAS, option: …}}, got {argument!r}")
+    return [read]
+
+
+def plan_of(entries: Mapping[str, dict[str, Any]], overrides: Sequence[str], *, complete: bool = False) -> Plan:
+    """The plan of such taggers; each is a set of its own, called as its key.
+
+    Args:
+        entries: by key.
+        overrides: ``KEY.option=value``.
+        complete: whether taggers that others read are added where they are not named.
+
+    Raises:
+        ConfigError: if one is not there, or not configured as it must be.
+    """
+    source = Source(copy.deepcopy(dict(entries)))
+    for assignment in overrides:
+        key = key_of(assignment)
+        if key not in entries:
+            hint = did_you_mean(key, entries) or f"; there are: {', '.join(entries)}"
+            raise ConfigError(f"{assignment!r}: expected TAGGER.OPTION=VALUE, got no tagger {key!r}{hint}")
+        settings.override(source, assignment)
+    _connect(source, complete=complete)
+    return tag_plan.read_section(source)
+
+
+def key_of(assignment: str) -> str:
+    """The tagger that ``KEY.option=value`` is for."""
+    return assignment.partition("=")[0].partition(".")[0]
+
+
+def _connect(source: Source, *, complete: bool) -> None:
+    """Fills in the options that must name an attribute, with the taggers that there are."""
+    todo = list(source.value)
+    for key in todo:
+        entry = source.value[key]
+        try:
+            class_ = TAGGERS.find(entry["tagger"])
+        except ConfigError as error:
+            raise source.error((), str(error)) from None
+        for read in plugins.reads(class_):
+            if not read.required or read.option in entry:
+                continue
+            name, *fields = read.key.split(".")
+            if name not in source.value:
+                if not complete or name not in TAGGERS.names():
+                    raise ConfigError(
+                        f"tagger {key} reads {read.key!r}: name the tagger {name} too, or give {key}.{read.option}=KEY"
+                    )
+                source.value[name] = {"tagger": name}
+                todo.append(name)
+            entry[read.option] = ".".join([name, name, *fields])
+
+
+def steps_of(plan: Plan) -> list[Step]:
+    """The configured taggers of a plan, each after those that it reads, all of which are in the plan.
+
+    Raises:
+        ConfigError: if one reads what is not there, or not of the type that it takes, or a model is not there.
+    """
+    steps = tag_plan.build(plan)
+    for step in steps:
+        for reference in step.references:
+            if reference.set not in plan.sets:
+                hint = did_you_mean(reference.set, plan.sets) or f"; there are: {', '.join(plan.sets)}"
+                where = f"{step.entry.place}: {reference.option}: {reference.text!r}"
+                raise ConfigError(f"{where}: expected an attribute that is computed here, got {reference.set!r}{hint}")
+    tag_plan.set_schemas(plan, Dataset("", os.devnull))
+    return steps
+
+
+# --- documents --------------------------------------------------------------------------------------------------------
+
+
+def read_documents(path: str, count: int, *, lines: bool, max_bytes: int) -> list[Tried]:
+    """The first documents of a shard or a text.
+
+    Args:
+        path: a shard, told by its suffix; a text; or ``-`` for standard input, where documents are told by their form,
+            as in files that only end in ``.gz``.
+        count: at most so many.
+        lines: whether each line of a text is a document; else the whole of it.
+        max_bytes: a longer document is an error.
+
+    Raises:
+        ConfigError: if there is none.
+    """
+    if path != "-" and not os.path.isfile(path):
+        got = "a folder" if os.path.isdir(path) else "nothing there"
+        raise ConfigError(f"{path}: expected a text, a shard of documents, or - for standard input, got {got}")
+    if path[len(strip_suffix(path, SHARD_SUFFIXES)) :] not in ("", ".gz"):  # a plain `.gz` may be a text, too
+        if lines:
+            raise ConfigError(f"{path}: expected a text with --lines, got a shard of documents")
+        with Lines(path, max_bytes) as rows:
+            found = list(islice(_of_rows(rows, path), count))
+    else:
+        found = list(islice(_of_text(path, lines=lines, max_bytes=max_bytes), count))
+    if not found:
+        raise ConfigError(f"{_name(path)}: expected a document, got none")
+    return found
+
+
+def _name(path: str) -> str:
+    return STANDARD_INPUT if path == "-" else path
+
+
+def _of_rows(lines: Iterator[bytes], path: str) -> Iterator[Tried]:
+    rows = Rows(lines, DOCUMENT_DECODER, path)
+    for row, _ in rows:
+        yield Tried(to_document(row, rows), f"{path}:{rows.number}")
+
+
+def _of_text(path: str, *, lines: bool, max_bytes: int) -> Iterator[Tried]:
+    name = _name(path)
+    data = _read(path)
+    if (path == "-" or path.endswith(".gz")) and not lines and _is_document(data.partition(b"\n")[0]):
+        yield from _of_rows(iter(data.removesuffix(b"\n").split(b"\n")), name)
+        return
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"expected a text in UTF-8, got: {error}", path=name) from None
+    for number, each in enumerate(split_lines(text) if lines else [text], 1):
+        if len(each) > max_bytes:
+            raise DataError(f"expected at most {max_bytes:,} bytes, got a longer document", path=name, line=number)
+        id_ = f"{name}:{number}" if lines else name
+        yield Tried(Document(each, id=id_, source="try"), id_)
+
+
+def _read(path: str) -> bytes:
+    if path == "-":
+        return sys.stdin.buffer.read()
+    with Decompressed(path) as stream:
+        return b"".join(iter(lambda: stream.read(1 << 20), b""))
+
+
+def _is_document(line: bytes) -> bool:
+    try:
+        DOCUMENT_DECODER.decode(line)
+    except BAD_ROW:
+        return False
+    return True
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def values_of(steps: Sequence[Step], tried: Sequence[Tried], path: str) -> list[dict[tuple[str, str], Any]]:
+    """What each document's values are as JSON, by set and key."""
+    documents = [document for document, _ in tried]
+    numbered = [(document, number) for number, document in enumerate(documents, 1)]
+    found: list[dict[tuple[str, str], Any]] = [{} for _ in documents]
+    for step, values in run.run_steps(Batch(documents), numbered, steps, _name(path)):
+        stored = map(bytes, values.raw()) if isinstance(values, Column) else map(msgspec.json.encode, values)
+        for each, value in zip(found, stored, strict=True):
+            each[step.set, step.key] = msgspec.json.decode(value)
+    return found

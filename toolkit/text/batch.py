@@ -1,0 +1,124 @@
+"""Several documents at once: views on all their texts as arrays, and values that are arrays.
+
+What `Document` is for one text, `Batch` is for taggers that look at many in one go: no Python object for each line.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+
+import msgspec
+
+from toolkit.data.documents import Document, is_reference
+from toolkit.text.languages.words import datatrove_words
+from toolkit.text.line_table import LineTable
+from toolkit.text.words import Splitter, Words
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+T = TypeVar("T")
+
+
+class Column(Sequence[T], ABC):
+    """Values of a batch that are kept as arrays, and become Python objects only where somebody asks for them."""
+
+    @abstractmethod
+    def raw(self) -> list[msgspec.Raw]:
+        """The JSON text of each value, as `msgspec` would encode the object."""
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        if isinstance(index, slice):
+            return [self.value(i) for i in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        return self.value(index % len(self))
+
+    @abstractmethod
+    def value(self, index: int) -> T:
+        """One value."""
+
+
+class Batch(Sequence[Document]):
+    """Documents that are tagged together, with views on all of them that are computed once and shared by all taggers.
+
+    Args:
+        documents: in order.
+    """
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self._documents = documents
+        self._columns: dict[str, Column[Any]] = {}
+        self._words: dict[tuple[str, str], Words] = {}
+        self._datatrove_words: dict[str | None, list[list[str]]] = {}
+
+    @classmethod
+    def of(cls, documents: Sequence[Document]) -> Self:
+        """The documents as a batch; one that is a batch already stays what it is."""
+        return documents if isinstance(documents, cls) else cls(documents)
+
+    @cached_property
+    def lines(self) -> LineTable:
+        """The lines of all texts."""
+        return LineTable.of([document.text for document in self._documents])
+
+    def words(self, splitter: Splitter = "unicode", language: str = "") -> Words:
+        """The words of all texts; computed once for each way to split them (see `Words.of`)."""
+        found = self._words.get((splitter, language))
+        if found is None:
+            segments = self._words.get(("segments", language)) if splitter == "unicode" else None
+            found = segments.with_alnum() if segments else Words.of(self.lines, splitter, language)
+            self._words[splitter, language] = found
+        return found
+
+    def datatrove_words(self, language: str | None) -> list[list[str]]:
+        """Return the words of all texts as datatrove splits each one's language; split once for all taggers.
+
+        Args:
+            language: option of a tagger: a label, or the attribute that has each document's; None is English.
+        """
+        if language not in self._datatrove_words:
+            labels = self.given(language) if language is not None else ["en"] * len(self)
+            texts = (document.text for document in self._documents)
+            self._datatrove_words[language] = list(map(datatrove_words, texts, labels))
+        return self._datatrove_words[language]
+
+    def attribute(self, path: str) -> Sequence[Any]:
+        """The values of an attribute that the tagger declared to read; a `Column` where it was made as one."""
+        return self._columns.get(path) or [document.attribute(path) for document in self._documents]
+
+    def given(self, option: str | None) -> Sequence[Any]:
+        """The value that an option names, or is, for each document (see `toolkit.Attribute`)."""
+        if option is not None and is_reference(option):
+            return self.attribute(option)
+        return [option] * len(self)
+
+    def give(self, path: str, values: Iterable[Any]) -> None:
+        """Makes values available to `attribute`, here and of each document; the engine calls it."""
+        if isinstance(values, Column):
+            self._columns[path] = values
+            for i, document in enumerate(self._documents):
+                document.give_later(path, values.value, i)
+        else:
+            for document, value in zip(self._documents, values, strict=True):
+                document.give(path, value)
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    def __iter__(self) -> Iterator[Document]:
+        return iter(self._documents)
+
+    @overload
+    def __getitem__(self, index: int) -> Document: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Document]: ...
+    def __getitem__(self, index: int | slice) -> Document | Sequence[Document]:
+        return self._documents[index]

@@ -1,0 +1,133 @@
+"""How long texts are: lines, code points, bytes and words, counted in compiled code; the same numbers everywhere."""
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toolkit.text.kernels.compiling import Compiled
+from toolkit.text.unicode_table import characters
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+COLUMNS = ("lines", "chars", "bytes", "words", "unicode_words")
+"""What `measure` gives of each text, in this order."""
+
+_PADDING = 16
+"""Bytes behind the last text, for code that reads several at once."""
+
+_measure = Compiled("toolkit.text.kernels.counting:measure", "int8* int64* int64 int64 int8* int64*")
+_unescape = Compiled("toolkit.text.kernels.counting:unescape", "int8* int64* int64 int64 int8* int64* int64* int64*")
+_unicode_words = Compiled(
+    "toolkit.text.kernels.words:unicode_words",
+    "int8* int64 int64 int64 int64* int64* int64* int64* int64*",
+    ["toolkit.text.unicode_table", "toolkit.text.words"],
+)
+
+
+class Counts(msgspec.Struct):
+    r"""What some documents come to.
+
+    Attributes:
+        documents: of them.
+        lines: as `toolkit.data.documents.split_lines` has them.
+        chars: code points.
+        bytes: of the texts in UTF-8.
+        words: what stands between white space, as ``str.split()`` has it.
+        unicode_words: segments between Unicode's word boundaries with a letter or a number (see `words`); None
+            where they were not counted.
+    """
+
+    documents: int = 0
+    lines: int = 0
+    chars: int = 0
+    bytes: int = 0
+    words: int = 0
+    unicode_words: int | None = None
+
+    def add(self, other: "Counts") -> None:
+        """Adds those of other documents."""
+        self.documents += other.documents
+        self.lines += other.lines
+        self.chars += other.chars
+        self.bytes += other.bytes
+        self.words += other.words
+        if other.unicode_words is not None:
+            self.unicode_words = (self.unicode_words or 0) + other.unicode_words
+
+    def add_rows(self, rows: "Array", *, unicode: bool) -> None:
+        """Adds documents that were measured, a row for each."""
+        lines, chars, size, words, unicode_words = rows.sum(axis=0).tolist()
+        self.add(Counts(len(rows), lines, chars, size, words, unicode_words if unicode else None))
+
+
+def measure(texts: Sequence[str | bytes], *, unicode: bool = False, joined: bool = False) -> "Array":
+    """int64 (texts, 5): the numbers of `COLUMNS` of each text.
+
+    Args:
+        texts: to be measured; as bytes they are UTF-8.
+        unicode: whether Unicode's words are counted; they take as long as all others together.
+        joined: whether line feeds stand between lines, and not behind each, as in OSCAR's ``content``.
+    """
+    import numpy as np
+
+    pieces = [text.encode() if isinstance(text, str) else text for text in texts]
+    bounds = np.zeros(len(pieces) + 1, dtype=np.int64)
+    np.cumsum([len(piece) + 1 for piece in pieces], out=bounds[1:])  # a line feed between them parts their words
+    utf8 = np.frombuffer(bytearray(b"\n").join([*pieces, b"\n" * _PADDING]), dtype=np.int8)
+    found = np.zeros((len(pieces), len(COLUMNS)), dtype=np.int64)
+    _measure(utf8, bounds, len(pieces), joined, _kinds(), found)
+    if unicode and pieces:
+        found[:, -1] = _count_unicode_words(utf8, bounds)
+    return found
+
+
+def measure_json(
+    raws: Sequence[msgspec.Raw], *, unicode: bool = False, joined: bool = False
+) -> "tuple[Array, list[int]]":
+    """As `measure`, of texts as they stand in JSON, which need not become Python's; and which are no texts.
+
+    Args:
+        raws: JSON strings, with their quotes; some may be other values, or not in UTF-8.
+        unicode: as of `measure`.
+        joined: likewise.
+    """
+    import numpy as np
+
+    pieces = list(map(bytes, raws))
+    source_bounds, bounds = np.zeros((2, len(pieces) + 1), dtype=np.int64)
+    np.cumsum(list(map(len, pieces)), out=source_bounds[1:])
+    source = np.frombuffer(b"".join([*pieces, b"\n" * _PADDING]), dtype=np.int8)
+    utf8 = np.empty(len(source) + len(pieces) + _PADDING, dtype=np.int8)
+    bad = np.zeros(len(pieces), dtype=np.int64)
+    found = np.zeros((len(pieces), len(COLUMNS)), dtype=np.int64)
+    _unescape(source, source_bounds, len(pieces), joined, utf8, bounds, bad, found)
+    if unicode and pieces:
+        utf8[bounds[-1] : bounds[-1] + _PADDING] = 10
+        found[:, -1] = _count_unicode_words(utf8, bounds)
+    return found, np.flatnonzero(bad).tolist()
+
+
+@functools.cache
+def _kinds() -> "Array":
+    import numpy as np
+
+    kinds = np.zeros(256, dtype=np.int8)
+    kinds[[*range(9, 14), *range(28, 33)]] = 1
+    kinds[0x80:0xC0] = 2
+    kinds[[0xC2, 0xE1, 0xE2, 0xE3]] = 3
+    return kinds
+
+
+def _count_unicode_words(utf8: "Array", bounds: "Array") -> "Array":
+    import numpy as np
+
+    starts, ends = np.empty((2, int(bounds[-1])), dtype=np.int64)
+    count = np.zeros(1, dtype=np.int64)
+    table = characters()
+    _unicode_words(utf8, 0, int(bounds[-1]), 1, table.blocks, table.classes, starts, ends, count)
+    return np.diff(np.searchsorted(starts[: count[0]], bounds))

@@ -1,0 +1,177 @@
+r"""Edits of a text: spans replaced, lines cut; and which line of the text each line of the result comes from.
+
+What is defined, where spans meet:
+
+- overlapping, nested and equal spans are one edit: their union. Nothing of a span survives that is replaced by a text
+  without ``{}``; where all of them keep their text, the union is kept once. The replacement is that of the first span
+  (by start, then by rule) among those that count.
+- adjacent spans are two edits.
+- an empty span matches nothing, and changes nothing.
+- a span that is out of range, or ends before it begins, is an error.
+
+Offsets are code points of the original text, end exclusive. A cut line goes with its line end. A span over a line end
+joins what is left of the lines around it.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from toolkit.data.documents import Span
+from toolkit.errors import DataError
+
+T = TypeVar("T")
+
+Overlaps = Literal["union", "first"]
+"""What edits that overlap become: their union; or, as Dolma does, the first, and nothing of the others."""
+
+ORIGINAL = "{}"
+TAG = "{tag}"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A stretch of text and what comes in its place.
+
+    Attributes:
+        start, end: code points, end exclusive.
+        by: the replacement; ``{}`` stands for the original text.
+    """
+
+    start: int
+    end: int
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A text after its edits.
+
+    Attributes:
+        text: the result.
+        origins: for each of its lines, the line of the original text that it begins in.
+        lines: how many lines the original text has.
+        edits: how many stretches were replaced or cut.
+    """
+
+    text: str
+    origins: list[int]
+    lines: int
+    edits: int
+
+
+def edits_of_spans(spans: Iterable[Span], by: str, text: str) -> list[Edit]:
+    """The edits that a rule's spans ask for; empty spans ask for none.
+
+    Raises:
+        DataError: if a span is out of range.
+    """
+    found = []
+    for span in spans:
+        if not 0 <= span.start <= span.end <= len(text):
+            raise DataError(f"expected spans between 0 and {len(text)}, got [{span.start}, {span.end}]")
+        if span.start < span.end:
+            found.append(Edit(span.start, span.end, by))
+    return found
+
+
+def edits_of_lines(lines: Iterable[int], text: str) -> list[Edit]:
+    """The edits that cut these lines, with their line ends."""
+    starts = line_starts(text)
+    ends = [*starts[1:], len(text)]
+    return [Edit(starts[i], ends[i], "") for i in lines if starts[i] < ends[i]]
+
+
+def line_starts(text: str) -> list[int]:
+    """The offset at which each line begins."""
+    starts, offset = [], 0
+    for piece in text.split("\n"):
+        starts.append(offset)
+        offset += len(piece) + 1
+    return starts[:-1] if text.endswith("\n") or not text else starts
+
+
+def merge(edits: Sequence[Edit], overlaps: Overlaps = "union") -> list[Edit]:
+    """Disjoint edits, sorted: those that overlap have become one. The order of the argument is that of the rules."""
+    ordered = sorted(edits, key=lambda edit: edit.start)  # stable: by rule where starts are equal
+    if overlaps == "first":
+        first: list[Edit] = []
+        for edit in ordered:
+            if not first or edit.start >= first[-1].end:
+                first.append(edit)
+        return first
+    groups: list[list[Edit]] = []
+    end = -1
+    for edit in ordered:
+        if groups and edit.start < end:
+            groups[-1].append(edit)
+            end = max(end, edit.end)
+        else:
+            groups.append([edit])
+            end = edit.end
+    merged = []
+    for group in groups:
+        strict = [edit for edit in group if ORIGINAL not in edit.by]
+        merged.append(Edit(group[0].start, max(edit.end for edit in group), (strict or group)[0].by))
+    return merged
+
+
+def apply(text: str, edits: Sequence[Edit], overlaps: Overlaps = "union") -> Edited:
+    """The text after its edits.
+
+    Args:
+        text: the original.
+        edits: in the order of the rules; they may overlap.
+        overlaps: what becomes of those that do.
+    """
+    merged = merge(edits, overlaps)
+    pieces: list[str] = []
+    begins: list[tuple[int, int, bool]] = []  # where a piece begins in the result, in the original; whether it was kept
+    position = length = 0
+    for edit in merged:
+        kept = text[position : edit.start]
+        replaced = edit.by.replace(ORIGINAL, text[edit.start : edit.end])
+        for piece, origin, moves in ((kept, position, True), (replaced, edit.start, False)):
+            if piece:
+                begins.append((length, origin, moves))
+                pieces.append(piece)
+                length += len(piece)
+        position = edit.end
+    if position < len(text):
+        begins.append((length, position, True))
+        pieces.append(text[position:])
+    result = "".join(pieces)
+    old = line_starts(text)
+    return Edited(result, _origins(old, result, begins), len(old), len(merged))
+
+
+def _origins(old: list[int], result: str, begins: list[tuple[int, int, bool]]) -> list[int]:
+    offsets = [new for new, _, _ in begins]
+    origins = []
+    for start in line_starts(result):
+        new, origin, moves = begins[bisect_right(offsets, start) - 1]
+        origins.append(bisect_right(old, origin + (start - new if moves else 0)) - 1)
+    return origins
+
+
+def along(edited: Edited, values: Sequence[T]) -> list[T]:
+    """Values of the lines of the original text, for the lines of the result.
+
+    Raises:
+        DataError: if there is not a value for each line.
+    """
+    if len(values) != edited.lines:
+        raise DataError(f"expected a value for each of {edited.lines} lines, got {len(values)}")
+    return [values[origin] for origin in edited.origins]
+
+
+def check_replacement(by: str) -> str:
+    r"""A replacement that may be used.
+
+    Raises:
+        ValueError: if it has a line feed, which would make lines that no attribute describes.
+    """
+    if "\n" in by or "\r" in by:
+        raise ValueError("expected a replacement without line ends")
+    return by

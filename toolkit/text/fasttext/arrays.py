@@ -1,0 +1,258 @@
+"""The arrays that compiled predictions work on, made from what a model's file holds (see `model_file`)."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from toolkit.errors import ConfigError
+from toolkit.text.fasttext.model_file import EOS, Contents, Quantised
+from toolkit.text.kernels.compiling import Compiled
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+SEPARATORS = b" \t\n\v\f\r\0"
+OFFSET, PRIME = 2166136261, 16777619
+EMPTY = 0xFFFFFFFFFFFFFFFF
+STEPS = 512
+"""Of the table of sigmoids, from -8 to 8."""
+
+ROOM = 1 << 14
+"""Rows that are noted before they are added up."""
+
+SUMMED = 64 << 20
+"""Bytes up to which the rows of known words are added up with those of their n-grams, in each process."""
+
+SUMS = 1 << 32
+"""Additions that this may take at most; more is what a hostile file asks for."""
+
+PROBES = 64
+"""Slots of the table of words that are looked at for each of them, on average at most; usual is less than 2."""
+
+
+def fnv(data: bytes) -> int:
+    """Return FNV-1a as fastText has it, over signed bytes."""
+    hash_ = OFFSET
+    for byte in data:
+        hash_ = ((hash_ ^ (byte if byte < 128 else byte - 256)) & 0xFFFFFFFF) * PRIME & 0xFFFFFFFF
+    return hash_
+
+
+class Model(NamedTuple):
+    """A model as the compiled code takes it; all arrays are read-only and one-dimensional.
+
+    Attributes:
+        dim: of the vectors.
+        minn: shortest character n-gram, in code points.
+        maxn: longest; 0: none.
+        word_ngrams: longest n-gram of words.
+        loss: as fastText numbers them.
+        labels: how many.
+        bucket: hashed features; ``magic`` divides by it.
+        magic: 2^64 // bucket + 1.
+        is_pruned: whether only some buckets have rows.
+        is_summed: whether the rows of known words hold those of their n-grams.
+        eos: the word that ends a line, -1 if it is not known.
+        mask: of the slots of the table.
+        filter_mask: of the bits of the filter.
+        known: rows of the known words.
+        features: how many rows each is the sum of; 0 for labels, which come behind the words.
+        hashed: rows of the buckets (that were kept).
+        bitmap: a bit for each bucket: whether it was kept.
+        ranks: for each word of the bitmap, the kept buckets before it.
+        table: the upper half of each known word's (or label's) hash, and its number; open addressing from that half's
+            low bits.
+        filter: a bit for each value of that half's low bits that a known word has; stays in the nearest cache.
+        first: the first 8 bytes of each known word and label.
+        lengths: their bytes.
+        places: where they begin in the file.
+        file: its bytes, signed.
+        left: for each node of the tree its child, -1 for leaves, which come first.
+        right: likewise.
+        output: a row for each label, or inner node.
+        sigmoid: its table.
+        separators: 1 for each byte (plus 128) that words are split at.
+        masks: of the first n bytes of 8.
+    """
+
+    dim: int
+    minn: int
+    maxn: int
+    word_ngrams: int
+    loss: int
+    labels: int
+    bucket: int
+    magic: int
+    is_pruned: bool
+    is_summed: bool
+    eos: int
+    mask: int
+    filter_mask: int
+    known: Array
+    features: Array
+    hashed: Array
+    bitmap: Array
+    ranks: Array
+    table: Array
+    filter: Array
+    first: Array
+    lengths: Array
+    places: Array
+    file: Array
+    left: Array
+    right: Array
+    output: Array
+    sigmoid: Array
+    separators: Array
+    masks: Array
+
+
+_KERNEL = ["toolkit.text.kernels.intrinsics", "toolkit.text.fasttext.model_file", "toolkit.text.fasttext.arrays"]
+_MODEL = (
+    "int64 int64 int64 int64 int64 int64 uint64 uint64 int64 int64 int64 int64 int64 "
+    "float32* int32* float32* uint64* uint32* uint64* uint64* uint64* int64* int64* int8* "
+    "int32* int32* float32* float32* uint8* uint64* "
+)
+predict = Compiled(
+    "toolkit.text.fasttext.kernel:predict",
+    _MODEL + "int8* int64* int64* int64 float32 int64 int32* float32* float32* int32* float32* int32* int32* uint64*",
+    _KERNEL,
+)
+_sum_words = Compiled(
+    "toolkit.text.fasttext.kernel:sum_words",
+    "int64 int64 int64 int64 uint64 uint64 int64 int64 uint64* uint32* float32* int64* int64* int8* int8* int32* "
+    "float32* int32*",
+    _KERNEL,
+)
+_fill = Compiled(
+    "toolkit.text.fasttext.kernel:fill",
+    "int8* int64 int64* int64* int64 int64 int64 uint64* uint64* uint64* int64*",
+    _KERNEL,
+)
+
+
+def model_of(contents: Contents) -> Model:
+    """Return a model as the compiled code takes it. What is not quantised stays in the file.
+
+    Raises:
+        ConfigError: if its words were chosen so that a table of them is slow.
+    """
+    n_words, n_labels, bucket = contents.words, len(contents.labels), contents.bucket
+    input_, output, kept = _rows(contents.input), _rows(contents.output), contents.kept
+    hashed, bitmap, ranks = input_[n_words:], np.zeros(1, np.uint64), np.zeros(1, np.uint32)
+    if bucket == 1:  # nothing is divided by 1; two buckets of the same row are as good
+        hashed, bucket = np.concatenate([hashed, hashed]), 2
+        kept = None if kept is None else np.concatenate([kept, kept + np.array([1, 0], dtype=np.int32)])
+    if kept is not None:
+        hashed, bitmap, ranks = _pruned(input_[n_words:], kept, bucket)
+    table, filter_, first = _table(contents)
+    leaves = np.full((2, 1), -1, np.int32)
+    left, right = leaves if contents.tree is None else contents.tree
+    model = Model(
+        dim=contents.dim,
+        minn=contents.minn,
+        maxn=contents.maxn,
+        word_ngrams=contents.word_ngrams,
+        loss=contents.loss,
+        labels=n_labels,
+        bucket=max(bucket, 1),
+        magic=(1 << 64) // bucket + 1 if bucket > 1 else 0,
+        is_pruned=kept is not None,
+        is_summed=True,
+        eos=_place_of(EOS, contents),
+        mask=len(table) - 1,
+        filter_mask=64 * len(filter_) - 1,
+        known=_flat(input_[:n_words]),
+        features=np.concatenate([np.ones(n_words, np.int32), np.zeros(n_labels, np.int32)]),
+        hashed=_flat(hashed),
+        bitmap=bitmap,
+        ranks=ranks,
+        table=table,
+        filter=filter_,
+        first=first,
+        lengths=contents.lengths,
+        places=contents.places,
+        file=contents.bytes.view(np.int8),
+        left=left,
+        right=right,
+        output=_flat(output),
+        sigmoid=_sigmoids(),
+        separators=_separators(),
+        masks=np.array([(1 << (8 * i)) - 1 for i in range(9)], dtype=np.uint64),
+    )
+    if contents.maxn == 0:
+        return model
+    additions = (int(contents.lengths[:n_words].sum()) + 2 * n_words) * contents.maxn * contents.dim
+    if n_words * contents.dim * 4 <= SUMMED and additions <= SUMS:
+        return _summed(model, n_words)
+    return model._replace(is_summed=False)
+
+
+def _rows(matrix: Array | Quantised) -> Array:
+    return matrix.decoded() if isinstance(matrix, Quantised) else matrix
+
+
+def _flat(matrix: Array) -> Array:
+    return np.ascontiguousarray(matrix).reshape(-1)
+
+
+def _place_of(word: bytes, contents: Contents) -> int:
+    """Return the number of a known word, -1 if it is none."""
+    places, data = contents.places, contents.bytes
+    found = np.flatnonzero(contents.lengths[: contents.words] == len(word))
+    for i, byte in enumerate(word):
+        found = found[data[places[found] + i] == byte]
+    return int(found[0]) if len(found) else -1
+
+
+def _table(contents: Contents) -> tuple[Array, Array, Array]:
+    places, lengths = contents.places, contents.lengths
+    slots = 1 << max(6, (2 * len(places)).bit_length())
+    table = np.full(slots, EMPTY, np.uint64)
+    filter_ = np.zeros(8 * slots // 64, np.uint64)
+    first = np.zeros(len(places), np.uint64)
+    probes = np.array([PROBES * (len(places) + PROBES)], np.int64)
+    _fill(
+        contents.bytes.view(np.int8), len(places), places, lengths, len(table) - 1, 64 * len(filter_) - 1,
+        int(probes[0]), table, filter_, first, probes,
+    )  # fmt: skip
+    if probes[0] < 0:
+        raise ConfigError(
+            f"{contents.path}: words: expected a table of them in which each is soon found, got words that lie in the "
+            "way of each other, as no training finds them; fetch the model again"
+        )
+    return table, filter_, first
+
+
+def _summed(model: Model, n_words: int) -> Model:
+    """Return the model with the rows of known words and of their n-grams added up."""
+    known, features = model.known.copy(), model.features.copy()
+    longest = int(model.lengths[:n_words].max(initial=0))
+    word, rows = np.zeros(longest + 16, np.int8), np.zeros((longest + 2) * model.maxn + 1, np.int32)
+    _sum_words(
+        n_words, model.dim, model.minn, model.maxn, model.bucket, model.magic, model.is_pruned, model.eos,
+        model.bitmap, model.ranks, model.hashed, model.places, model.lengths, model.file, word, rows, known, features,
+    )  # fmt: skip
+    return model._replace(known=known, features=features, is_summed=True)
+
+
+def _pruned(hashed: Array, kept: Array, bucket: int) -> tuple[Array, Array, Array]:
+    """Return the rows of the kept buckets in the buckets' order, a bit for each bucket, and the sums of bits before."""
+    kept = kept[np.argsort(kept[:, 0], kind="stable")]
+    bitmap = np.zeros(bucket // 64 + 1, np.uint64)
+    np.bitwise_or.at(bitmap, kept[:, 0] >> 6, np.uint64(1) << (kept[:, 0] & 63).astype(np.uint64))
+    counts = np.bincount(kept[:, 0] >> 6, minlength=len(bitmap))
+    ranks = (np.cumsum(counts) - counts).astype(np.uint32)
+    return hashed[kept[:, 1]], bitmap, ranks
+
+
+def _sigmoids() -> Array:
+    """Return the table as the library makes it; numpy's own exponential is another on other processors."""
+    powers = np.array([math.exp(8 - i * 16 / STEPS) for i in range(STEPS + 1)]).astype(np.float32)
+    return (1 / (1 + powers.astype(np.float64))).astype(np.float32)
+
+
+def _separators() -> Array:
+    found = np.zeros(256, np.uint8)
+    found[[byte + 128 for byte in SEPARATORS]] = 1
+    return found

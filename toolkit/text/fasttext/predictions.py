@@ -1,0 +1,154 @@
+"""What a model says of the lines of documents, as arrays."""
+
+import itertools
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toolkit.data.documents import Prediction
+from toolkit.text.batch import Column
+from toolkit.text.kernels.compiling import compiled
+from toolkit.text.numbers import shortest_float32
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+_CAPITAL = re.compile(rb'("label"[ \t]*:[ \t]*")([A-Z])(?=[a-z-]{1,20}")')
+
+_DIGITS = 16  # of a probability's text, with its point
+
+
+def without_capitals(line: bytes) -> bytes:
+    """Return a line of JSON whose labels are in lower case where they begin with a capital.
+
+    The published schema of OSCAR 22.01 spells labels ``En``, ``Multi``; no file of the release does, but others may.
+    """
+    return _CAPITAL.sub(lambda found: found[1] + found[2].lower(), line)
+
+
+class LinePredictions(Column[list[Prediction | None]]):
+    """A label with its probability for each line of some texts, or null.
+
+    Args:
+        labels: names.
+        numbers: int32, of the label of each line; -1 for null.
+        probs: float32, of each line.
+        bounds: int64 (texts + 1), the first line of each text, and the end of all.
+    """
+
+    def __init__(self, labels: Sequence[str], numbers: "Array", probs: "Array", bounds: "Array") -> None:
+        self.labels, self.numbers, self.probs, self.bounds = labels, numbers, probs, bounds
+
+    @classmethod
+    def of(cls, values: Sequence[Sequence[Prediction | None]]) -> "LinePredictions":
+        """From the values of each text; what is one already stays what it is."""
+        import numpy as np
+
+        if isinstance(values, cls):
+            return values
+        lines = [line for value in values for line in value]
+        labels = sorted({line.label for line in lines if line})
+        number = {label: i for i, label in enumerate(labels)}
+        numbers = np.array([number[line.label] if line else -1 for line in lines], dtype=np.int32)
+        probs = np.array([line.prob if line else 0.0 for line in lines], dtype=np.float32)
+        bounds = np.cumsum([0, *map(len, values)], dtype=np.int64)
+        return cls(labels, numbers, probs, bounds)
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def value(self, index: int) -> list[Prediction | None]:
+        begin, end = self.bounds[index], self.bounds[index + 1]
+        numbers, probs = self.numbers[begin:end], self.probs[begin:end]
+        flat = iter(shortest_float32(probs[numbers >= 0]))
+        return [Prediction(self.labels[i], next(flat)) if i >= 0 else None for i in numbers.tolist()]
+
+    def raw(self) -> list[msgspec.Raw]:
+        import numpy as np
+
+        before = [b'{"label":' + msgspec.json.encode(label) + b',"prob":' for label in self.labels]
+        longest = max(map(len, before), default=0)
+        ends = np.cumsum([0, *map(len, before)], dtype=np.int64)
+        out = np.empty(2 * len(self) + (longest + _DIGITS) * len(self.numbers), dtype=np.uint8)
+        places = np.empty(len(self) + 1, dtype=np.int64)
+        texts = np.frombuffer(b"".join(before) or b" ", dtype=np.uint8)
+        exact = np.empty(1, dtype=np.float32)
+        _write(self.numbers, self.probs, self.bounds, len(self), texts, ends, exact, out, places)
+        data, at = out[: places[-1]].tobytes(), places.tolist()
+        return [
+            msgspec.Raw(data[begin:end] if end > begin else msgspec.json.encode(self.value(i)))
+            for i, (begin, end) in enumerate(itertools.pairwise(at))
+        ]
+
+
+@compiled("int32* float32* int64* int64 uint8* int64* float32* uint8* int64*")
+def _write(
+    numbers: Any, probs: Any, bounds: Any, n: Any, texts: Any, ends: Any, exact: Any, out: Any, places: Any
+) -> None:
+    """The JSON text of each value, one behind the other; nothing for one with an unusual probability.
+
+    Args:
+        numbers: of the label of each line.
+        probs: of each line.
+        bounds: the first line of each value, and the end.
+        n: values.
+        texts: of the labels, up to where the probability stands.
+        ends: (labels + 1) of these.
+        exact: float32 (1), for comparisons.
+        out: what is written.
+        places: int64 (values + 1), where the values begin in it, and the end.
+    """
+    at = 0
+    places[0] = 0
+    for i in range(n):
+        begin, usual = at, True
+        out[at] = 91  # [
+        at += 1
+        for line in range(bounds[i], bounds[i + 1]):
+            if line > bounds[i]:
+                out[at] = 44  # ,
+                at += 1
+            number, prob = numbers[line], probs[line]
+            if number < 0:
+                for byte in (110, 117, 108, 108):  # null
+                    out[at] = byte
+                    at += 1
+                continue
+            if not 1e-3 <= prob < 9:  # one digit before the point, and no exponent
+                usual = False
+                break
+            for j in range(ends[number], ends[number + 1]):
+                out[at] = texts[j]
+                at += 1
+            # the fewest decimals that read back as this float32, as `shortest_float32` finds them
+            decimals, scale = 7, 1e7
+            digits = round(float(prob) * scale)
+            exact[0] = digits / scale
+            while exact[0] != prob:
+                decimals, scale = decimals + 1, scale * 10
+                digits = round(float(prob) * scale)
+                exact[0] = digits / scale
+            while decimals > 1:
+                fewer = round(float(prob) * (scale / 10))
+                exact[0] = fewer / (scale / 10)
+                if exact[0] != prob:
+                    break
+                decimals, scale, digits = decimals - 1, scale / 10, fewer
+            for j in range(at + 1 + decimals, at + 1, -1):
+                out[j] = 48 + digits % 10
+                digits //= 10
+            out[at] = 48 + digits
+            out[at + 1] = 46  # .
+            at += 2 + decimals
+            out[at] = 125  # }
+            at += 1
+        if usual:
+            out[at] = 93  # ]
+            at += 1
+        else:
+            at = begin
+        places[i + 1] = at

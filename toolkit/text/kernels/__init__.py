@@ -1,0 +1,1 @@
+"""Compiled code, and how it is compiled and kept."""

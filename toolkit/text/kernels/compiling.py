@@ -1,0 +1,173 @@
+"""Functions that numba compiles: once a machine, kept on disk as machine code, which later processes load alone.
+
+A compiled function takes numbers and pointers to arrays and gives nothing back; what it finds it writes into arrays.
+It allocates nothing and raises nothing, so its machine code needs nothing but itself. numba takes half a second and
+100 MB in each process that imports it; the stored code takes llvmlite and milliseconds (see `machine_code`, and `code_folder` for who
+may have written it).
+"""
+
+import functools
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
+from typing import Any
+
+import xxhash
+
+from toolkit.text.kernels import machine_code
+from toolkit.text.kernels.code_folder import CodeFolder, code_folder
+
+SLOW = 0.5  # seconds after which the log says what compiling took
+
+_lock = threading.Lock()
+
+
+class Compiled:
+    """A function that is compiled when it is first called.
+
+    It is made of what numba takes: numbers, loops, ``pointer[index]``; no negative index. What it calls is in its own
+    module or in those that are named. Called with arrays of the declared types, contiguous, and numbers.
+
+    Args:
+        reference: ``module:function``; the module is imported only to compile it.
+        signature: types of the arguments, such as ``int64 float32*``.
+        uses: other modules whose code goes into it.
+        plain: the function for Python itself, where nothing can be compiled; without one that is an error.
+    """
+
+    def __init__(
+        self, reference: str, signature: str, uses: Sequence[str] = (), plain: Callable[..., None] | None = None
+    ) -> None:
+        self.reference = reference
+        self._plain = plain
+        self._types = signature.split()
+        self._modules = [reference.partition(":")[0], *uses, __name__, machine_code.__name__]
+        self._call: Callable[..., None] | None = None
+
+    def __call__(self, *arguments: Any) -> None:
+        if self._call is None:
+            self._call = self._made()
+        self._call(*arguments)
+
+    def _made(self) -> Callable[..., None]:
+        try:
+            called, types = self._found(), self._types
+        except (ImportError, OSError, RuntimeError) as error:  # numba is missing, or has no code for this machine
+            if self._plain is None:
+                raise
+            why = f"{type(error).__name__}: {error}"
+            print(f"{self.reference} is not compiled, and many times slower: {why}", file=sys.stderr)
+            return self._plain
+        return lambda *arguments: called(*[_passed(*each) for each in zip(arguments, types, strict=True)])
+
+    def _found(self) -> Callable[..., None]:
+        """Return the compiled function: kept code, or code that is made now, and kept for the next time."""
+        is_tested, key = machine_code.numba_is_tested(), self._key()
+        name = f"{self.reference.replace(':', '.')}-{key}.o"
+        with code_folder() as folder:
+            if is_tested and (code := _kept(folder, name)):
+                return machine_code.loaded(code, self._types)
+            with _lock, folder.locked() if folder else nullcontext():
+                if is_tested and (code := _kept(folder, name)):  # another process has made it meanwhile
+                    return machine_code.loaded(code, self._types)
+                start = time.perf_counter()
+                module, _, function = self.reference.partition(":")
+                found = getattr(importlib.import_module(module), function)
+                plain = getattr(found, "__wrapped__", found)
+                if is_tested:
+                    code = machine_code.compiled(plain, self._types)
+                    kept, called = _keep(folder, name, code), machine_code.loaded(code, self._types)
+                else:
+                    place = os.path.join(folder.path, f"numba-{key}") if folder else None
+                    kept, called = "by numba's own cache", machine_code.by_numba(plain, self._types, place)
+                seconds = time.perf_counter() - start
+        if seconds > SLOW:
+            print(f"compiled {self.reference}: {seconds:.0f} s, {kept}", file=sys.stderr)
+        return called
+
+    def _key(self) -> str:
+        """Of everything that the machine code is made from."""
+        import llvmlite.binding as llvm
+
+        digest = xxhash.xxh3_64()
+        for name in self._modules:
+            digest.update(_source_of(name))
+        versions = [importlib.metadata.version(package) for package in ("numba", "llvmlite")]
+        cpu = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
+        wanted = [os.environ.get(f"NUMBA_CPU_{name}", "") for name in ("NAME", "FEATURES")]
+        digest.update("\0".join([*self._types, *versions, *cpu, *wanted, sys.version]).encode())
+        return digest.hexdigest()
+
+
+@functools.cache
+def _source_of(module: str) -> bytes:
+    """Of a module that is imported, what it was when this was first asked: what is compiled is that."""
+    with open(_file_of(module), "rb") as stream:
+        return stream.read()
+
+
+def _file_of(module: str) -> str:
+    """Where its source is, whether it has been imported or not."""
+    if module in sys.modules:
+        return str(sys.modules[module].__file__)
+    spec = importlib.util.find_spec(module)
+    return str(spec.origin if spec else None)
+
+
+def compiled(signature: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Makes a function of a module one that is compiled when it is first called; see `Compiled`.
+
+    ``@compiled("int64* int64 float32*")`` over ``def add_up(values, n, out): …``
+    """
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        with suppress(AttributeError, OSError):  # of a module that is no file
+            _source_of(function.__module__)
+        made = Compiled(f"{function.__module__}:{function.__qualname__}", signature, plain=function)
+
+        @functools.wraps(function)
+        def call(*arguments: Any) -> None:
+            made(*arguments)
+
+        return call
+
+    return decorate
+
+
+# --- arguments --------------------------------------------------------------------------------------------------------
+
+
+def _passed(argument: Any, type_: str) -> Any:
+    if not type_.endswith("*"):
+        return argument if type_.startswith("float") else int(argument)
+    if argument.dtype != type_[:-1] or not argument.flags.c_contiguous:
+        raise TypeError(f"expected a contiguous array of {type_[:-1]}, got {argument.dtype}")
+    return argument.__array_interface__["data"][0]
+
+
+# --- kept code --------------------------------------------------------------------------------------------------------
+
+
+def _keep(folder: CodeFolder | None, name: str, code: bytes) -> str:
+    """Write machine code to the folder of compiled code, and say what became of it."""
+    if folder is None:
+        return "not kept: no folder for it"
+    try:
+        folder.write(name, xxhash.xxh3_128_digest(code) + code)
+    except OSError as error:
+        return f"not kept: {error}"
+    return "kept for the next time"
+
+
+def _kept(folder: CodeFolder | None, name: str) -> bytes | None:
+    """Return machine code that was kept; None if it was not, or is damaged."""
+    stored = folder.read(name) if folder else None
+    if not stored or xxhash.xxh3_128_digest(stored[16:]) != stored[:16]:
+        return None
+    return stored[16:]

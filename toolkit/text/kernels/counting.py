@@ -1,0 +1,216 @@
+"""Lines, code points, bytes and words in compiled code: of UTF-8, and of JSON strings. `toolkit.text.counting` uses it."""
+
+import functools
+from typing import Any
+
+import numba
+
+_inline = functools.partial(numba.njit, inline="always")
+
+
+@_inline
+def _is_space(utf8: Any, at: Any) -> Any:
+    """1 if the code point at an offset, which is not ASCII, is white space as ``str.isspace`` has it."""
+    first, second, third = utf8[at], utf8[at + 1] & 255, utf8[at + 2] & 255
+    space = False
+    if first == -62:  # U+0085, U+00A0
+        space = (second == 0x85) | (second == 0xA0)
+    elif first == -30:  # U+2000 to U+200A, U+2028, U+2029, U+202F; U+205F
+        last = (third <= 0x8A) | (third == 0xA8) | (third == 0xA9) | (third == 0xAF)
+        space = ((second == 0x80) & last) | ((second == 0x81) & (third == 0x9F))
+    elif first == -31:  # U+1680
+        space = (second == 0x9A) & (third == 0x80)
+    elif first == -29:  # U+3000
+        space = (second == 0x80) & (third == 0x80)
+    return numba.int64(space)
+
+
+def measure(utf8: Any, bounds: Any, texts: Any, joined: Any, kinds: Any, found: Any) -> None:
+    """Fills rows of `found` with lines, code points, bytes and words.
+
+    Args:
+        utf8: int8, texts with a line feed behind each.
+        bounds: int64 (texts + 1), where each begins, and the end of all.
+        texts: how many.
+        joined: 1 if line feeds stand between lines, not behind each.
+        kinds: int8 (256), of bytes: 1 for white space, 2 for what continues a code point, 3 for what may begin one that
+            is white space.
+        found: int64 (texts, 5), the last column is left alone.
+    """
+    for text in range(texts):
+        begin, end = bounds[text], bounds[text + 1] - 1
+        lines, inside, words, space = 0, 0, 0, 1
+        for i in range(begin, end):
+            kind = numba.int64(kinds[utf8[i] & 255])
+            if kind == 3:
+                kind = _is_space(utf8, i)
+            now = (kind & 1) | ((kind >> 1) & space)  # what continues a code point is what its first byte was
+            words += space & (now ^ 1)
+            inside += kind >> 1
+            lines += utf8[i] == 10
+            space = now
+        if end > begin and (joined or utf8[end - 1] != 10):
+            lines += 1
+        row = text * 5
+        found[row], found[row + 1], found[row + 2], found[row + 3] = lines, end - begin - inside, end - begin, words
+
+
+@_inline
+def _unit(source: Any, at: Any) -> Any:
+    r"""The number in ``\uXXXX``; -1 if there is none."""
+    value = numba.int64(-1)
+    if source[at] == 92 and source[at + 1] == 117:
+        value = numba.int64(0)
+        for i in range(2, 6):
+            digit = numba.int64(source[at + i])
+            letter = digit | 32
+            if 48 <= digit <= 57:
+                value = value * 16 + digit - 48
+            elif 97 <= letter <= 102:
+                value = value * 16 + letter - 87
+            else:
+                value = numba.int64(-1)
+                break
+    return value
+
+
+@_inline
+def _length_of(source: Any, at: Any, end: Any) -> Any:
+    """Bytes of the code point at an offset, no ASCII; 0 if it is not one in UTF-8 before the end."""
+    first, second = source[at] & 255, source[at + 1] & 255
+    length = numba.int64(0)
+    if second >> 6 == 2:
+        if first < 0xE0:
+            if first >= 0xC2:
+                length = numba.int64(2)
+        elif source[at + 2] & 0xC0 == 0x80:
+            if first < 0xF0:
+                if (first != 0xE0 or second >= 0xA0) and (first != 0xED or second <= 0x9F):
+                    length = numba.int64(3)
+            elif (
+                source[at + 3] & 0xC0 == 0x80
+                and (first != 0xF0 or second >= 0x90)
+                and (first < 0xF4 or (first == 0xF4 and second <= 0x8F))
+            ):
+                length = numba.int64(4)
+    if at + length > end:
+        length = numba.int64(0)
+    return length
+
+
+@_inline
+def _simple(letter: Any) -> Any:
+    """What a letter behind a backslash stands for; -1 if it is none."""
+    point = numba.int64(-1)
+    if letter == 110:
+        point = numba.int64(10)
+    elif letter in (34, 47, 92):
+        point = numba.int64(letter)
+    elif letter == 116:
+        point = numba.int64(9)
+    elif letter == 114:
+        point = numba.int64(13)
+    elif letter == 98:
+        point = numba.int64(8)
+    elif letter == 102:
+        point = numba.int64(12)
+    return point
+
+
+def unescape(
+    source: Any, source_bounds: Any, texts: Any, joined: Any, utf8: Any, bounds: Any, bad: Any, found: Any
+) -> None:
+    """The texts of JSON strings in UTF-8, measured on the way.
+
+    Args:
+        source: int8, the strings one behind the other, with padding.
+        source_bounds: int64 (texts + 1), where each begins, and the end of all.
+        texts: how many.
+        joined: as of `measure`.
+        utf8: int8, with room for all; what they are, a line feed behind each.
+        bounds: int64 (texts + 1), likewise.
+        bad: int64 (texts), 1 for what is no JSON string in UTF-8.
+        found: as of `measure`.
+    """
+    out = numba.int64(0)
+    bounds[0] = 0
+    for text in range(texts):
+        at, end, begin = source_bounds[text] + 1, source_bounds[text + 1] - 1, out
+        lines, chars, words, space = numba.int64(0), numba.int64(0), numba.int64(0), numba.int64(1)
+        wrong = end < at or source[at - 1] != 34 or source[end] != 34
+        while at < end and not wrong:
+            byte = source[at]
+            while (byte >= 32) & (byte != 92) & (byte != 34):  # the quote behind the text ends it
+                utf8[out] = byte
+                now = numba.int64(byte == 32)
+                words += space & (now ^ 1)
+                space = now
+                out += 1
+                at += 1
+                chars += 1
+                byte = source[at]
+            if at >= end:
+                break
+            now = numba.int64(0)
+            chars += 1
+            if byte < 0:
+                length = _length_of(source, at, end)
+                wrong = length == 0
+                if byte <= -29:
+                    now = _is_space(source, at)
+                utf8[out], utf8[out + 1] = byte, source[at + 1]  # there is room for four
+                utf8[out + 2], utf8[out + 3] = source[at + 2], source[at + 3]
+                at += length
+                out += length
+            elif byte == 92 and source[at + 1] != 117:
+                point = _simple(source[at + 1])
+                wrong = point < 0 or at + 2 > end
+                now = numba.int64((point >= 9) & (point <= 13))
+                lines += point == 10
+                utf8[out] = point
+                at += 2
+                out += 1
+            elif byte == 92:
+                point = _unit(source, at)
+                wrong = point < 0 or at + 6 > end or 0xDC00 <= point <= 0xDFFF
+                at += 6
+                if 0xD800 <= point <= 0xDBFF:
+                    low = _unit(source, at)
+                    wrong = low < 0xDC00 or low > 0xDFFF or at + 6 > end
+                    point = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00)
+                    at += 6
+                if point < 0x80:
+                    utf8[out] = point
+                    now = numba.int64((point == 32) | ((point >= 9) & (point <= 13)) | ((point >= 28) & (point <= 31)))
+                    lines += point == 10
+                    out += 1
+                else:
+                    start = out
+                    if point < 0x800:
+                        utf8[out] = 0xC0 | point >> 6
+                        out += 1
+                    else:
+                        if point < 0x10000:
+                            utf8[out] = 0xE0 | point >> 12
+                        else:
+                            utf8[out] = 0xF0 | point >> 18
+                            out += 1
+                            utf8[out] = 0x80 | point >> 12 & 63
+                        out += 1
+                        utf8[out] = 0x80 | point >> 6 & 63
+                        out += 1
+                    utf8[out] = 0x80 | point & 63
+                    out += 1
+                    now = _is_space(utf8, start)
+            else:  # a control character, or a quote
+                wrong = True
+            words += space & (now ^ 1)
+            space = now
+        bad[text] = wrong
+        if out > begin and (joined or utf8[out - 1] != 10):
+            lines += 1
+        row = text * 5
+        found[row], found[row + 1], found[row + 2], found[row + 3] = lines, chars, out - begin, words
+        utf8[out] = 10
+        out += 1
+        bounds[text + 1] = out

@@ -1,0 +1,186 @@
+"""What lines and words look like, in compiled code. Used by `toolkit.text.measures` alone."""
+
+from typing import Any
+
+import numba
+
+from toolkit.text.kernels.words import decoded, number_of
+from toolkit.text.measures import (
+    BULLET,
+    CLOSING,
+    DASH,
+    DIGIT,
+    ITEM,
+    LETTER,
+    LOCAL,
+    MARK,
+    MARKED,
+    NUMBERED,
+    ROMAN,
+    SMALL_ROMAN,
+    WordMeasures,
+)
+from toolkit.text.unicode_table import ALPHA, NUMBER, SPACE, UPPER
+from toolkit.text.words import ALL_PUNCTUATION, HAS_ALNUM, HAS_ALPHA, IS_LOWER, IS_TITLE, IS_UPPER, PRIME, SEED
+
+(CHARS, WORDS, WORD_CHARS, LETTERS, PUNCTUATION, ALL_LOWER, ALL_UPPER, TITLED, MIXED, DISTINCT, SAID_AGAIN) = range(
+    len(WordMeasures._fields) - 1
+)
+
+
+def within_lines(
+    utf8: Any, starts: Any, ends: Any, n: Any, of_bytes: Any, blocks: Any, classes: Any,
+    hashes: Any, repeated: Any, ellipses: Any, urls: Any, emails: Any,
+) -> None:  # fmt: skip
+    """A hash of each line; repeated characters, ellipses, URLs and addresses in it."""
+    for line in range(n):
+        start, stop = starts[line], ends[line]
+        at, before, run = start, -1, 0
+        in_url, host = False, -1
+        hash_ = numba.uint64(SEED)
+        while at <= stop:
+            point, behind = numba.int64(-1), at + 1  # the end of a line ends a run
+            if at < stop:
+                point, behind = decoded(utf8, at)
+                hash_ = (hash_ ^ numba.uint64(point)) * numba.uint64(PRIME)
+            if point == before:
+                run += 1
+            else:
+                if run >= 3:
+                    repeated[line] += not number_of(blocks, classes, before) & SPACE
+                    if before == 46:
+                        ellipses[line] += run // 3
+                before, run = point, 1
+            if at == host and point >= 0:
+                in_url = number_of(blocks, classes, point) & (ALPHA | NUMBER) != 0 or point == 91
+                urls[line] += in_url
+            if point <= 64:
+                if 9 <= point <= 13 or 28 <= point <= 32:
+                    in_url = False
+                elif in_url:
+                    pass
+                elif point == 46:
+                    if (
+                        at >= start + 3
+                        and utf8[at - 1] | 32 == 119
+                        and utf8[at - 2] | 32 == 119
+                        and utf8[at - 3] | 32 == 119
+                        and not of_bytes[utf8[at - 4] & 255] & (LETTER | DIGIT)
+                    ):
+                        host = at + 1  # behind www.
+                elif point == 58:
+                    if (
+                        at > start
+                        and utf8[at + 1] == 47
+                        and utf8[at + 2] == 47
+                        and of_bytes[utf8[at - 1] & 255] & LETTER
+                    ):
+                        host = at + 3  # behind ://
+                elif point == 64 and at > start and of_bytes[utf8[at - 1] & 255] & LOCAL:
+                    i, inside, dotted, found = at + 1, False, False, False  # in a label; behind a label and a dot
+                    while i < stop and not found:
+                        if of_bytes[utf8[i] & 255] & (LETTER | DIGIT):
+                            inside, found = True, dotted
+                        elif utf8[i] == 46 and inside:
+                            inside, dotted = False, True
+                        elif utf8[i] != 45 or not inside:
+                            break
+                        i += 1
+                    emails[line] += found
+            elif point == 0x2026:
+                ellipses[line] += 1
+            elif in_url and point > 127 and number_of(blocks, classes, point) & SPACE:
+                in_url = False
+            at = behind
+        hashes[line] = hash_ ^ (hash_ >> numba.uint64(32))
+
+
+def line_edges(
+    utf8: Any, line_ends: Any, n: Any, firsts: Any, starts: Any, ends: Any, of_bytes: Any, of_points: Any, edges: Any
+) -> None:
+    """What each line begins with and ends in, by its first and its last segment."""
+    for line in range(n):
+        first, last = firsts[line], firsts[line + 1] - 1
+        if last < first:
+            continue
+        at, stop = starts[first], line_ends[line]
+        point, behind = decoded(utf8, at)
+        role = of_points[point] if point < 0x20000 else 0
+        if role & BULLET or (role & DASH and first < last and starts[first + 1] > behind == ends[first]):
+            edges[line] |= ITEM
+        tail = ends[last] - 1
+        while -128 <= utf8[tail] < -64:
+            tail -= 1
+        point, _ = decoded(utf8, tail)
+        if point < 0x20000 and of_points[point] & MARK:
+            edges[line] |= MARKED
+        at += utf8[at] == 40 or utf8[at] == 91  # ( or [
+        i, common = at, DIGIT | LETTER | SMALL_ROMAN | ROMAN
+        while i < at + 7 and i < stop and of_bytes[utf8[i] & 255] & (LETTER | DIGIT):
+            common &= of_bytes[utf8[i] & 255]
+            i += 1
+        size = i - at
+        if size and i < stop and of_bytes[utf8[i] & 255] & CLOSING:
+            after = of_bytes[utf8[i + 1] & 255] if i + 1 < stop else 0
+            following = first
+            while following <= last and starts[following] <= i:
+                following += 1
+            space = ends[following - 1] == i + 1 and (following > last or starts[following] > i + 1)
+            if (common & DIGIT and size <= 3 and not after & DIGIT) or (
+                space and ((common & LETTER and size == 1) or (common & (SMALL_ROMAN | ROMAN) and size <= 6))
+            ):
+                edges[line] |= NUMBERED
+
+
+def count_words(
+    utf8: Any, starts: Any, ends: Any, chars: Any, kinds: Any, hashes: Any, folded: Any, bounds: Any, texts: Any,
+    blocks: Any, classes: Any, logs: Any, keys: Any, stamps: Any, counts: Any, slots: Any, found: Any, entropy: Any,
+) -> None:  # fmt: skip
+    """Counts segments and words by kind, and how often each word occurs; the table is emptied by a stamp."""
+    for text in range(texts):
+        begin, end = bounds[text], bounds[text + 1]
+        mask = 15
+        while mask + 1 < 2 * (end - begin):
+            mask = 2 * mask + 1
+        distinct = words = run = 0
+        for i in range(begin, end):
+            kind = kinds[i]
+            found[CHARS * texts + text] += chars[i]
+            if not kind & HAS_ALNUM:
+                found[PUNCTUATION * texts + text] += (kind & ALL_PUNCTUATION) != 0
+                run = 0
+                continue
+            words += 1
+            found[WORD_CHARS * texts + text] += chars[i]
+            found[LETTERS * texts + text] += (kind & HAS_ALPHA) != 0
+            if kind & IS_LOWER:
+                found[ALL_LOWER * texts + text] += 1
+            elif kind & IS_UPPER:
+                found[ALL_UPPER * texts + text] += 1
+            elif kind & IS_TITLE:
+                found[TITLED * texts + text] += 1
+            elif kind & HAS_ALPHA:
+                at, capital = starts[i], hashes[i] != folded[i]
+                while at < ends[i] and not capital:  # some capitals fold to two characters, and are not folded here
+                    point, at = decoded(utf8, at)
+                    capital = number_of(blocks, classes, point) & UPPER != 0
+                found[MIXED * texts + text] += capital
+            if run and hashes[i] == hashes[i - 1] and starts[i] > ends[i - 1]:
+                run += 1
+                found[SAID_AGAIN * texts + text] += run == 3
+            else:
+                run = 1
+            slot = numba.int64(folded[i] & numba.uint64(mask))
+            while stamps[slot] == text + 1 and keys[slot] != folded[i]:
+                slot = (slot + 1) & mask
+            if stamps[slot] != text + 1:
+                stamps[slot], keys[slot], counts[slot] = text + 1, folded[i], 0
+                slots[distinct] = slot
+                distinct += 1
+            counts[slot] += 1
+        found[WORDS * texts + text], found[DISTINCT * texts + text] = words, distinct
+        if distinct > 1:
+            total = 0.0
+            for j in range(distinct):
+                total += counts[slots[j]] * logs[counts[slots[j]]]
+            entropy[text] = logs[words] - total / words

@@ -1,0 +1,275 @@
+"""Words in compiled code: where they are, what they are made of, and a hash of each. Used by `toolkit.text.words`."""
+
+import functools
+from typing import Any
+
+import numba
+
+from toolkit.text.unicode_table import (
+    ALETTER,
+    ALPHA,
+    BREAKS,
+    DOUBLE_QUOTE,
+    EXTEND,
+    EXTEND_NUM_LET,
+    FORMAT,
+    HEBREW,
+    KATAKANA,
+    LOWER,
+    MID_LETTER,
+    MID_NUM,
+    MID_NUM_LET,
+    NUMBER,
+    NUMERIC,
+    PICTURE,
+    PUNCTUATION,
+    REGIONAL,
+    SINGLE_QUOTE,
+    SPACE,
+    TITLE,
+    UNDERSCORE,
+    UPPER,
+    ZWJ,
+)
+from toolkit.text.words import (
+    ALL_ALNUM,
+    ALL_PUNCTUATION,
+    HAS_ALNUM,
+    HAS_ALPHA,
+    HAS_ASCII_LETTER,
+    IS_LOWER,
+    IS_TITLE,
+    IS_UPPER,
+    PRIME,
+    SEED,
+)
+
+_inline = functools.partial(numba.njit, inline="always")
+
+
+@_inline
+def decoded(utf8: Any, at: Any) -> Any:
+    """The code point at an offset, and where the next is."""
+    first = numba.int64(utf8[at])
+    if first >= 0:
+        return first, at + 1
+    if first < -32:  # 0xC0 to 0xDF
+        return ((first & 31) << 6) | (numba.int64(utf8[at + 1]) & 63), at + 2
+    second = (numba.int64(utf8[at + 1]) & 63) << 6
+    if first < -16:
+        return ((first & 15) << 12) | second | (numba.int64(utf8[at + 2]) & 63), at + 3
+    third = (numba.int64(utf8[at + 2]) & 63) << 6
+    return ((first & 7) << 18) | (second << 6) | third | (numba.int64(utf8[at + 3]) & 63), at + 4
+
+
+@_inline
+def number_of(blocks: Any, classes: Any, point: Any) -> Any:
+    """What is known of a code point."""
+    return classes[(blocks[point >> 8] << 8) | (point & 255)]
+
+
+@_inline
+def _is_ignored(kind: Any) -> Any:
+    return (kind == EXTEND) | (kind == FORMAT) | (kind == ZWJ)
+
+
+@_inline
+def _is_letter(kind: Any) -> Any:
+    return (kind == ALETTER) | (kind == HEBREW)
+
+
+@_inline
+def _next_kind(utf8: Any, at: Any, end: Any, blocks: Any, classes: Any) -> Any:
+    """The Word_Break class of what follows, leaving out what is ignored (WB4); -1 at the end."""
+    kind = numba.int64(-1)
+    while at < end:
+        point, at = decoded(utf8, at)
+        found = number_of(blocks, classes, point) & BREAKS
+        if not _is_ignored(found):
+            kind = found
+            break
+    return kind
+
+
+@_inline
+def _joins(before: Any, kind: Any) -> Any:
+    """WB5, WB8 to WB10, WB13 to WB13b."""
+    before_word = _is_letter(before) | (before == NUMERIC)
+    word = _is_letter(kind) | (kind == NUMERIC)
+    return (
+        (before_word & word)
+        | ((before == KATAKANA) & (kind == KATAKANA))
+        | ((before_word | (before == KATAKANA) | (before == EXTEND_NUM_LET)) & (kind == EXTEND_NUM_LET))
+        | ((before == EXTEND_NUM_LET) & (word | (kind == KATAKANA)))
+    )
+
+
+def unicode_words(
+    utf8: Any, begin: Any, end: Any, only_words: Any, blocks: Any, classes: Any, starts: Any, ends: Any, counts: Any
+) -> None:
+    """Segments between word boundaries (UAX #29) that are not white space.
+
+    Args:
+        utf8: int8.
+        begin: offset of the first byte to look at.
+        end: exclusive.
+        only_words: 1 to leave out segments without a letter or a number.
+        blocks: of `Characters`.
+        classes: of `Characters`.
+        starts: int64, with room for as many as there are bytes; what is found.
+        ends: int64, likewise.
+        counts: int64 (1), how many.
+    """
+    n = numba.int64(0)
+    at = begin
+    while at < end:
+        point, behind = decoded(utf8, at)
+        number = number_of(blocks, classes, point)
+        if number & SPACE:
+            at = behind
+            continue
+        start, at = at, behind
+        before = number & BREAKS
+        bits = number
+        flags = numba.int64(before == REGIONAL)  # an odd number of regional indicators so far
+        joined_by = before == ZWJ
+        while at < end:
+            point, behind = decoded(utf8, at)
+            number = number_of(blocks, classes, point)
+            if number & SPACE:
+                break
+            kind = number & BREAKS
+            if kind == before and kind in (ALETTER, NUMERIC):  # of `_joins`, what is met most
+                joined_by = False
+                bits |= number
+                at = behind
+                continue
+            if _is_ignored(kind):
+                joined_by = kind == ZWJ
+                at = behind
+                continue
+            if (joined_by and number & PICTURE) or _joins(before, kind):  # WB3c
+                before = kind
+            elif (
+                _is_letter(before)
+                and kind in (MID_LETTER, MID_NUM_LET, SINGLE_QUOTE)
+                and _is_letter(_next_kind(utf8, behind, end, blocks, classes))
+            ):  # WB6, WB7: what follows joins as if the letter stood before it
+                pass
+            elif (
+                before == NUMERIC
+                and kind in (MID_NUM, MID_NUM_LET, SINGLE_QUOTE)
+                and _next_kind(utf8, behind, end, blocks, classes) == NUMERIC
+            ):  # WB11, WB12
+                pass
+            elif (
+                before == HEBREW and kind == DOUBLE_QUOTE and _next_kind(utf8, behind, end, blocks, classes) == HEBREW
+            ):  # WB7b, WB7c
+                pass
+            elif (before == HEBREW and kind == SINGLE_QUOTE) or (
+                before == REGIONAL and kind == REGIONAL and flags == 1
+            ):
+                before = kind  # WB7a; WB15, WB16
+                flags = numba.int64(0)
+            else:
+                break
+            joined_by = False
+            bits |= number
+            at = behind
+        if bits & (ALPHA | NUMBER) or not only_words:
+            starts[n] = start
+            ends[n] = at
+            n += 1
+    counts[0] = n
+
+
+def runs(
+    utf8: Any, begin: Any, end: Any, apart: Any, blocks: Any, classes: Any, starts: Any, ends: Any, counts: Any
+) -> None:
+    r"""Runs of what is not white space, as ``str.split`` has them; what it takes is as of `unicode_words`.
+
+    With ``apart`` 1 a run is parted where ``\w`` begins or ends, as ``\w+|[^\w\s]+`` does.
+    """
+    n = numba.int64(0)
+    at = begin
+    inside, before = False, False
+    while at < end:
+        point, behind = decoded(utf8, at)
+        number = number_of(blocks, classes, point)
+        if number & SPACE:
+            if inside:
+                ends[n] = at
+                n += 1
+            inside = False
+        else:
+            word = (number & (ALPHA | NUMBER | UNDERSCORE)) != 0
+            if inside and apart and word != before:
+                ends[n] = at
+                n += 1
+                inside = False
+            if not inside:
+                starts[n] = at
+            inside, before = True, word
+        at = behind
+    if inside:
+        ends[n] = end
+        n += 1
+    counts[0] = n
+
+
+def describe(
+    utf8: Any, starts: Any, ends: Any, n: Any, blocks: Any, classes: Any, fold_blocks: Any, folds: Any,
+    chars: Any, kinds: Any, hashes: Any, folded: Any,
+) -> None:  # fmt: skip
+    """What each word is made of: fills `chars`, `kinds`, `hashes` and `folded` of `toolkit.text.words.Words`."""
+    for i in range(n):
+        at, end = starts[i], ends[i]
+        count = numba.int64(0)
+        some, every = numba.int64(0), numba.int64(-1)
+        alnum = True
+        latin = False
+        upper = lower = False  # what is cased
+        title, cased_before = True, False
+        hash_ = fold = numba.uint64(SEED)
+        while at < end:
+            point, at = decoded(utf8, at)
+            number = number_of(blocks, classes, point)
+            count += 1
+            some |= number
+            every &= number
+            alnum = alnum and (number & (ALPHA | NUMBER)) != 0
+            latin = latin or ((point | 32) >= 97 and (point | 32) <= 122)
+            if number & (UPPER | TITLE):
+                title = title and not cased_before
+                cased_before = True
+            elif number & LOWER:
+                title = title and cased_before
+                cased_before = True
+            else:
+                cased_before = False
+            upper = upper or (number & UPPER) != 0
+            lower = lower or (number & (LOWER | TITLE)) != 0
+            hash_ = (hash_ ^ numba.uint64(point)) * numba.uint64(PRIME)
+            other = point + folds[(fold_blocks[point >> 8] << 8) | (point & 255)]
+            fold = (fold ^ numba.uint64(other)) * numba.uint64(PRIME)
+        bits = numba.int64(0)
+        if some & ALPHA:
+            bits |= HAS_ALPHA
+        if some & (ALPHA | NUMBER):
+            bits |= HAS_ALNUM
+        if alnum:
+            bits |= ALL_ALNUM
+        if every & PUNCTUATION:
+            bits |= ALL_PUNCTUATION
+        if latin:
+            bits |= HAS_ASCII_LETTER
+        if upper and not lower:
+            bits |= IS_UPPER
+        if (some & LOWER) and not (some & (UPPER | TITLE)):
+            bits |= IS_LOWER
+        if title and (some & (UPPER | TITLE | LOWER)):
+            bits |= IS_TITLE
+        chars[i] = count
+        kinds[i] = bits
+        hashes[i] = hash_ ^ (hash_ >> numba.uint64(32))
+        folded[i] = fold ^ (fold >> numba.uint64(32))

@@ -1,0 +1,200 @@
+"""Words of languages that need a dictionary or a model: each by the library that datatrove 0.10 takes, an extra here.
+
+What is done with a library is what datatrove does (``utils/word_tokenizers.py``) and, for Vietnamese, spaCy 3.8
+(``lang/vi``), written anew.
+"""
+
+import functools
+import re
+import string
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from toolkit.distribution import missing_extra
+
+Split = Callable[[str], Iterable[str]]
+
+
+class Library(NamedTuple):
+    """What splits words of a language.
+
+    Attributes:
+        extra: that brings it.
+        package: its name on package indexes.
+        licence: of it, and of what it brings.
+        load: gives its function; ImportError if it is not installed.
+    """
+
+    extra: str
+    package: str
+    licence: str
+    load: Callable[[], Split]
+
+
+@functools.cache
+def dictionary_words(kind: str, code: str) -> Split:
+    """Return the function that splits texts.
+
+    Args:
+        kind: of tokenizer, as `toolkit.text.languages.tables` has it.
+        code: of the language, as the tokenizer knows it.
+
+    Raises:
+        MissingExtra: if its library is not installed; it names the extra and the licence.
+    """
+    library = _library(kind, code)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of old libraries, about themselves
+            return library.load()
+    except ImportError:
+        what = f"words of {kind} {code}".rstrip() + f" (licence: {library.licence})"
+        raise missing_extra(library.extra, what, library.package) from None
+
+
+def _library(kind: str, code: str) -> Library:
+    if kind == "Stanza":
+        licence = "Apache-2.0; each model that it fetches has its own"
+        return Library("words-stanza", "stanza", licence, functools.partial(_stanza, code))
+    return _LIBRARIES[f"{kind} {code}".rstrip()]
+
+
+def _japanese() -> Split:
+    from sudachipy import Dictionary, SplitMode
+
+    tokenizer = Dictionary().create(mode=SplitMode.A)
+    return lambda text: (word.surface() for piece in _pieces(text, 40_000) for word in tokenizer.tokenize(piece))
+
+
+def _pieces(text: str, most: int) -> Iterator[str]:
+    """Yield a text in pieces of at most so many bytes of UTF-8, cut where datatrove cuts it."""
+    share = len(text) / max(len(text.encode()), 1)
+    guess, step = max(int(most * share - 10), 1), 10
+    while text:
+        while len(text[:guess].encode()) > most:
+            guess = max(guess - step, 1)
+        size = guess
+        while size < len(text) and len(text[:size].encode()) < most:
+            size = min(len(text), size + step)
+        if len(text[:size].encode()) > most:
+            size -= step
+        yield text[:size]
+        text = text[size:]
+
+
+def _chinese() -> Split:
+    import logging
+
+    import jieba
+
+    jieba.setLogLevel(logging.WARNING)
+    return lambda text: jieba.cut(text, cut_all=False)
+
+
+_VIETNAMESE = re.compile(
+    r"\s+|[A-ZĐ]+\.|Tp\.|Mr\.|Mrs\.|Ms\.|Dr\.|ThS\.|==>|->|\.\.\.|>>|\w+://[^\s]+"
+    r"|[a-zA-Z0-9_.+-]+@(?:[a-zA-Z0-9-]+\.)+[a-zA-Z0-9-]+|\d+(?:[\.,_]\d+)+|[^\w\s]|\w+"
+)
+
+
+def _vietnamese() -> Split:
+    from pyvi.ViTokenizer import ViTokenizer
+
+    def split(text: str) -> Iterator[str]:
+        spans = [found.span() for found in _VIETNAMESE.finditer(text) if not found.group().isspace()]
+        syllables = [text[begin:end] for begin, end in spans]
+        if not syllables:
+            return
+        labels = ViTokenizer.model.predict([ViTokenizer.sent2features(syllables, False)])[0]
+        start, stop = spans[0]
+        for (begin, end), label, word, before in zip(spans[1:], labels[1:], syllables[1:], syllables, strict=False):
+            if label == "I_W" and _joins(before, word):
+                stop = end
+            else:
+                yield text[start:stop]
+                start, stop = begin, end
+        yield text[start:stop]
+
+    return split
+
+
+def _joins(before: str, word: str) -> bool:
+    apart = any(each in string.punctuation or each[0].isdigit() for each in (before, word))
+    return not apart and not (word[0].istitle() and not before[0].istitle())
+
+
+def _thai() -> Split:
+    from pythainlp.tokenize import word_tokenize
+
+    return functools.partial(word_tokenize, keep_whitespace=False, engine="newmm-safe")
+
+
+_LONG_NUMBER = re.compile("[0-9,]{20,}")
+
+
+def _korean() -> Split:
+    from kiwipiepy import Kiwi
+
+    tokenizer = Kiwi(model_type="sbg")
+
+    def split(text: str) -> Iterator[str]:
+        """Yield words; places are those in the text without long numbers, and read in the whole one: so datatrove."""
+        for word in tokenizer.tokenize(_LONG_NUMBER.sub("", text)):
+            yield text[word.start : word.end]
+
+    return split
+
+
+def _khmer() -> Split:
+    from khmernltk import word_tokenize
+
+    return functools.partial(word_tokenize, return_tokens=True)
+
+
+def _lao() -> Split:
+    from laonlp.tokenize import word_tokenize
+
+    return word_tokenize  # type: ignore[no-any-return]
+
+
+def _burmese() -> Split:
+    import pyidaungsu
+
+    return functools.partial(pyidaungsu.tokenize, form="word")
+
+
+def _tibetan() -> Split:
+    from botok import WordTokenizer
+
+    tokenizer = WordTokenizer()
+
+    def split(text: str) -> Iterator[str]:
+        try:
+            words = tokenizer.tokenize(text, split_affixes=False)
+        except Exception:  # whatever botok stumbles over: datatrove tries again without white space
+            words = tokenizer.tokenize(re.sub(r"\s+", "", text), split_affixes=False)
+        return (word.text for word in words)
+
+    return split
+
+
+def _stanza(code: str) -> Split:
+    import stanza
+    from stanza.pipeline.core import DownloadMethod
+
+    pipeline: Any = stanza.Pipeline(code, processors="tokenize", download_method=DownloadMethod.REUSE_RESOURCES)
+    return lambda text: (word.text for sentence in pipeline(text).sentences for word in sentence.tokens)
+
+
+_LIBRARIES = {
+    "SpaCy ja": Library("words-ja", "SudachiPy", "Apache-2.0, also of its dictionary", _japanese),
+    "SpaCy zh": Library("words-zh", "jieba", "MIT", _chinese),
+    "SpaCy vi": Library("words-vi", "pyvi", "MIT", _vietnamese),
+    "Thai": Library("words-th", "pythainlp", "Apache-2.0", _thai),
+    "Kiwi": Library("words-ko", "kiwipiepy", "LGPL-3.0", _korean),
+    "Khmer": Library("words-km", "khmer-nltk", "Apache-2.0", _khmer),
+    "Lao": Library("words-lo", "LaoNLP", "Apache-2.0", _lao),
+    "Burmese": Library("words-my", "pyidaungsu-numpy2", "MIT", _burmese),
+    "Tibetan": Library("words-bo", "botok", "Apache-2.0; the dictionaries that it fetches have their own", _tibetan),
+}

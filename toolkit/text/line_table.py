@@ -1,0 +1,79 @@
+"""The lines of several texts in one buffer, for code that looks at all of them in one go."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from toolkit.text.kernels.compiling import compiled
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+PADDING = 16
+"""Bytes behind the last line, for code that reads several at once."""
+
+
+class LineTable(NamedTuple):
+    r"""The lines of some texts, as `toolkit.data.documents.split_lines` has them, in one buffer.
+
+    Attributes:
+        utf8: int8; the texts in UTF-8, each line with its ``\n``, one ``\n`` before the first, `PADDING` behind.
+        starts: int64, offset of each line.
+        ends: int64, exclusive, without the line's end.
+        chars: int64, code points of each line.
+        bounds: int64 (texts + 1), the first line of each text, and the end of all.
+    """
+
+    utf8: "Array"
+    starts: "Array"
+    ends: "Array"
+    chars: "Array"
+    bounds: "Array"
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> "LineTable":
+        """Of these texts."""
+        import numpy as np
+
+        pieces = [b"\n"]
+        lines = []
+        for text in texts:  # one by one: what is ASCII is copied, not encoded
+            data = text.encode()
+            pieces.append(data)
+            whole = not data or data.endswith(b"\n")
+            if not whole:
+                pieces.append(b"\n")
+            lines.append(data.count(b"\n") + (not whole))
+        pieces.append(b"\n" * PADDING)
+        utf8 = np.frombuffer(bytearray().join(pieces), dtype=np.int8)
+        bounds = np.zeros(len(lines) + 1, dtype=np.int64)
+        np.cumsum(lines, out=bounds[1:])
+        starts, ends, chars = np.empty((3, bounds[-1]), dtype=np.int64)
+        _find_lines(utf8, len(utf8) - PADDING, starts, ends, chars)
+        return cls(utf8, starts, ends, chars, bounds)
+
+    @property
+    def bytes(self) -> "Array":
+        """UTF-8 length of each line."""
+        return cast("Array", self.ends - self.starts)
+
+    def sums(self, values: "Array") -> "Array":
+        """Of a value of each line, the sum of each text's lines."""
+        import numpy as np
+
+        total = np.zeros(len(values) + 1, dtype=np.int64)
+        np.cumsum(values, out=total[1:])
+        return cast("Array", total[self.bounds[1:]] - total[self.bounds[:-1]])
+
+
+@compiled("int8* int64 int64* int64* int64*")
+def _find_lines(utf8: Any, size: Any, starts: Any, ends: Any, chars: Any) -> None:
+    line, start, inside = 0, 1, 0
+    for i in range(1, size):
+        byte = utf8[i]
+        inside += byte < -64  # bytes that continue a code point
+        if byte == 10:
+            end = i - 1 if i > start and utf8[i - 1] == 13 else i
+            starts[line], ends[line], chars[line] = start, end, end - start - inside
+            line, start, inside = line + 1, i + 1, 0

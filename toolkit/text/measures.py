@@ -1,0 +1,196 @@
+"""Measures of lines, paragraphs and words in compiled code: what quality signals are made of.
+
+All begin with the segments of some texts, ``Batch.words("segments")``, and count without thresholds: what is much or
+little is for those to say who ask.
+"""
+
+import functools
+import string
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from toolkit.text.kernels.compiling import Compiled
+from toolkit.text.line_table import LineTable
+from toolkit.text.ngrams import Sequences
+from toolkit.text.numbers import natural_logs
+from toolkit.text.sentences import characters_in
+from toolkit.text.unicode_table import characters
+from toolkit.text.words import PRIME, SEED, Words
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+END_MARKS = (
+    "21-22 27 2e 3f ab bb 589 61d-61f 6d4 700-702 7f9 837 839 83d-83e 964-965 104a-104b 1362 1367-1368 166e 1735-1736 "
+    "17d4-17d5 1803 1809 1944-1945 1aa8-1aab 1b4e-1b4f 1b5a-1b5b 1b5e-1b5f 1b7d-1b7f 1c3b-1c3c 1c7e-1c7f 2018-201f "
+    "2024 2026 2039-203a 203c-203d 2047-2049 2cf9-2cfb 2e2e 2e3c 2e42 2e53-2e54 2e60-2e61 3002 300c-300f 301d-301f "
+    "a4ff a60e-a60f a6f3 a6f7 a876-a877 a8ce-a8cf a92f a9c8-a9c9 aa5d-aa5f aaf0-aaf1 abeb fe12 fe15-fe16 fe41-fe44 "
+    "fe52 fe56-fe57 ff01-ff02 ff07 ff0e ff1f ff61-ff63 10a56-10a57 10f55-10f59 10f86-10f89 11047-11048 110be-110c1 "
+    "11141-11143 111c5-111c6 111cd 111de-111df 11238-11239 1123b-1123c 112a9 113d4-113d5 1144b-1144c 115c2-115c3 "
+    "115c9-115d7 11641-11642 1173c-1173e 11944 11946 11a42-11a43 11a9b-11a9c 11c41-11c42 11ef7-11ef8 11f43-11f44 "
+    "16a6e-16a6f 16af5 16b37-16b38 16b44 16d6e-16d6f 16e98 1bc9f 1da88"
+)
+"""What a sentence ends in: Unicode 18.0's Sentence_Terminal and Quotation_Mark, and the ellipsis; code points."""
+BULLETS = (
+    "2022-2023 2043 204c-204d 2219 25a0-25a1 25aa-25ab 25b6 25b8 25ba 25c6-25c7 25cb 25cf 25e6 2713-2714 2794 27a2 27a4"
+)
+DASHES = "2a-2b 2d b7 2013-2014"
+
+MARK, BULLET, DASH = 1, 2, 4
+"""Bits of what a character is where a line begins or ends."""
+LETTER, DIGIT, LOCAL, SMALL_ROMAN, ROMAN, CLOSING = (1 << bit for bit in range(6))
+"""Bits of what a byte is; `LOCAL`: may be before the @ of an address; `CLOSING`: of the number of an item."""
+ITEM, NUMBERED, MARKED = 1, 2, 4
+"""Bits of what a line begins with or ends in."""
+
+_USES = ["toolkit.text.measures", "toolkit.text.unicode_table", "toolkit.text.words", "toolkit.text.kernels.words"]
+_within_lines = Compiled(
+    "toolkit.text.kernels.measures:within_lines",
+    "int8* int64* int64* int64 int64* int64* int64* uint64* int64* int64* int64* int64*",
+    _USES,
+)
+_line_edges = Compiled(
+    "toolkit.text.kernels.measures:line_edges", "int8* int64* int64 int64* int64* int64* int64* int64* int64*", _USES
+)
+_count_words = Compiled(
+    "toolkit.text.kernels.measures:count_words",
+    "int8* int64* int64* int64* int64* uint64* uint64* int64* int64 int64* int64* float64* "
+    "uint64* int64* int64* int64* int64* float64*",
+    _USES,
+)
+
+
+class LineMeasures(NamedTuple):
+    """What each line of some texts has; a line that is blank has white space alone.
+
+    Attributes:
+        lines: where they are.
+        hashes: uint64; two lines are taken for the same where these are equal.
+        filled: bool, not blank.
+        items: bool, begins with a bullet, or with a hyphen, dash, ``*``, ``+`` or ``·`` and white space.
+        numbered: bool, begins, perhaps after ``(`` or ``[``, with up to three digits, then ``.``, ``)`` or ``]`` and no
+            further digit; or with one ASCII letter, or up to six of ``ivx`` or ``IVX``, then the same and white space.
+        ended: bool, ends in one of `END_MARKS`, white space behind it left out.
+        repeated_chars: int64, how often three or more of the same character stand in a row, white space left out.
+        ellipses: int64, ``…``, and ``...`` that do not overlap.
+        urls: int64, stretches without white space that have ``://`` between an ASCII letter and a host, or ``www.``,
+            behind no ASCII letter or digit, and a host.
+        emails: int64, ASCII addresses elsewhere.
+    """
+
+    lines: LineTable
+    hashes: "Array"
+    filled: "Array"
+    items: "Array"
+    numbered: "Array"
+    ended: "Array"
+    repeated_chars: "Array"
+    ellipses: "Array"
+    urls: "Array"
+    emails: "Array"
+
+    @classmethod
+    def of(cls, segments: Words) -> "LineMeasures":
+        """Of the lines that segments are in."""
+        import numpy as np
+
+        lines, firsts, table, (of_bytes, of_points) = segments.lines, segments.of_lines(), characters(), _roles()
+        n = len(lines.starts)
+        hashes, edges, counts = np.empty(n, np.uint64), np.zeros(n, np.int64), np.zeros((4, n), np.int64)
+        _within_lines(lines.utf8, lines.starts, lines.ends, n, of_bytes, table.blocks, table.classes, hashes, *counts)
+        _line_edges(lines.utf8, lines.ends, n, firsts, segments.starts, segments.ends, of_bytes, of_points, edges)
+        bits = (edges & bit != 0 for bit in (ITEM, NUMBERED, MARKED))
+        return cls(lines, hashes, firsts[1:] > firsts[:-1], *bits, *counts)
+
+    def not_blank(self) -> Sequences:
+        """The lines that are not blank, so that those that occur again can be counted (`Sequences.repeated`)."""
+        import numpy as np
+
+        bounds = np.concatenate([[0], np.cumsum(self.filled)])[self.lines.bounds]
+        return Sequences(self.hashes[self.filled], self.lines.chars[self.filled], bounds)
+
+    def paragraphs(self) -> Sequences:
+        """Stretches of lines that are not blank, likewise; line ends within count as code points."""
+        import numpy as np
+
+        hashes, chars, bounds = lines = self.not_blank()
+        if not len(hashes):
+            return lines
+        which = np.flatnonzero(self.filled)
+        opens = np.ones(len(which), dtype=bool)
+        opens[1:] = np.diff(which) > 1
+        opens[bounds[:-1][np.diff(bounds) > 0]] = True
+        heads = np.flatnonzero(opens)
+        place = np.arange(len(which)) - heads[np.cumsum(opens) - 1]
+        mixed = (hashes + place.astype(np.uint64)) * np.uint64(PRIME)
+        mixed = (mixed ^ (mixed >> np.uint64(31))) * np.uint64(SEED)
+        sizes = np.add.reduceat(chars + (place > 0), heads)
+        return Sequences(np.add.reduceat(mixed, heads), sizes, np.searchsorted(heads, bounds))
+
+
+class WordMeasures(NamedTuple):
+    """What the segments of each text are; those with a letter or a number are words. int64, but for `entropy`.
+
+    Attributes:
+        chars: code points of all segments.
+        words: how many segments are words.
+        word_chars: code points of these.
+        letters: words with a letter.
+        punctuation: segments of punctuation and symbols alone.
+        lower, upper, title: words by ``str.islower``, ``isupper``, ``istitle``, the first that holds.
+        mixed: words with other capitals.
+        distinct: different words without regard to case.
+        said_again: how often three or more of the same word stand in a row, with only white space between.
+        entropy: float64, of words without regard to case, in nats.
+    """
+
+    chars: "Array"
+    words: "Array"
+    word_chars: "Array"
+    letters: "Array"
+    punctuation: "Array"
+    lower: "Array"
+    upper: "Array"
+    title: "Array"
+    mixed: "Array"
+    distinct: "Array"
+    said_again: "Array"
+    entropy: "Array"
+
+    @classmethod
+    def of(cls, segments: Words) -> "WordMeasures":
+        """Of the texts that segments are of."""
+        import numpy as np
+
+        texts, longest, table = len(segments.counts), int(np.max(segments.counts, initial=0)), characters()
+        found, entropy = np.zeros((len(cls._fields) - 1, texts), dtype=np.int64), np.zeros(texts)
+        logs = natural_logs(np.maximum(np.arange(longest + 1), 1))
+        room = 1 << max(4, (2 * longest).bit_length())
+        keys, slots = np.zeros(room, np.uint64), np.zeros(longest + 1, np.int64)
+        stamps, counts = np.zeros((2, room), np.int64)
+        _count_words(
+            segments.lines.utf8, *segments[1:], texts, table.blocks, table.classes, logs,
+            keys, stamps, counts, slots, found, entropy,
+        )  # fmt: skip
+        return cls._make((*found, entropy))
+
+
+@functools.cache
+def _roles() -> "tuple[Array, Array]":
+    """What each byte is, and each character, where it matters at the edges of a line or in an address."""
+    import numpy as np
+
+    of_bytes, of_points = np.zeros(256, dtype=np.int64), np.zeros(0x20000, dtype=np.int64)
+    for listed, bit in (
+        (string.ascii_letters, LETTER),
+        (string.digits, DIGIT),
+        (string.ascii_letters + string.digits + "._%+-", LOCAL),
+        ("ivx", SMALL_ROMAN),
+        ("IVX", ROMAN),
+        (".)]", CLOSING),
+    ):
+        of_bytes[list(map(ord, listed))] |= bit
+    for ranges, bit in ((END_MARKS, MARK), (BULLETS, BULLET), (DASHES, DASH)):
+        of_points[list(map(ord, characters_in(ranges)))] |= bit
+    return of_bytes, of_points

@@ -1,0 +1,85 @@
+"""How often the words and phrases of a list occur among the words of texts, in compiled code."""
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from toolkit.text.kernels.compiling import compiled
+from toolkit.text.line_table import LineTable
+from toolkit.text.words import HAS_ALNUM, PRIME, Words
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+_WIDTH = (1 << 64) - 1
+
+
+class _Phrases(NamedTuple):
+    """A list: a hash table of its entries, 0 where there is none, and how many words the longest has."""
+
+    table: "Array"
+    longest: int
+
+
+def occurrences(segments: Words, lists: Sequence[frozenset[str] | None]) -> "Array":
+    """int64: how often entries of a list occur in each text, as whole words in any case; 0 without a list.
+
+    Args:
+        segments: of the texts, or words; what has no letter and no number is passed over.
+        lists: words and phrases to look for in each text; the same ones for many texts are prepared once.
+    """
+    import numpy as np
+
+    numbers = {known: i for i, known in enumerate(dict.fromkeys(filter(None, lists)))}
+    found = np.zeros(len(lists), dtype=np.int64)
+    if numbers:
+        phrases = list(map(_prepared, numbers))
+        are_words = segments.kinds & HAS_ALNUM != 0
+        _find(
+            segments.folded[are_words], np.cumsum([0, *segments.sums(are_words)]), len(lists),
+            np.array([numbers[known] if known else -1 for known in lists], dtype=np.int64),
+            np.cumsum([0, *(len(each.table) for each in phrases)]),
+            np.array([each.longest for each in phrases], dtype=np.int64),
+            np.concatenate([each.table for each in phrases]),
+            found,
+        )  # fmt: skip
+    return found
+
+
+@functools.lru_cache(maxsize=128)
+def _prepared(entries: frozenset[str]) -> _Phrases:
+    import numpy as np
+
+    words = Words.of(LineTable.of(sorted(entries)))
+    grams = set[int]()
+    for begin, end in zip(words.bounds[:-1].tolist(), words.bounds[1:].tolist(), strict=True):
+        gram = 0
+        for word in words.folded[begin:end].tolist():
+            gram = (gram * PRIME + word) & _WIDTH
+        grams.add(gram)
+    table = np.zeros(1 << (2 * len(grams)).bit_length(), dtype=np.uint64)
+    for gram in sorted(grams - {0}):
+        slot = ((gram * PRIME & _WIDTH) >> 32) & len(table) - 1
+        while table[slot]:
+            slot = (slot + 1) & len(table) - 1
+        table[slot] = gram
+    return _Phrases(table, int(np.max(words.counts, initial=0)))
+
+
+@compiled("uint64* int64* int64 int64* int64* int64* uint64* int64*")
+def _find(words: Any, bounds: Any, texts: Any, which: Any, places: Any, longest: Any, tables: Any, found: Any) -> None:
+    for text in range(texts):
+        if which[text] < 0:
+            continue
+        begin, mask = places[which[text]], int(places[which[text] + 1] - places[which[text]]) - 1
+        for i in range(bounds[text], bounds[text + 1]):
+            gram = words[i]
+            for j in range(i, min(i + longest[which[text]], bounds[text + 1])):
+                if j > i:
+                    gram = gram * PRIME + words[j]
+                slot = int((gram * PRIME) >> 32) & mask
+                while tables[begin + slot] and tables[begin + slot] != gram:
+                    slot = (slot + 1) & mask
+                found[text] += tables[begin + slot] != 0

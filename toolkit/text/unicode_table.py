@@ -1,0 +1,128 @@
+"""What is known of each code point: one number, in a table that comes with the package.
+
+Source: Unicode 18.0: Word_Break of UAX #29, general categories as ``str.isalpha`` and its like take them (letters that
+are numerals: as in Unicode 15.0), simple case folding. The table is a file, not made from Python's own tables when it
+is needed, so that values are the same with every version of Python.
+
+    python -m toolkit.text.unicode_table        makes the file anew, with the Unicode version of the package ``regex``
+"""
+
+import functools
+import io
+import os
+import sys
+import zipfile
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+FILE = os.path.join(os.path.dirname(__file__), "tables", "unicode_table.npz")
+UNICODE = "18.0.0"
+"""The version that the file is of."""
+
+BREAKS = 31
+"""The bits of a number that are the Word_Break class, an index of `CLASSES`."""
+CLASSES = (
+    "Other", "CR", "LF", "Newline", "WSegSpace", "Extend", "Format", "ZWJ", "ALetter", "Hebrew_Letter", "Numeric",
+    "Katakana", "ExtendNumLet", "MidLetter", "MidNum", "MidNumLet", "Single_Quote", "Double_Quote",
+    "Regional_Indicator",
+)  # fmt: skip
+OTHER, CR, LF, NEWLINE, WSEG, EXTEND, FORMAT, ZWJ, ALETTER, HEBREW, NUMERIC, KATAKANA, EXTEND_NUM_LET = range(13)
+MID_LETTER, MID_NUM, MID_NUM_LET, SINGLE_QUOTE, DOUBLE_QUOTE, REGIONAL = range(13, 19)
+
+SPACE, ALPHA, NUMBER, UPPER, LOWER, TITLE, PUNCTUATION, PICTURE, UNDERSCORE = (1 << bit for bit in range(5, 14))
+"""Bits of a number: ``str.isspace``; ``isalpha``; ``isdecimal``, ``isdigit`` or ``isnumeric``; ``isupper``;
+``islower``; title case (Lt); punctuation (P*) or symbol (S*); Extended_Pictographic; the underscore."""
+
+NUMERALS_SINCE = "两京俩倆拐洞皕秭鈎钩𒀸𒀹𒁹𒈦𒈫𒌋𒌍𒎙"
+"""Letters that Unicode counts as numerals since versions 15.1 to 18.0, and `NUMBER` does not: corpora that were counted
+with ``str.isnumeric`` of Python up to 3.12 (Unicode 15.0) do not either, and one is in the name of Peking."""
+
+BLOCK = 8
+"""Bits of a code point that are its place in a block of the table."""
+LAST = 0x10FFFF
+
+
+class Characters(NamedTuple):
+    """The table, in two steps: ``classes[blocks[c >> 8] << 8 | c & 255]``.
+
+    Attributes:
+        blocks: int64, which block of `classes` 256 code points have.
+        classes: int64, a number of each code point of a block.
+        fold_blocks: int64, likewise for `folds`.
+        folds: int64, what is added to a code point to fold its case.
+    """
+
+    blocks: "Array"
+    classes: "Array"
+    fold_blocks: "Array"
+    folds: "Array"
+
+
+@functools.cache
+def characters() -> Characters:
+    """The table, read once a process; about 1 ms and 0.5 MB."""
+    import numpy as np
+
+    with np.load(FILE, allow_pickle=False) as kept:
+        return Characters(*(kept[name].astype(np.int64) for name in Characters._fields))
+
+
+def _make() -> Characters:
+    import numpy as np
+    import regex
+    from regex import _regex  # has simple case folding, with regex's version of Unicode and not with Python's
+
+    every = "".join(chr(c) for c in range(LAST + 1) if not 0xD800 <= c <= 0xDFFF)
+    numbers = np.zeros(LAST + 1, dtype=np.uint16)
+
+    def mark(pattern: str, bits: int) -> None:
+        for found in regex.finditer(f"[{pattern}]+", every, flags=regex.V1):
+            points = [ord(c) for c in found.group()]
+            numbers[points] |= bits
+
+    for number, name in enumerate(CLASSES[1:], 1):
+        mark(rf"\p{{WB={name.replace('_', '')}}}", number)
+    mark(r"\p{Zs}\t-\r\x1c-\x1f\x85\u2028\u2029", SPACE)
+    mark(r"\p{L}", ALPHA)
+    mark(r"\p{Numeric_Type=Decimal}\p{Numeric_Type=Digit}\p{Numeric_Type=Numeric}", NUMBER)
+    numbers[[ord(c) for c in NUMERALS_SINCE]] &= 0xFFFF ^ NUMBER
+    mark(r"\p{Uppercase}", UPPER)
+    mark(r"\p{Lowercase}", LOWER)
+    mark(r"\p{Lt}", TITLE)
+    mark(r"\p{P}\p{S}", PUNCTUATION)
+    mark(r"\p{Extended_Pictographic}", PICTURE)
+    mark("_", UNDERSCORE)
+    folds = np.zeros(LAST + 1, dtype=np.int32)
+    for c in regex.findall(r"\p{Cased}|\p{Changes_When_Casefolded}", every):
+        folds[ord(c)] = ord(_regex.fold_case(regex.IGNORECASE | regex.UNICODE, c)) - ord(c)
+    folds[ord("I")] = ord("i") - ord("I")  # which `regex` leaves alone, for the sake of Turkish
+    return Characters(*_in_blocks(numbers), *_in_blocks(folds))
+
+
+def _in_blocks(values: "Array") -> tuple["Array", "Array"]:
+    import numpy as np
+
+    found: dict[bytes, int] = {}
+    rows = values.reshape(-1, 1 << BLOCK)
+    blocks = np.array([found.setdefault(row.tobytes(), len(found)) for row in rows], dtype=np.uint16)
+    return blocks, np.frombuffer(b"".join(found), dtype=values.dtype)
+
+
+def main() -> None:
+    """Writes the file; nothing in it depends on when."""
+    import numpy as np
+
+    with zipfile.ZipFile(FILE, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, array in _make()._asdict().items():
+            data = io.BytesIO()
+            np.save(data, array)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), data.getvalue(), zipfile.ZIP_DEFLATED, 9)
+    print(f"{FILE}: {os.path.getsize(FILE):,} bytes", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
