@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from toolkit import distribution
-from toolkit.inspect import plugins
+from toolkit.tag import describe
 from toolkit.tag.tagger import TAGGERS
 
 ROOT = Path(__file__).parent.parent
@@ -140,7 +140,7 @@ def test_the_error_says_what_to_install() -> None:
 
 
 def test_extras_of_taggers_are_found() -> None:
-    found = {name: list(plugins.extras(TAGGERS.find(name))) for name in ("tokens", "secrets", "perplexity", "noise")}
+    found = {name: list(describe.extras(TAGGERS.find(name))) for name in ("tokens", "secrets", "perplexity", "noise")}
     assert found == {"tokens": ["tokens"], "secrets": ["secrets"], "perplexity": ["kenlm"], "noise": []}
 
 

@@ -21,10 +21,9 @@ from toolkit.config.plugins import Kind
 from toolkit.data.schema import SPANS
 from toolkit.ingest.plan import Common, Trim
 from toolkit.ingest.reader import READERS
-from toolkit.inspect import plugins
 from toolkit.mix.settings import OutputSettings
 from toolkit.mix.writer import WRITERS
-from toolkit.tag import tagger
+from toolkit.tag import describe, tagger
 
 FOLDER = Path(__file__).parent.parent / "docs"
 EXAMPLE_CHARS = 400
@@ -110,24 +109,24 @@ def _taggers() -> list[str]:
         if class_.EXAMPLES:
             lines += ["```text"]
             for example in class_.EXAMPLES:
-                lines += [*plugins.example(example, EXAMPLE_CHARS), ""]
+                lines += [*describe.example(example, EXAMPLE_CHARS), ""]
             lines[-1] = "```"
             lines += [""]
     return lines
 
 
 def _values(class_: type[tagger.Tagger]) -> list[str]:
-    rows = [[f"`{v.name}`", f"`{v.type}`", v.description] for v in plugins.values(class_) if v.name]
+    rows = [[f"`{v.name}`", f"`{v.type}`", v.description] for v in describe.values(class_) if v.name]
     return [*_table(["value", "type", "what it is"], rows), ""] if rows else []
 
 
 def _needs(class_: type[tagger.Tagger]) -> Iterable[str]:
     """Whose ways of counting a tagger knows, what it reads, and the extras that it needs."""
-    if variants := plugins.variants(class_):
+    if variants := describe.variants(class_):
         yield from (f"Variants: {', '.join(f'`{variant}`' for variant in variants)}", "")
-    if reads := plugins.reads(class_):
+    if reads := describe.reads(class_):
         yield from (f"Reads: {', '.join(f'`{read.key}` (`{read.option}`)' for read in reads)}", "")
-    for extra, choice in plugins.extras(class_).items():
+    for extra, choice in describe.extras(class_).items():
         yield from (f"Extra: `{extra}`{f', for `{choice}`' if choice else ''}", "")
 
 
@@ -153,13 +152,13 @@ def _formats() -> list[str]:
 def _about(class_: type[Any]) -> list[str]:
     """The class's docstring, and what its module's says of the source."""
     lines = [*documentation(class_).splitlines(), ""]
-    if source := plugins.source(class_):
+    if source := describe.source(class_):
         lines += [*f"Source: {source}".splitlines(), ""]
     return lines
 
 
 def _options(class_: type[msgspec.Struct]) -> list[str]:
-    rows = [[f"`{o.name}`", o.type, o.default, o.description] for o in plugins.options(class_)]
+    rows = [[f"`{o.name}`", o.type, o.default, o.description] for o in describe.options(class_)]
     return [*_table(["option", "type", "default", "what it is"], rows), ""] if rows else ["No options.", ""]
 
 

@@ -12,8 +12,7 @@ import pytest
 from tests.conftest import ROOT, Ran, Run
 from tests.pipeline.conftest import Project, document, write_rows
 from toolkit.config import plugins
-from toolkit.inspect import plugins as describe
-from toolkit.tag import speed
+from toolkit.tag import describe, speed
 from toolkit.tag.tagger import TAGGERS
 
 OWN = '''

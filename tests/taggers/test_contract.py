@@ -21,7 +21,7 @@ from toolkit.config.plugins import camel_case
 from toolkit.config.settings import convert, parse
 from toolkit.data import schema
 from toolkit.errors import ConfigError
-from toolkit.inspect import plugins
+from toolkit.tag import describe
 from toolkit.tag.tagger import TAGGERS, references, value_annotation, value_type
 
 NAMES: list[str] = TAGGERS.names()
@@ -88,14 +88,14 @@ def variants_of(name: str) -> list[dict[str, str]]:
     except ConfigError:
         return []
     default = {field.encode_name: field.default for field in msgspec.structs.fields(class_)}.get("variant")
-    return [{"variant": variant} for variant in plugins.variants(class_) if variant != default]
+    return [{"variant": variant} for variant in describe.variants(class_) if variant != default]
 
 
 def configured(name: str, options: Mapping[str, Any] | None = None) -> Tagger:
     """With plausible values for the options that must be given: attributes of a set that is called ``set-0``."""
     class_ = class_of(name)
     given = dict(options or {})
-    attributes = {read.option for read in plugins.reads(class_)}
+    attributes = {read.option for read in describe.reads(class_)}
     for field in msgspec.structs.fields(class_):
         option = field.encode_name
         if field.required and option not in given:

@@ -17,8 +17,7 @@ from toolkit.config.plugins import default_name
 from toolkit.data import schema
 from toolkit.data.documents import Document
 from toolkit.errors import ConfigError, ToolkitError, did_you_mean
-from toolkit.inspect import plugins
-from toolkit.tag import speed, tagger, trial
+from toolkit.tag import describe, speed, tagger, trial
 from toolkit.tag.tagger import TAGGERS, Tagger
 
 LINE_CHARS = 90
@@ -70,7 +69,7 @@ def _line(reference: str) -> dict[str, Any]:
     try:
         class_ = TAGGERS.find(reference)
         tagger.value_type(class_)
-        plugins.options(class_)
+        describe.options(class_)
         line["about"] = first_line(class_)
     except Exception as error:  # a broken tagger hides no other
         line["error"] = _one_line(error)
@@ -116,17 +115,17 @@ def _facts(reference: str, class_: type[Tagger]) -> dict[str, Any]:
         "file": os.path.relpath(inspect.getfile(class_)) if hasattr(sys.modules[class_.__module__], "__file__") else "",
         "class": f"{class_.__module__}:{class_.__name__}",
         "documentation": documentation(class_),
-        "source": plugins.source(class_),
+        "source": describe.source(class_),
         "value": schema.to_json(tagger.value_type(class_)),
         "type": str(tagger.value_type(class_)),
-        "values": [dataclasses.asdict(value) for value in plugins.values(class_)],
-        "options": [dataclasses.asdict(option) for option in plugins.options(class_)],
-        "variants": plugins.variants(class_),
-        "reads": [dataclasses.asdict(read) for read in plugins.reads(class_)],
-        "models": plugins.models(class_),
+        "values": [dataclasses.asdict(value) for value in describe.values(class_)],
+        "options": [dataclasses.asdict(option) for option in describe.options(class_)],
+        "variants": describe.variants(class_),
+        "reads": [dataclasses.asdict(read) for read in describe.reads(class_)],
+        "models": describe.models(class_),
         "extras": [
             {"extra": extra, "for": choice, "installed": _is_installed(extra)}
-            for extra, choice in plugins.extras(class_).items()
+            for extra, choice in describe.extras(class_).items()
         ],
         "examples": msgspec.to_builtins([dataclasses.asdict(example) for example in class_.EXAMPLES]),
     }
@@ -190,7 +189,7 @@ def _show(found: Mapping[str, Any]) -> str:
         lines += ["", table(rows)]
     class_ = TAGGERS.find(found["tagger"])
     for example in class_.EXAMPLES:
-        lines += ["", *(f"  {line}" for line in plugins.example(example, VALUE_CHARS))]
+        lines += ["", *(f"  {line}" for line in describe.example(example, VALUE_CHARS))]
     return "\n".join(lines)
 
 

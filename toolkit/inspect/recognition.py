@@ -10,7 +10,7 @@ import msgspec
 from toolkit.config.settings import Source, convert
 from toolkit.data.documents import BAD_ROW
 from toolkit.errors import ConfigError, ToolkitError
-from toolkit.inspect import foreign
+from toolkit.interop import foreign
 from toolkit.mix.writer import WRITERS, Reading, Writer, find_writer
 from toolkit.storage.streams import Lines
 

@@ -1,8 +1,8 @@
 """What failed, and why: a small file for each task that did, until it has been done.
 
 ``<folder>/<stage>/<key>.json``, the key by `toolkit.storage.paths.unlike_data`, below the bookkeeping folder of a
-dataset (``failed/ingest``, ``failed/tag``) or of an output (``failed/mix``). The run that starts tasks writes them, so that
-there is one also where a worker was killed.
+dataset (``failed/ingest``, ``failed/tag``) or of an output (``failed/mix``). The run that starts tasks writes them,
+so that there is one also where a worker was killed.
 """
 
 from collections.abc import Collection

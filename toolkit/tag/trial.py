@@ -15,11 +15,10 @@ from toolkit.config.settings import Source
 from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, Document, Rows, split_lines, to_document
 from toolkit.errors import ConfigError, DataError, did_you_mean
-from toolkit.inspect import plugins
 from toolkit.storage.paths import strip_suffix
 from toolkit.storage.streams import Decompressed, Lines
+from toolkit.tag import describe, run
 from toolkit.tag import plan as tag_plan
-from toolkit.tag import run
 from toolkit.tag.plan import Plan, Step
 from toolkit.tag.tagger import TAGGERS
 from toolkit.text.batch import Batch, Column
@@ -108,7 +107,7 @@ def _connect(source: Source, *, complete: bool) -> None:
             class_ = TAGGERS.find(entry["tagger"])
         except ConfigError as error:
             raise source.error((), str(error)) from None
-        for read in plugins.reads(class_):
+        for read in describe.reads(class_):
             if not read.required or read.option in entry:
                 continue
             name, *fields = read.key.split(".")

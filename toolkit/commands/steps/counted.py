@@ -18,12 +18,12 @@ from toolkit.data import schema
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.inspect import targets
-from toolkit.inspect.foreign import ForeignRows
 from toolkit.inspect.recognition import Format, recorded
 from toolkit.inspect.stats import files, places, shard
 from toolkit.inspect.stats.distributions import leaves
 from toolkit.inspect.stats.keys import LABELS
 from toolkit.inspect.stats.shard import Settings, Work
+from toolkit.interop.foreign import ForeignRows
 from toolkit.mix import publish, sets
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.join import JoinedShard

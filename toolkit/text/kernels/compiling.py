@@ -2,8 +2,8 @@
 
 A compiled function takes numbers and pointers to arrays and gives nothing back; what it finds it writes into arrays.
 It allocates nothing and raises nothing, so its machine code needs nothing but itself. numba takes half a second and
-100 MB in each process that imports it; the stored code takes llvmlite and milliseconds (see `machine_code`, and `code_folder` for who
-may have written it).
+100 MB in each process that imports it; the stored code takes llvmlite and milliseconds (see `machine_code`, and
+`code_folder` for who may have written it).
 """
 
 import functools

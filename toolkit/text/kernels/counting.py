@@ -1,4 +1,4 @@
-"""Lines, code points, bytes and words in compiled code: of UTF-8, and of JSON strings. `toolkit.text.counting` uses it."""
+"""Lines, code points, bytes and words in compiled code: of UTF-8, and of JSON strings."""
 
 import functools
 from typing import Any
