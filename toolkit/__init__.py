@@ -13,6 +13,7 @@ from toolkit.errors import AlignmentError, ConfigError, DataError, MissingExtra,
 from toolkit.mix.writer import Mixed, Reading, Wanted, Writer, check_label, merge_fields
 from toolkit.tag.eurolingua import eurolingua_statistics
 from toolkit.tag.tagger import Attribute, Example, Neutral, Tagger
+from toolkit.text import words as _words
 from toolkit.text.batch import Batch, Column
 from toolkit.text.code_points import count_code_points
 from toolkit.text.fasttext.model import FastText, load_fasttext
@@ -58,12 +59,11 @@ from toolkit.text.words import (
     is_among,
     places_among,
     sums,
-    words_of,
 )
 
 __version__ = "0.1.0"
 
-_documents.split_words = words_of
+_documents.split_words = _words.words_of
 
 __all__ = [
     "ALL_PUNCTUATION",

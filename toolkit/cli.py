@@ -78,7 +78,7 @@ def _run(parsed: argparse.Namespace) -> int:
         os.getcwd()
     except OSError as error:
         raise ConfigError(f"the working directory is gone ({error.strerror}); change to one that exists") from None
-    command = importlib.import_module(f"toolkit.commands.steps.context.{parsed.command}")
+    command = importlib.import_module(f"toolkit.commands.{parsed.command}")
     given = vars(parsed)
     overrides = [a for a in parsed.arguments if "=" in a and not a.startswith("{") and not os.path.exists(a)]
     targets = [a for a in parsed.arguments if a not in overrides]

@@ -207,7 +207,7 @@ class Reader(msgspec.Struct, **FROZEN):
         return None
 
 
-READERS: Kind[Reader] = Kind("input format", "toolkit.ingest.formats", "toolkit.ingest.formats", Reader)
+READERS: Kind[Reader] = Kind("input format", "toolkit.ingest.formats", "toolkit.readers", Reader)
 
 
 class Rejects:
