@@ -1,6 +1,7 @@
 """What all tests share: the command line in this process, the sample, and the larger data that may not be there."""
 
 import json
+import os
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -72,6 +73,20 @@ def _every_line_of_oscar_is_valid() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Oscar, "encode", checked(Oscar.encode))
+        yield
+
+
+def wait_for_no_disk() -> None:
+    """Let what this process writes be durable when the system likes: no test cuts the power, and a disk is slow."""
+    os.fsync = lambda fd: None
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_waiting_for_disks() -> Iterator[None]:
+    """Ends no file with a wait for the disk, here and in processes forked from here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", os.fsync)
+        wait_for_no_disk()
         yield
 
 

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from tests.conftest import Ran
+from tests.conftest import Ran, wait_for_no_disk
 
 LIMIT = 120
 """Seconds after which a command is taken for one that does not end."""
@@ -120,6 +120,7 @@ def _work(given: dict[str, Any]) -> None:
 def main() -> None:
     """Runs the commands that standard input has, a line each; prints their status."""
     _import_all()
+    wait_for_no_disk()
     gc.freeze()
     for line in sys.stdin:
         child = os.fork()
