@@ -15,7 +15,7 @@ from tests.faults.kinds import KINDS
 from tests.faults.places import Bucket
 from tests.faults.rows import ROWS
 from tests.faults.warm import Warm
-from tests.stores.servers import Seaweed
+from tests.storage.servers import Seaweed
 
 
 @contextlib.contextmanager

@@ -6,8 +6,8 @@ import pytest
 
 from tests.faults.__main__ import bench as benched
 from tests.faults.cells import Bench
-from tests.stores.conftest import seaweed as seaweed
-from tests.stores.servers import Seaweed
+from tests.storage.conftest import seaweed as seaweed
+from tests.storage.servers import Seaweed
 
 
 @pytest.fixture(scope="session")

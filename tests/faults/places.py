@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tests.faults.kinds import kind_of
-from tests.stores.servers import ACCESS, SECRET, Asked, Seaweed, proxy
+from tests.storage.servers import ACCESS, SECRET, Asked, Seaweed, proxy
 
 Requests = Counter[tuple[str, str]]
 """How often each request was made of each kind of file."""

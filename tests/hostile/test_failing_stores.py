@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import Ran
 from tests.hostile.test_secrets import MIX, QUERY, SECRETS, USER
 from tests.pipeline.conftest import Project
-from tests.stores.servers import Server
+from tests.storage.servers import Server
 from toolkit import storage
 from toolkit.errors import ToolkitError
 from toolkit.storage import addresses, retrying

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.conftest import Ran
 from tests.pipeline.conftest import Project
 from tests.pipeline.test_ingest import INFO, record
-from tests.stores.web_server import Behaviour, web
+from tests.storage.web_server import Behaviour, web
 from toolkit.errors import ConfigError
 from toolkit.storage import addresses
 from toolkit.storage.addresses import cleaned, has_secret, hidden, whole

@@ -17,7 +17,7 @@ import pytest
 
 from tests.pipeline.conftest import Project, strays, tree
 from tests.pipeline.test_ingest import INFO, record
-from tests.stores.web_server import Behaviour, web
+from tests.storage.web_server import Behaviour, web
 from toolkit.errors import DataError
 from toolkit.ingest.arrivals import Arrival
 from toolkit.storage import Stat

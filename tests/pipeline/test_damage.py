@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
-from tests.describing.conftest import ABOUT
+from tests.inspect.conftest import ABOUT
 from tests.pipeline.conftest import Project, tree
 from toolkit.errors import Forbidden
 from toolkit.storage import local

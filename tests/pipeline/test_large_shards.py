@@ -26,8 +26,8 @@ from hypothesis import HealthCheck, given, settings
 from tests.conftest import Ran
 from tests.pipeline import model
 from tests.pipeline.conftest import JsonRows, Project, attributes, document, read_bytes, strays, tree, write_rows
-from tests.toolkit.test_blocks import ROOT, children, end_group, is_gone
-from tests.toolkit.test_executors import is_alive, wait_until
+from tests.runs.test_blocks import ROOT, children, end_group, is_gone
+from tests.runs.test_executors import is_alive, wait_until
 from toolkit.cli import main
 from toolkit.commands.steps.context import Context, Options
 from toolkit.config.settings import Config, ConfigStruct, Source

@@ -15,8 +15,8 @@ from tests.benchmarks.commands import toolkit
 from tests.benchmarks.inputs import Inputs
 from tests.benchmarks.measure import Usage
 from tests.benchmarks.race import Benchmark, Command, Contender, Counts, Figure, Run, both, faster
-from tests.stores.faults import environment
-from tests.stores.servers import Seaweed
+from tests.storage.faults import environment
+from tests.storage.servers import Seaweed
 
 BUCKET = "benchmark"
 

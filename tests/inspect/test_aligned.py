@@ -1,0 +1,87 @@
+"""What is described as aligned is aligned: damage of attribute files is named, as `toolkit validate` names it."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.inspect.conftest import ABOUT
+from tests.inspect.reading import record_sets
+from tests.pipeline.conftest import JsonRows, Project, read_rows, write_rows
+
+Damage = Callable[[JsonRows], JsonRows]
+
+DAMAGES: dict[str, tuple[Damage, str]] = {
+    "cut": (lambda rows: rows[:1], "2: expected the attributes of {documents}:2, got the end of the file"),
+    "swapped": (lambda rows: rows[::-1], "1: expected the attributes of {documents}:1, got those of 'b-2' from 't'"),
+    "longer": (lambda rows: [*rows, rows[0]], "3: expected the end of the file after 2 rows"),
+}
+
+
+@pytest.mark.parametrize("set_name", ["own-0", "exp"])
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damaged_attributes_are_not_described(described: Project, set_name: str, name: str) -> None:
+    damage, message = DAMAGES[name]
+    path = described.attributes / set_name / "b.jsonl.gz"
+    write_rows(path, damage(read_rows(path)))
+    wanted = f"{path}:{message.format(documents=described.documents / 'b.jsonl.gz')}"
+    for command in ("croissant", "card"):
+        ran = described(command, "--of", "dataset")
+        assert (ran.code, wanted in ran.err) == (1, True), ran.err
+    assert wanted in described("validate").out
+    assert not (described.data / "croissant.json").exists()
+
+
+@pytest.mark.parametrize("set_name", ["own-0", "exp"])
+def test_what_is_recorded_counts_where_rows_are_not_read(described: Project, set_name: str) -> None:
+    described.ok("croissant", "--first", "1")
+    path = described.attributes / set_name / "b.jsonl.gz"
+    write_rows(path, read_rows(path)[:1])
+    described("validate")  # which indexes the rows of the documents
+    ran = described("croissant", "--first", "1")
+    assert ran.code == 1
+    assert str(path) in ran.err
+
+
+@pytest.fixture
+def carried(project: Project) -> Project:
+    """Two inputs of one dataset, one of a format that carries attributes."""
+    line = {"content": "eins\nzwei", "warc_headers": {"warc-record-id": "<urn:uuid:1>"}}
+    line["metadata"] = {
+        "identification": {"label": "de", "prob": 0.9},
+        "annotation": None,
+        "sentence_identifications": [{"label": "de", "prob": 0.9}, None],
+    }
+    write_rows(project.root / "in" / "o.jsonl", [line])
+    project.config["ingest"] = [
+        {"format": "wet", "from": [str(ROOT / "configs" / "sample" / "*.warc.wet.gz")], "source": "cc"},
+        {"format": "oscar", "from": [str(project.root / "in" / "o.jsonl")], "source": "oscar"},
+    ]
+    project.config["about"] = dict(ABOUT)
+    project.ok("ingest")
+    return project
+
+
+def test_what_ingest_carries_covers_its_own_shards(carried: Project) -> None:
+    carried.ok("croissant")
+    carried.ok("card")
+    found = record_sets(carried.data / "croissant.json")["attributes-oscar-0"]
+    assert found["examples"][0]["attributes-oscar-0/file"] == "oscar/o"
+    assert "0 findings" in carried.ok("validate").out
+
+
+@pytest.mark.parametrize("record", [True, False])
+def test_what_ingest_carries_is_made_by_ingest(carried: Project, record: bool) -> None:
+    path = carried.attributes / "oscar-0" / "oscar" / "o.jsonl.gz"
+    path.unlink()
+    if not record:
+        (carried.data / ".toolkit" / "sets" / "oscar-0" / "shards" / "oscar" / "o.jsonl.gz.json").unlink()
+    for command in ("croissant", "card", "validate"):
+        ran = carried(command)
+        assert ran.code == 1
+        assert f"{path}:1: expected the attributes of " in ran.out + ran.err
+        assert "run `toolkit ingest`" in ran.out + ran.err
+        assert "toolkit tag" not in ran.out + ran.err
+    carried.ok("ingest")
+    carried.ok("croissant")
+    carried.ok("validate")

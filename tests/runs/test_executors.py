@@ -1,0 +1,555 @@
+"""Executors: every task once, errors as values, workers that die, and nothing left behind."""
+
+import ctypes
+import operator
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolkit.errors import ConfigError
+from toolkit.runs.blocks import in_order
+from toolkit.runs.executors import Executor, Report, Result, Task, attempt, local
+from toolkit.runs.executors.local import InProcess, Local
+from toolkit.storage.streams import Output
+
+PATIENCE = 120.0
+
+
+def ignore(documents: int, size: int) -> None:
+    pass
+
+
+def collect(
+    executor: Executor, function: "Callable[[str, Report], str]", names: Iterable[str]
+) -> dict[str, Result[str]]:
+    results = list(executor.run(function, [Task(name, name, size=len(name)) for name in names]))
+    found = {result.name: result for result in results}
+    assert len(found) == len(results), "each once"
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and waits to be reaped does not."""
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+
+
+def wait_until(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + PATIENCE
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return condition()
+
+
+# --- tasks: found by name in worker processes -------------------------------------------------------------------------
+
+
+def shout(payload: str, report: Report) -> str:
+    report(1, len(payload))
+    return payload.upper()
+
+
+def fail_on_b(payload: str, report: Report) -> str:
+    match payload:
+        case "b":
+            raise ValueError("cannot")
+        case "c":
+            raise ConfigError("c.yaml:1: expected a, got b")
+        case "d":
+            return Path("/no/such/file").read_text()
+        case "e":
+            raise BaseException("native panic")
+    return payload.upper()
+
+
+def die_once(payload: str, report: Report) -> str:
+    """The payload is the marker's path."""
+    if "dies" in payload and not os.path.exists(payload):
+        Path(payload).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "alive"
+
+
+def die_always(payload: str, report: Report) -> str:
+    if payload.endswith(("dies", "exits")):
+        with Path(payload).open("a") as marker:
+            marker.write("tried ")
+    if payload.endswith("dies"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if payload.endswith("exits"):
+        os._exit(7)
+    return "alive"
+
+
+def write_and_wait(payload: str, report: Report) -> str:
+    """Returns at once for a payload that ends in ``quick``, else writes a file and never finishes."""
+    if payload.endswith("quick"):
+        return wait_for_start(Path(payload).parent)
+    with Output(payload) as out:
+        out.write(b"half")
+        Path(payload + ".pid").write_text(str(os.getpid()))
+        time.sleep(600)
+    return ""
+
+
+def wait_for_start(folder: Path) -> str:
+    return str(wait_until(lambda: any(folder.glob("*.pid"))))
+
+
+def note_times(payload: str, report: Report) -> str:
+    """When it begins and ends, by the clock that all processes share."""
+    begin = time.monotonic()
+    time.sleep(float(payload))
+    return f"{begin} {time.monotonic()}"
+
+
+def who(payload: str, report: Report) -> str:
+    """The process, when all tasks have begun that share a folder: as many as the folder's name says."""
+    folder = Path(payload).parent
+    Path(payload).touch()
+    assert wait_until(lambda: len(list(folder.iterdir())) >= int(folder.name))
+    return str(os.getpid())
+
+
+class Helper:
+    """A function of blocks for `with_helpers`."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def __call__(self, block: int) -> int:
+        Path(self._folder, f"{os.getpid()}.pid").touch()
+        return block
+
+
+def with_helpers(payload: str, report: Report) -> str:
+    """Keeps two processes; the first time it dies when both have begun, or waits, by what the folder is called."""
+    if payload.endswith("quick"):
+        return wait_for_start(Path(payload).parent)
+    folder = Path(payload)
+    first = not folder.exists()
+    folder.mkdir(exist_ok=True)
+    with Output(payload + ".bin") as out:
+        out.write(b"half")
+        found = []
+        for block in in_order(Helper, payload, iter(range(30)), 2):
+            found.append(block)
+            if "waits" in payload and block == 3:
+                (folder.parent / "begun.pid").touch()
+                time.sleep(600)
+            if "dies" in payload and first and block == 9:
+                os.kill(os.getpid(), signal.SIGKILL)
+    return f"{len(found)} {found == sorted(found)}"
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["in process", "local"])
+def executor(request: pytest.FixtureRequest) -> Executor:
+    return InProcess(ignore) if request.param == "in process" else Local(2, ignore)
+
+
+def test_every_task_gives_one_result(executor: Executor) -> None:
+    names = [f"task {i}" for i in range(12)]
+    found = collect(executor, shout, names)
+    assert {name: result.value for name, result in found.items()} == {name: name.upper() for name in names}
+    assert all(result.failure is None for result in found.values())
+
+
+def test_workers_end_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:
+    for _ in range(3):
+        collect(Local(2, ignore), shout, "ab")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_no_tasks_give_no_results(executor: Executor) -> None:
+    assert collect(executor, shout, []) == {}
+
+
+def test_an_error_is_a_value_and_the_others_go_on(executor: Executor) -> None:
+    found = collect(executor, fail_on_b, "abcdefg")
+    assert [found[name].value for name in "afg"] == ["A", "F", "G"]
+    failures = {name: found[name].failure for name in "bcde"}
+    assert all(failures.values())
+    messages = {name: failure.message for name, failure in failures.items() if failure}
+    assert messages == {
+        "b": "b: ValueError: cannot",
+        "c": "c.yaml:1: expected a, got b",
+        "d": "d: [Errno 2] No such file or directory: '/no/such/file'",
+        "e": "e: BaseException: native panic",
+    }
+    assert failures["b"] is not None
+    assert 'raise ValueError("cannot")' in failures["b"].details
+    assert failures["c"] is not None
+    assert (failures["c"].exit_code, failures["c"].details) == (2, "")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_what_ends_a_process_is_no_result(error: type[BaseException]) -> None:
+    def end(payload: str, report: Report) -> str:
+        raise error
+
+    with pytest.raises(error):
+        attempt(end, Task("a", "a"), ignore)
+
+
+@pytest.mark.parametrize("kind", [InProcess, lambda report: Local(2, report)], ids=["in process", "local"])
+def test_reports_add_up(kind: Callable[[Report], Executor]) -> None:
+    seen: list[tuple[int, int]] = []
+    collect(kind(lambda documents, size: seen.append((documents, size))), shout, ["a", "bb", "ccc"])
+    assert (sum(n for n, _ in seen), sum(size for _, size in seen)) == (3, 6)
+
+
+def test_the_largest_tasks_are_begun_first() -> None:
+    tasks = [Task(str(size), str(size), size) for size in (1, 3, 2)]
+    assert [result.name for result in Local(1, ignore).run(shout, tasks)] == ["3", "2", "1"]
+
+
+def test_a_worker_that_is_killed_once_costs_one_retry(tmp_path: Path) -> None:
+    names = [str(tmp_path / name) for name in ("dies", "a", "b")]
+    found = collect(Local(2, ignore), die_once, names)
+    assert [found[name].value for name in names] == ["alive"] * 3
+    assert (tmp_path / "dies").exists()
+
+
+def test_a_worker_that_always_dies_is_a_failure_with_a_name(tmp_path: Path) -> None:
+    dies, exits = str(tmp_path / "dies"), str(tmp_path / "exits")
+    found = collect(Local(2, ignore), die_always, ["a", dies, exits, "b"])
+    assert [found[name].value for name in "ab"] == ["alive"] * 2
+    failures = [found[name].failure for name in (dies, exits)]
+    assert [failure.message for failure in failures if failure] == [
+        f"{dies}: the worker process was ended by SIGKILL, twice; was the memory exhausted?",
+        f"{exits}: the worker process ended with status 7, twice",
+    ]
+    assert [Path(name).read_text() for name in (dies, exits)] == ["tried tried "] * 2
+
+
+def test_closing_early_leaves_no_process_and_no_temporary_file(tmp_path: Path) -> None:
+    names = [str(tmp_path / name) for name in ("slow.bin", "quick")]
+    results = Local(2, ignore).run(write_and_wait, [Task(name, name) for name in names])
+    first = next(results)
+    assert (first.name, first.value) == (names[1], "True")
+    pid = int((tmp_path / "slow.bin.pid").read_text())
+    assert is_alive(pid)
+    assert len(list(tmp_path.glob(".*.tmp"))) == 1
+    results.close()  # type: ignore[attr-defined]  # it is a generator
+    assert not is_alive(pid)
+    assert [path.name for path in tmp_path.iterdir()] == ["slow.bin.pid"]
+
+
+# --- workers that are kept --------------------------------------------------------------------------------------------
+
+
+def workers_of(executor: Executor, folder: Path) -> set[int]:
+    """The processes in which two tasks run at a time."""
+    (folder / "2").mkdir(parents=True)
+    found = collect(executor, who, [str(folder / "2" / name) for name in "ab"])
+    assert all(result.value for result in found.values()), found
+    return {int(result.value) for result in found.values() if result.value}
+
+
+def test_workers_are_kept_from_one_run_to_the_next_and_end_with_the_executor(tmp_path: Path) -> None:
+    with Local(2, ignore) as executor:
+        first = workers_of(executor, tmp_path / "first")
+        assert len(first) == 2
+        assert workers_of(executor, tmp_path / "second") == first
+        failed = collect(executor, fail_on_b, "abc")
+        assert [name for name in "abc" if failed[name].failure] == ["b", "c"]
+        assert workers_of(executor, tmp_path / "third") == first, "errors are values"
+        killed = min(first)
+        os.kill(killed, signal.SIGKILL)
+        assert wait_until(lambda: not is_alive(killed))
+        fourth = workers_of(executor, tmp_path / "fourth")
+        assert len(fourth) == 2
+        assert killed not in fourth
+        results = executor.run(shout, [Task(name, name) for name in "abcdef"])
+        next(results)
+        results.close()  # type: ignore[attr-defined]  # it is a generator
+        assert not any(map(is_alive, fourth)), "none is kept in the middle of a task"
+        last = workers_of(executor, tmp_path / "fifth")
+        assert not last & fourth
+    assert not any(map(is_alive, last))
+
+
+def test_workers_that_nobody_keeps_end_with_the_run(tmp_path: Path) -> None:
+    assert not any(map(is_alive, workers_of(Local(2, ignore), tmp_path)))
+
+
+# --- workers that are replaced or ended -------------------------------------------------------------------------------
+
+
+def process(payload: str, report: Report) -> str:
+    return str(os.getpid())
+
+
+def hold(payload: str, report: Report) -> str:
+    """Holds so many megabytes, by itself or in a process of its own, until somebody ends it; else who it is."""
+    kind, _, path = payload.partition(" ")
+    if kind == "small":
+        return str(os.getpid())
+    with Path(path).open("a") as marker:
+        marker.write("tried ")
+    with Output(path + ".out") as out:
+        out.write(b"half")
+        code = "import time; held = b'x' * 300_000_000; time.sleep(600)"
+        if kind == "helper":
+            subprocess.run([sys.executable, "-c", code], check=True)
+        if kind == "deaf":
+            code = code.replace("time.sleep(600)", "deaf()")
+        exec(code, {"deaf": hear_nothing_once})
+    return ""
+
+
+def hear_nothing_once() -> None:
+    """Waits in native code for a signal, then once more, without Python in between."""
+    libc = ctypes.CDLL(None)
+    waiting: list[Callable[[], int]] = [libc.pause, partial(libc.sleep, 600)]
+    list(map(operator.call, waiting))
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_worker_is_replaced_after_so_many_tasks(kept: bool) -> None:
+    executor = Local(2, ignore, recycle=3)
+    if kept:
+        executor.__enter__()
+    runs = [collect(executor, process, [f"{i} {j}" for j in range(10)]) for i in range(2)]
+    executor.__exit__()
+    done = Counter(result.value for found in runs for result in found.values())
+    assert sum(done.values()) == 20
+    assert max(done.values()) == 3, "and not fewer, unless there are no more"
+    assert None not in done
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+@pytest.mark.parametrize("kind", ["itself", "helper", "deaf"])
+def test_a_worker_that_holds_too_much_is_ended_and_its_task_fails(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "TIDYING_SECONDS", PATIENCE)
+    large = f"{kind} {tmp_path}/large"
+    names = [large, *(f"small {i}" for i in range(4))]
+    found = collect(Local(2, ignore, memory=200_000_000), hold, names)
+    assert all(found[name].value for name in names[1:])
+    failure = found[large].failure
+    assert failure
+    told = re.fullmatch(
+        rf"{large}: its worker process held (\d+) MB of memory, more than the 200 MB of executor.memory, "
+        "and was ended; raise the limit, with fewer processes if need be, and run again",
+        failure.message,
+    )
+    assert told
+    assert int(told[1]) >= 200, "or more, as much as it held at that moment"
+    assert [path.name for path in tmp_path.iterdir()] == ["large"], "no temporary file"
+    assert (tmp_path / "large").read_text() == "tried ", "once"
+
+
+def test_tasks_that_begin_are_told(tmp_path: Path) -> None:
+    begun: list[str] = []
+    for executor in (InProcess(ignore, begun.append), Local(1, ignore, begun.append)):
+        results = executor.run(shout, [Task("b", "b", 1), Task("a", "a", 2)])
+        next(results)
+        assert begun.count("a") + begun.count("b") in (1, 3), "not before there is room"
+        list(results)
+        begun.append("end")
+    dies = str(tmp_path / "dies")
+    collect(Local(1, ignore, begun.append), die_once, [dies])
+    assert begun == ["b", "a", "end", "a", "b", "end", dies, dies], "in their order, and again when they are retried"
+
+
+# --- tasks that keep several processes ----------------------------------------------------------------------------
+
+
+class Kernel:
+    """Stands for processes: says which are ready, lets some die, and watches over what runs at a time."""
+
+    def __init__(self, seed: int, limit: int, tasks: Sequence[Task[str]], deaths: float) -> None:
+        self.chance = random.Random(seed)
+        self.limit, self.deaths = limit, deaths
+        self.waiting = {task.name: task for task in tasks}
+        self.running: dict[int, Task[str]] = {}
+        self.begun: Counter[str] = Counter()
+        self.died: Counter[str] = Counter()
+        self.workers: list[KernelWorker] = []
+
+    def start(self, recycle: int | None) -> "KernelWorker":
+        self.workers.append(KernelWorker(self))
+        return self.workers[-1]
+
+    def begin(self, task: Task[str]) -> None:
+        del self.waiting[task.name]
+        self.begun[task.name] += 1
+        self.running[id(task)] = task
+        together = sum(each.processes for each in self.running.values())
+        assert together <= self.limit or len(self.running) == 1, self.running
+
+    def ready(self, workers: Sequence[Any]) -> list[Any]:
+        """Some of the workers; all that could be begun has been."""
+        together = sum(task.processes for task in self.running.values())
+        assert self.running, "nothing runs, nothing will ever be ready"
+        if self.waiting and together < self.limit:
+            largest = max(task.processes for task in self.waiting.values())
+            assert together + largest > self.limit, "cores are idle that a task waits for"
+        assert len(workers) <= self.limit, "a worker for each task that runs"
+        busy = [worker for worker in workers if worker.task]
+        some = self.chance.sample(busy, self.chance.randint(1, len(busy)))
+        for worker in some:
+            del self.running[id(worker.task)]
+            if self.chance.random() < self.deaths:
+                worker.alive = False
+                self.died[worker.task.name] += 1
+                if self.died[worker.task.name] < 2:
+                    self.waiting[worker.task.name] = worker.task
+        return some
+
+
+class KernelWorker:
+    """What `Local` asks of a worker."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel, self.process = kernel, self
+        self.task: Any = None
+        self.tries = 0
+        self.alive = True
+        self.leaves = False
+        self.excess = ""
+
+    def is_alive(self) -> bool:
+        return self.alive
+
+    def give(self, function: Any, task: Task[str], tries: int) -> None:
+        assert self.alive
+        assert self.task is None, "one at a time"
+        self.task, self.tries = task, tries
+        self.kernel.begin(task)
+
+    def receive(self, report: Report) -> Iterator[Result[str]]:
+        if self.alive:
+            task, self.task = self.task, None
+            yield Result(task.name, value=task.payload.upper())
+
+    def obituary(self) -> str:
+        return "died, twice"
+
+
+@pytest.mark.parametrize("deaths", [0, 0.3])
+def test_any_tasks_run_once_and_never_keep_more_processes_than_there_are(
+    deaths: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in range(200):
+        run_random_tasks(seed, deaths, monkeypatch)
+
+
+def run_random_tasks(seed: int, deaths: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(seed)
+    limit = chance.randint(1, 9)
+    tasks = [
+        Task(f"t{i}", f"t{i}", chance.randint(0, 5), chance.choice([1, 1, 1, 2, 3, chance.randint(1, 12)]))
+        for i in range(chance.randint(0, 25))
+    ]
+    kernel = Kernel(seed, limit, tasks, deaths)
+    monkeypatch.setattr(local, "_Worker", kernel.start)
+    monkeypatch.setattr(local, "_ready", kernel.ready)
+    monkeypatch.setattr(local, "_stop", lambda workers: None)
+    results = list(Local(limit, ignore).run(shout, tasks))
+    assert Counter(result.name for result in results) == Counter(task.name for task in tasks)
+    for result in results:
+        if kernel.died[result.name] == 2:
+            assert result.failure
+            assert result.failure.message == f"{result.name}: died, twice"
+        else:
+            assert result.value == result.name.upper()
+        assert kernel.begun[result.name] == min(2, 1 + kernel.died[result.name])
+    assert not kernel.waiting
+    assert not kernel.running
+
+
+def test_real_tasks_run_beside_each_other_as_far_as_there_are_processes() -> None:
+    kept = [3, 1, 5, 1, 2, 1, 2]
+    tasks = [Task(str(i), "0.05", size=i, processes=n) for i, n in enumerate(kept)]
+    moments: list[tuple[float, int]] = []
+    for result in Local(3, ignore).run(note_times, tasks):
+        begin, end = map(float, str(result.value).split())
+        moments += [(begin, kept[int(result.name)]), (end, -kept[int(result.name)])]
+    assert len(moments) == 2 * len(kept)
+    together = [0]
+    for _, change in sorted(moments):
+        together.append(together[-1] + change)
+    assert set(together) <= {0, 1, 2, 3, 5}
+    assert all({a, b} == {0, 5} for a, b in pairwise(together) if 5 in (a, b)), "too large a task runs alone"
+
+
+def test_a_task_that_keeps_several_processes_is_retried_when_its_worker_dies(tmp_path: Path) -> None:
+    dies = str(tmp_path / "dies")
+    (tmp_path / "begun.pid").touch()
+    tasks = [Task(dies, dies, 9, 2), Task("a", str(tmp_path / "quick"), 1)]
+    found = {result.name: result for result in Local(2, ignore).run(with_helpers, tasks)}
+    assert found[dies].failure is None
+    assert found[dies].value == "30 True"
+    assert (tmp_path / "dies.bin").read_bytes() == b"half"
+    assert wait_until(lambda: not any(is_alive(int(path.stem)) for path in (tmp_path / "dies").iterdir()))
+    assert len(list((tmp_path / "dies").iterdir())) >= 2, "helpers of two workers"
+
+
+def test_closing_early_also_ends_the_processes_of_tasks(tmp_path: Path) -> None:
+    waits = str(tmp_path / "waits")
+    tasks = [Task(waits, waits, 9, 2), Task("b", str(tmp_path / "quick"))]
+    results = Local(3, ignore).run(with_helpers, tasks)
+    assert next(results).value == "True"
+    pids = [int(path.stem) for path in (tmp_path / "waits").iterdir()]
+    assert pids
+    assert len(list(tmp_path.glob(".*.tmp"))) == 1
+    results.close()  # type: ignore[attr-defined]  # it is a generator
+    assert wait_until(lambda: not any(map(is_alive, pids)))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["begun.pid", "waits"]
+
+
+# --- parents that are killed ------------------------------------------------------------------------------------------
+
+PARENT = """
+import sys
+from tests.runs.test_executors import ignore, write_and_wait
+from toolkit.runs.executors import Task
+from toolkit.runs.executors.local import Local
+
+if __name__ == "__main__":
+    tasks = [Task(name, name) for name in sys.argv[1:]]
+    list(Local(2, ignore).run(write_and_wait, tasks))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+def test_workers_end_when_their_parent_is_killed(how: signal.Signals, tmp_path: Path) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT)
+    root = str(Path(__file__).parent.parent.parent)
+    parent = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path / "a.bin"), str(tmp_path / "b.bin")],
+        env={**os.environ, "PYTHONPATH": root},
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        assert wait_until(lambda: len(list(tmp_path.glob("*.pid"))) == 2)
+        pids = [int(path.read_text()) for path in tmp_path.glob("*.pid")]
+        assert all(is_alive(pid) for pid in pids)
+    finally:
+        parent.send_signal(how)
+        parent.wait()
+    assert wait_until(lambda: not any(is_alive(pid) for pid in pids))
+    assert not (tmp_path / "a.bin").exists(), "nothing half-written has the final name"

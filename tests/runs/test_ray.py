@@ -1,0 +1,365 @@
+"""The executor on a real Ray cluster of two nodes: the bytes of a local run, and what dies on the way."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Run
+from tests.pipeline import test_kill
+from tests.pipeline.conftest import Project, document, strays, tree, write_rows
+from tests.runs.cluster import CannotStart, Cluster
+from tests.runs.test_executors import is_alive, wait_until
+from toolkit.runs.executors import Task
+from toolkit.runs.executors.node import Caller, Done, Unfit, caller, version, work
+from toolkit.runs.executors.ray import Ray
+
+SECRET = "a-secret-that-is-in-no-log"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """The head, of one CPU; it lives as long as the tests."""
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    if not Path("/proc/self/environ").exists():
+        pytest.skip("nodes are found by /proc, which is not here")
+    try:
+        with Cluster(1) as found:
+            yield found
+    except CannotStart as error:
+        pytest.skip(f"Ray cannot start: {error}")
+
+
+@pytest.fixture
+def second(cluster: Cluster) -> int:
+    """Another node, of two CPUs, added again after a test has killed it."""
+    number = cluster.nodes - 1
+    return number if number and cluster.processes(number) else cluster.add_node(cpus=2)
+
+
+def toolkit(cluster: Cluster, project: Project, command: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    project.config["executor"] = {"type": "ray"}
+    return cluster.run(sys.executable, "-m", "toolkit.cli", command, "-c", project.yaml, *arguments)
+
+
+def begin(cluster: Cluster, project: Project, command: str = "run") -> "subprocess.Popen[bytes]":
+    project.config["executor"] = {"type": "ray"}
+    with (project.root / "log").open("wb") as log:
+        return cluster.begin(sys.executable, "-m", "toolkit.cli", command, "-c", project.yaml, stdout=log, stderr=log)
+
+
+def script(cluster: Cluster, code: str, *arguments: object) -> Any:
+    """What a driver prints as JSON."""
+    ran = cluster.run(sys.executable, "-W", "error::RuntimeWarning", "-c", code, *arguments)
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)
+
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
+
+CONTRACT = """
+import json, os, sys
+from pathlib import Path
+from tests.runs.test_ray import environment, unsendable
+from tests.runs.test_executors import die_always, die_once, fail_on_b, shout
+from toolkit.errors import ConfigError
+from toolkit.runs.executors import Task, node
+from toolkit.runs.executors.ray import Ray
+
+folder = Path(sys.argv[1])
+os.environ |= {"AWS_SECRET_ACCESS_KEY": sys.argv[2], "TOOLKIT_CACHE": str(folder)}
+reports, begun, found, refused = [], [], {}, []
+with Ray(lambda *report: reports.append(report), begun.append, retries=2) as ray:
+    for function, names in [
+        (shout, ["one", "three", "two"]),
+        (fail_on_b, "abcde"),
+        (die_once, [str(folder / "dies"), "x"]),
+        (die_always, [str(folder / "always" / "dies"), "y"]),
+        (unsendable, ["unsendable"]),
+        (environment, ["AWS_SECRET_ACCESS_KEY", "TOOLKIT_CACHE", "OMP_NUM_THREADS", "PWD"]),
+        (shout, []),
+    ]:
+        tasks = [Task(name, name, size=len(name)) for name in names]
+        (folder / "always").mkdir(exist_ok=True)
+        for result in ray.run(function, tasks):
+            assert (function.__name__, result.name) not in found
+            failure = result.failure and [result.failure.message, result.failure.exit_code, result.failure.details]
+            found[f"{function.__name__} {result.name}"] = failure or result.value
+    for change in ("processes", "version"):
+        node.version = (lambda: "0.0.1") if change == "version" else node.version
+        try:
+            list(ray.run(shout, [Task("x", "x", processes=64 if change == "processes" else 1)]))
+        except ConfigError as error:
+            refused.append(str(error))
+print(json.dumps({"found": found, "begun": begun, "reports": reports, "refused": refused}))
+"""
+
+
+def environment(payload: str, report: Any) -> str | None:
+    return os.getcwd() if payload == "PWD" else os.environ.get(payload)
+
+
+def unsendable(payload: str, report: Any) -> Any:
+    return lambda: payload
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_tasks_on_a_cluster_keep_the_contract_of_executors(cluster: Cluster, second: int, tmp_path: Path) -> None:
+    got = script(cluster, CONTRACT, tmp_path, SECRET)
+    found = got["found"]
+    assert [found[f"shout {name}"] for name in ("one", "two", "three")] == ["ONE", "TWO", "THREE"]
+    assert got["begun"][:3] == ["three", "one", "two"], "the largest first"
+    assert [sum(column) for column in zip(*got["reports"], strict=True)] == [3, len("onetwothree")]
+    assert [found["fail_on_b a"], found["fail_on_b c"]] == ["A", ["c.yaml:1: expected a, got b", 2, ""]]
+    assert [found[f"fail_on_b {name}"][0] for name in "be"] == [
+        "b: ValueError: cannot",
+        "e: BaseException: native panic",
+    ]
+    assert 'raise ValueError("cannot")' in found["fail_on_b b"][2]
+    assert [found[f"die_once {tmp_path}/dies"], found["die_once x"]] == ["alive", "alive"]
+    always = f"{tmp_path}/always/dies"
+    assert found["die_always y"] == "alive"
+    assert found[f"die_always {always}"][0].startswith(f"{always}: the worker process died")
+    assert found[f"die_always {always}"][0].endswith("3 times")
+    assert Path(always).read_text() == "tried " * 3
+    assert got["begun"].count(always) == 3
+    assert found["unsendable unsendable"][0].startswith("unsendable: expected a result that can be sent, got ")
+    assert found["environment AWS_SECRET_ACCESS_KEY"] == SECRET
+    assert found["environment TOOLKIT_CACHE"] == str(tmp_path)
+    assert found["environment OMP_NUM_THREADS"] == "1"
+    assert found["environment PWD"] == os.getcwd()
+    assert got["refused"][0].startswith("executor: expected a node that has 64 CPUs, got 2 nodes: ")
+    assert got["refused"][1].startswith(f"executor: expected tagmix 0.0.1 on every node, got {version()} on ")
+    logs = [path for path in cluster.logs.rglob("*") if path.is_file()]
+    assert any(b"OMP_NUM_THREADS" in path.read_bytes() for path in logs), "what Ray is told it logs"
+    assert not any(SECRET.encode() in path.read_bytes() for path in logs)
+
+
+def test_a_node_that_is_not_like_the_driver_says_so(tmp_path: Path) -> None:
+    import pickle
+
+    task = pickle.dumps((environment, Task("PWD", "PWD")))
+    here = caller()
+    done = pickle.loads(work(here, task))
+    assert isinstance(done, Done)
+    assert done.result.value == os.getcwd()
+    other = pickle.loads(work(here._replace(version="0.0.1"), task))
+    assert isinstance(other, Unfit)
+    assert f"expected tagmix 0.0.1 on every node, got {version()} on {socket.gethostname()}" in other.reason
+    missing = pickle.loads(work(here._replace(folder=str(tmp_path / "gone")), task))
+    assert isinstance(missing, Unfit)
+    assert f"working directory {tmp_path}/gone on every node" in missing.reason
+    unknown = pickle.loads(work(here, task.replace(b"test_ray", b"rest_tay")))
+    assert isinstance(unknown, Unfit)
+    assert "No module named 'tests.runs.rest_tay'" in unknown.reason
+
+
+def test_credentials_of_a_node_are_not_mixed_with_those_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pickle
+
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "of the node")
+    task = pickle.dumps((environment, Task("AWS_SESSION_TOKEN", "AWS_SESSION_TOKEN")))
+    given = Caller(version(), os.getcwd(), {})
+    assert pickle.loads(work(given, task)).result.value == "of the node"
+    monkeypatch.setenv("AWS_PROFILE", "of the node")  # so that what `work` makes of it is undone
+    assert pickle.loads(work(given._replace(environment={"AWS_PROFILE": "x"}), task)).result.value is None
+    assert os.environ["AWS_PROFILE"] == "x"
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("where", ["nothing", "not a port", "a file's"])
+def test_without_a_cluster_one_line_says_so(small: Project, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    address = {"nothing": f"127.0.0.1:{port}", "not a port": "head", "a file's": "ray://head:10001"}[where]
+    small.config["executor"] = {"type": "ray", "address": address}
+    begin = time.monotonic()
+    ran = small("tag", "--overwrite")
+    assert (ran.code, ran.err.count("\n")) == (2, 1), ran.err
+    assert address in ran.err
+    assert time.monotonic() - begin < 60, "Ray itself would try for minutes"
+
+
+def test_the_package_is_named_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(Exception, match=r"pip install 'tagmix\[ray\]'"):
+        Ray(lambda documents, size: None).__enter__()
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+SLOW = """
+import os, time
+from pathlib import Path
+from typing import Annotated
+import msgspec
+from toolkit import Document, Tagger
+
+LOADED = {}
+
+
+class Slow(Tagger):
+    '''Takes its time, and notes in which process it has loaded its model.'''
+
+    folder: str
+    seconds: float = 0.05
+    more: int = 0
+
+    def tag(self, document: Document) -> int:
+        if not LOADED:
+            LOADED["model"] = True
+            with (Path(self.folder) / "loaded").open("a") as file:
+                file.write(f"{os.getpid()}\\n")
+        if document.text == "fails":
+            raise ValueError("cannot")
+        time.sleep(self.seconds)
+        return len(document.text)
+"""
+
+SHARDS = 10
+
+
+@pytest.fixture
+def slow(tmp_path: Path, run: Run) -> Project:
+    """A dataset of shards that take half a second each."""
+    return prepare(tmp_path, run)
+
+
+@pytest.fixture(scope="module")
+def wanted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The attributes that a local run gives."""
+    project = prepare(tmp_path_factory.mktemp("wanted"), lambda *_: pytest.fail("not used"))
+    subprocess.run([sys.executable, "-m", "toolkit.cli", "tag", "-c", project.yaml], check=True, capture_output=True)
+    return tree(project.attributes)
+
+
+def prepare(tmp_path: Path, run: Run) -> Project:
+    project = Project(tmp_path, run, {"dataset": str(tmp_path / "data")})
+    for number in range(SHARDS):
+        rows = [document(f"{number}-{i}", f"text {number} {i}") for i in range(10)]
+        write_rows(project.documents / f"{number:02}.jsonl", rows)
+    (tmp_path / "slow.py").write_text(SLOW)
+    project.config["tag"] = {"slow-0": {"tagger": f"{tmp_path}/slow.py:Slow", "folder": str(tmp_path)}}
+    return project
+
+
+SPREAD = """
+import sys
+from toolkit.cli import main
+from toolkit.commands.steps.context import workers
+
+workers.LARGE = 1
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_a_large_shard_has_several_processes_of_one_node(cluster: Cluster, second: int, slow: Project) -> None:
+    for path in list(slow.documents.glob("*"))[1:]:
+        path.unlink()
+    [shard] = slow.documents.glob("*")
+    write_rows(shard, [document(str(i), f"text {i}") for i in range(600)])
+    slow.config["tag"]["slow-0"]["seconds"] = 0
+    slow.config["executor"] = {"type": "in_process"}
+    slow.ok("tag")
+    wanted = tree(slow.attributes)
+    (slow.root / "loaded").unlink()
+    slow.config["executor"] = {"type": "ray"}
+    ran = cluster.run(sys.executable, "-c", SPREAD, "tag", "-c", slow.yaml, "--overwrite", "tag.slow-0.more=1")
+    assert ran.returncode == 0, ran.stderr
+    assert tree(slow.attributes) == wanted
+    assert len((slow.root / "loaded").read_text().split()) == 2, "as many as the larger node has CPUs"
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_a_pipeline_on_a_cluster_gives_the_bytes_of_a_local_one(
+    cluster: Cluster, second: int, tmp_path: Path, run: Run
+) -> None:
+    local = test_kill.prepare(tmp_path / "local", run)
+    local.config["executor"] = {"type": "local"}
+    local.ok("run")
+    there = test_kill.prepare(tmp_path / "ray", run)
+    options = ["executor.memory=100 MB", "executor.recycle=12", "executor.in_flight=2"]
+    ran = toolkit(cluster, there, "run", "--json", *options)
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout), "results alone are on standard output"
+    assert tree(there.data) == tree(local.data)
+    assert tree(there.out) == tree(local.out)
+    assert strays(there.root) == []
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_a_model_is_loaded_once_in_a_process_and_an_error_is_one_shard_s(
+    cluster: Cluster, second: int, slow: Project
+) -> None:
+    write_rows(slow.documents / "05.jsonl", [document("x", "fails")])
+    ran = toolkit(cluster, slow, "tag")
+    assert ran.returncode == 1, ran.stderr
+    assert ran.stderr.count("ValueError: cannot") == 2, "when it happens, and at the end"
+    assert len(tree(slow.attributes)) == SHARDS - 1
+    pids = (slow.root / "loaded").read_text().split()
+    assert len(set(pids)) == len(pids) <= 4, "one for each CPU, perhaps one more while another ends"
+    assert len(pids) >= 2
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", ["worker and node", "driver", "interrupt", "terminate"])
+def test_what_dies_costs_a_rerun_at_most(
+    cluster: Cluster, second: int, slow: Project, wanted: dict[str, str], victim: str
+) -> None:
+    driver = begin(cluster, slow, "tag")
+    assert wait_until(lambda: bool(tree(slow.attributes)) and bool(cluster.workers(second)))
+    workers = cluster.workers(0) + cluster.workers(second)
+    match victim:
+        case "worker and node":
+            killed = cluster.workers(second)[0]
+            os.kill(killed, signal.SIGKILL)
+            assert wait_until(lambda: not is_alive(killed) and bool(cluster.workers(second)))
+            cluster.kill_node(second)
+        case "driver":
+            driver.kill()
+        case "interrupt":
+            driver.send_signal(signal.SIGINT)
+        case "terminate":
+            driver.send_signal(signal.SIGTERM)
+    code, log = driver.wait(60), (slow.root / "log").read_text()
+    assert "Traceback" not in log, log
+    if victim == "worker and node":
+        assert code == 0, log
+        assert {path: digest for path, digest in tree(slow.attributes).items() if path in wanted} == wanted
+    else:
+        assert code == {"driver": -signal.SIGKILL, "interrupt": 130, "terminate": 143}[victim], log
+        assert wait_until(lambda: not any(map(is_alive, workers))), "the driver's workers end"
+        assert len(tree(slow.attributes)) < SHARDS
+        if victim != "driver":
+            assert not list(slow.root.rglob("*.tmp"))
+    if victim == "driver":
+        ran = toolkit(cluster, slow, "tag")
+        assert ran.returncode == 0, ran.stderr
+    slow.config["executor"] = {"type": "in_process"}
+    slow.ok("tag")  # the temporary files of what was killed are deleted
+    assert tree(slow.attributes) == wanted
+    assert strays(slow.root) == []
+
+
+@pytest.fixture
+def small(tmp_path: Path, run: Run) -> Project:
+    """One shard, and a tagger."""
+    project = Project(tmp_path, run, {"dataset": str(tmp_path / "data"), "tag": {"shape-0": "line_shape"}})
+    write_rows(project.documents / "a.jsonl", [document("a", "text")])
+    return project

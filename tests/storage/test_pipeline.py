@@ -1,0 +1,226 @@
+"""The whole path on S3: the same bytes as on disk, whatever the connection does meanwhile."""
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Run
+from tests.pipeline.test_crawl import CRAWL, write_crawl
+from tests.storage.faults import KINDS, Corpus, play
+from tests.storage.servers import Seaweed
+from toolkit.config.models import resolve
+from toolkit.storage import store_of
+from toolkit.storage.paths import expand_sized, join, list_files
+from toolkit.storage.streams import write_file
+
+pytestmark = [pytest.mark.s3, pytest.mark.slow]
+
+
+def config(root: str, **more: Any) -> dict[str, Any]:
+    return {
+        "dataset": join(root, "data"),
+        "ingest": [{"format": "wet", "from": [join(root, "wet/*.warc.wet.gz")], "source": "cc"}],
+        "tag": {
+            "lines-0": {"tagger": "line_language", "model": join(root, "lid.ftz")},
+            "language-0": {"tagger": "language", "lines": "lines-0"},
+        },
+        "mix": {
+            "attributes": ["lines-0", "language-0"],
+            "rules": [{"drop": "language.label is None", "name": "unidentified"}],
+            "output": {"format": "oscar", "path": join(root, "oscar"), "part_size": "20 kB"},
+        },
+        **more,
+    }
+
+
+def lay_out(root: str, sample: list[Path], **more: Any) -> str:
+    """Input, model and configuration below a root; the configuration's path."""
+    for path in sample:
+        write_file(join(root, "wet", path.name), path.read_bytes())
+    write_file(join(root, "lid.ftz"), Path(resolve("lid.176.ftz")).read_bytes())
+    write_file(join(root, "c.yaml"), json.dumps(config(root, **more)).encode())
+    return join(root, "c.yaml")
+
+
+def tree(root: str) -> dict[str, str]:
+    store = store_of(root)
+    return {name: hashlib.sha256(store.read(join(root, name))).hexdigest() for name in list_files(root)}
+
+
+@pytest.fixture
+def expected(tmp_path: Path, sample: list[Path], run: Run) -> dict[str, str]:
+    """What a run on disk gives."""
+    root = str(tmp_path / "local")
+    assert run("run", "-c", lay_out(root, sample, processes=1)).code == 0
+    return {name: digest for name, digest in tree(root).items() if name != "c.yaml"}
+
+
+def same(root: str, expected: dict[str, str]) -> bool:
+    return {name: digest for name, digest in tree(root).items() if name != "c.yaml"} == expected
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_everything_on_s3_gives_the_same_bytes_as_on_disk(
+    processes: int, bucket: str, expected: dict[str, str], sample: list[Path], run: Run
+) -> None:
+    root = join(bucket, "corpus")
+    path = lay_out(root, sample, processes=processes)
+    ran = run("run", "-c", path)
+    assert ran.code == 0, ran.out + ran.err
+    assert same(root, expected)
+    assert run("validate", "-c", path).code == 0
+    again = run("run", "-c", path, "--json")
+    assert again.code == 0, again.err
+    assert same(root, expected)
+    assert [name for name in list_files(root, hidden=True) if "/stage/" in name or "claims" in name] == []
+    assert run("head", join(root, "data/documents/cc/sample-00000.jsonl.gz"), "-n", "1").code == 0
+    assert run("mix", "-c", path, "--dry-run").code == 0
+    assert store_of(bucket).leftovers(bucket) == []
+    assert not Path("s3:").exists()
+
+
+def test_shares_at_once_on_s3_give_the_same_bytes_as_on_disk(
+    bucket: str, tmp_path: Path, sample: list[Path], run: Run
+) -> None:
+    """Of inputs that are cut; one share has none."""
+    trees = []
+    for root in (str(tmp_path / "local"), join(bucket, "corpus")):
+        path = lay_out(root, sample, processes=1)
+        given = config(root, processes=1)
+        given["ingest"][0]["shard_size"] = "10 kB"
+        write_file(path, json.dumps(given).encode())
+        if root.startswith("s3:"):
+            command = [sys.executable, "-m", "toolkit.cli", "run", "-c", path, "--quiet", "--shard"]
+            begun = [
+                subprocess.Popen([*command, f"{i}/3"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                for i in range(3)
+            ]
+            said = [process.communicate(timeout=240)[0] for process in begun]
+            assert [process.returncode for process in begun] == [0, 0, 0], said
+            assert "this share (2 of 3) has no input: there are 2 inputs for 3 shares" in said[2]
+            documents = tree(join(root, "data"))
+            assert run("mix", "-c", path).code == 0
+            assert tree(join(root, "data")) == documents, "nothing was left"
+        else:
+            assert run("run", "-c", path).code == 0
+        trees.append({name: digest for name, digest in tree(root).items() if name != "c.yaml"})
+    assert trees[0] == trees[1]
+    assert sum(name.startswith("data/documents/") for name in trees[0]) > 3
+    assert store_of(bucket).leftovers(bucket) == []
+
+
+def test_a_listing_says_sizes(bucket: str) -> None:
+    for name in ("a.gz", "b/c.gz", "b/c.txt"):
+        write_file(join(bucket, "in", name), name.encode() * 3)
+    assert expand_sized(join(bucket, "in/**/*.gz")) == [
+        (join(bucket, "in/a.gz"), "a.gz", 12),
+        (join(bucket, "in/b/c.gz"), "b/c.gz", 18),
+    ]
+
+
+def test_documents_in_a_bucket_and_attributes_on_disk(
+    bucket: str, tmp_path: Path, expected: dict[str, str], sample: list[Path], run: Run
+) -> None:
+    """As those of a bucket that only can be read are tagged."""
+    root = join(bucket, "corpus")
+    path = lay_out(root, sample)
+    assert run("ingest", "-c", path).code == 0
+    given = config(root) | {"attributes": str(tmp_path / "attributes"), "documents": join(root, "data/documents")}
+    del given["dataset"]
+    given["mix"]["output"]["path"] = str(tmp_path / "oscar")
+    local = tmp_path / "c.yaml"
+    local.write_text(json.dumps(given))
+    assert run("tag", "-c", local).code == 0
+    assert run("mix", "-c", local).code == 0
+    found = {f"oscar/{name}": digest for name, digest in tree(str(tmp_path / "oscar")).items()}
+    assert found == {name: digest for name, digest in expected.items() if name.startswith("oscar/")}
+
+
+def test_a_second_run_with_the_same_output_is_told(bucket: str, sample: list[Path], run: Run) -> None:
+    from toolkit.runs.claims import claimed
+
+    root = join(bucket, "corpus")
+    path = lay_out(root, sample, processes=1)
+    assert run("ingest", "-c", path).code == 0
+    assert run("tag", "-c", path).code == 0
+    with claimed(join(root, "oscar/.toolkit/claims"), "it", {"the output": ""}):
+        ran = run("mix", "-c", path)
+        assert ran.code == 2
+        assert "expected no other run" in ran.err
+    assert run("mix", "-c", path).code == 0
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return Corpus.made(large=False)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fault_costs_at_most_a_rerun(kind: str, bucket: str, seaweed: Seaweed, corpus: Corpus) -> None:
+    """One of each kind; `python -m tests.storage.faults` plays as many as you like."""
+    seed = KINDS.index(kind)
+    played = play(kind, seed, join(bucket, "corpus"), corpus, seaweed, length=3)
+    assert played.happened or kind in ("403", "worker"), "which may find nothing to strike"
+
+
+def test_a_crawl_in_a_bucket_gives_the_same_bytes_as_on_disk(bucket: str, tmp_path: Path, run: Run) -> None:
+    write_crawl(tmp_path / "www", 3)
+    for name in list_files(str(tmp_path / "www")):
+        write_file(join(bucket, "www", name), (tmp_path / "www" / name).read_bytes())
+    found = []
+    for number, base in enumerate((str(tmp_path / "www"), join(bucket, "www"))):
+        path, dataset = tmp_path / f"{number}.yaml", str(tmp_path / f"data-{number}")
+        entry = {"format": "wet", "crawl": CRAWL, "files": "0-1", "base_url": base, "source": "cc"}
+        path.write_text(json.dumps({"dataset": dataset, "processes": 1, "ingest": [entry]}))
+        assert run("ingest", "-c", path).code == 0
+        found.append(tree(join(dataset, "documents")))
+    assert found[0] == found[1]
+    assert len(found[0]) == 2
+
+
+def test_counts_in_a_bucket_are_with_their_dataset_or_output(
+    bucket: str, sample: list[Path], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = join(bucket, "corpus")
+    assert run("run", "-c", lay_out(root, sample)).code == 0
+    monkeypatch.setenv("TOOLKIT_CACHE", str(tmp_path))
+    (part, *_) = (name for name in list_files(join(root, "oscar")) if name.endswith(".gz"))
+    write_file(join(bucket, "foreign/en.jsonl.gz"), store_of(root).read(join(root, "oscar", part)))
+    for target, place in (
+        (join(root, "oscar"), "oscar"), (join(root, "oscar", part), "oscar"), (join(root, "data/documents"), "data"),
+        (join(root, "data"), "data"), (join(bucket, "foreign"), ""), (join(bucket, "foreign/en.jsonl.gz"), ""),
+    ):  # fmt: skip
+        before = {*store_of(bucket).files(bucket)}
+        for read in (True, False):
+            found = run("stats", target, "--by", "source", "--json").json
+            assert found["inputs"]["files"]
+            assert read or not found["inputs"]["read"]
+        new = {*store_of(bucket).files(bucket)} - before
+        ours = f"corpus/{place}/.toolkit/"
+        assert all(name.startswith(ours) for name in new) if place else not new
+    assert [*tmp_path.rglob("*.counts")]
+
+
+def test_croissant_on_s3_is_that_on_disk(tmp_path: Path, bucket: str, sample: list[Path], run: Run) -> None:
+    given = {
+        "name": "s",
+        "description": "d",
+        "creator": {"type": "Person", "name": "E"},
+        "date_published": "2026-01-31",
+    }
+    page = "https://example.org/"
+    about = {**given, "license": page, "url": page, "version": "1.0.0", "splits": {"train": 0.5, "test": 0.5}}
+    made = []
+    for root in (str(tmp_path / "local"), join(bucket, "corpus")):
+        path = lay_out(root, sample, processes=1, about=about)
+        for command in (["run"], ["croissant"], ["croissant", "--of", "dataset"], ["validate"]):
+            ran = run(*command, "-c", path)
+            assert ran.code == 0, ran.out + ran.err
+        made.append({name: digest for name, digest in tree(root).items() if name != "c.yaml"})
+    assert made[0] == made[1]
+    assert {"oscar/croissant.json", "data/croissant.json"} <= made[0].keys()

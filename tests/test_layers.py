@@ -1,0 +1,173 @@
+"""The layers of the code: imports point one way, plugins see the top level only, and `import toolkit` is light."""
+
+import ast
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import toolkit
+
+ROOT = Path(__file__).parent.parent
+MOST = 15
+"""Modules of a folder, at most; so many can be read at a glance."""
+
+
+def modules(package: str) -> dict[str, Path]:
+    """All modules of a package by their dotted names."""
+    found = {}
+    for path in sorted((ROOT / package).rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = modules("toolkit")
+PLUGINS = modules("taggers") | modules("mixers")
+
+
+def imports(path: Path, *, top_only: bool = False) -> Iterator[str]:
+    """The modules of ours that a file imports; ``from toolkit import x`` is ``toolkit.x`` if that is a module."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in tree.body if top_only else ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: expected absolute imports"
+            assert node.module
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in MODULES else node.module
+
+
+def ours(path: Path, *, top_only: bool = False) -> set[str]:
+    return {
+        name for name in imports(path, top_only=top_only) if name.partition(".")[0] in ("toolkit", "taggers", "mixers")
+    }
+
+
+def folder(module: str) -> str:
+    """Return the folder right below `toolkit`, or the module there, that a module is in."""
+    return module.split(".")[1] if "." in module else module
+
+
+def test_imports_between_folders_form_no_circle() -> None:
+    """What a folder is made of can be read without what stands on it. Imports within functions count, too."""
+    graph: dict[str, set[str]] = {}
+    for module, path in MODULES.items():
+        here = folder(module)
+        graph.setdefault(here, set()).update(there for name in ours(path) if (there := folder(name)) != here)
+    list(TopologicalSorter(graph).static_order())
+
+
+def test_folders_hold_what_can_be_read_at_a_glance() -> None:
+    held = Counter(str(path.parent.relative_to(ROOT)) for path in MODULES.values())
+    assert {name: count for name, count in held.items() if not 1 < count <= MOST} == {}
+
+
+def test_modules_do_not_import_each_other_in_circles() -> None:
+    graph = {name: ours(path, top_only=True) - {"toolkit"} for name, path in MODULES.items() if name != "toolkit"}
+    list(TopologicalSorter(graph).static_order())
+
+
+def test_executors_know_nothing_of_the_toolkit_but_its_errors_and_processes() -> None:
+    """What is configured of them is read by a module of its own."""
+    executors = [path for module, path in MODULES.items() if module.startswith("toolkit.runs.executors")]
+    known = {name for path in executors if path.stem not in ("settings", "workers") for name in ours(path)}
+    assert {name for name in known if not name.startswith("toolkit.runs.executors")} == {
+        "toolkit.distribution",
+        "toolkit.errors",
+        "toolkit.interrupts",
+        "toolkit.runs.processes",
+    }
+
+
+@pytest.mark.parametrize("module", PLUGINS)
+def test_plugins_import_from_the_top_level_only(module: str) -> None:
+    assert ours(PLUGINS[module]) <= {"toolkit"}
+
+
+def test_the_toolkit_names_no_plugin() -> None:
+    named = {name.partition(".")[0] for path in MODULES.values() for name in ours(path)}
+    assert named == {"toolkit"}
+
+
+def test_the_public_names_are_those_listed() -> None:
+    public = {
+        name for name, value in vars(toolkit).items() if not (name.startswith("_") or isinstance(value, ModuleType))
+    }
+    assert sorted(public) == sorted(toolkit.__all__)
+    assert len(set(toolkit.__all__)) == len(toolkit.__all__)
+
+
+HEAVY = [
+    "numba",
+    "boto3",
+    "ray",
+    "fasttext",
+    "numpy",
+    "smart_open",
+    "tqdm",
+    "fastwarc",
+    "isal",
+    "multiprocessing",
+    "pyarrow",
+    "mlcroissant",
+    "pandas",
+    "matplotlib",
+    "ddsketch",
+]
+
+
+@pytest.mark.parametrize("statement", ["import toolkit", "import toolkit.cli; toolkit.cli.parser()"])
+def test_importing_the_toolkit_imports_nothing_heavy(statement: str) -> None:
+    code = f"import sys; {statement}; print([name for name in {HEAVY!r} if name in sys.modules])"
+    ran = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
+
+
+NAMED_FOR_A_REASON = {
+    "toolkit/interop/dolma": "translates another program's configurations into ours, tagger by tagger",
+    "toolkit/ingest/formats": "input formats carry attributes under the names that the taggers give them",
+    "toolkit/commands/parser.py": "commands of another program, one of which is called as a tagger is",
+    "toolkit/commands/steps/counted.py": "where documents without a mix usually have their label",
+}
+WORDS = {"text", "language"}
+"""Names of plugins that are also words of the engine's own: a document's key, what a label is."""
+
+
+def _names_of_plugins() -> set[str]:
+    return {path.stem for path in PLUGINS.values()} - {"__init__"} - WORDS
+
+
+def _texts(path: Path) -> Iterator[str]:
+    """The texts in a module that are no docstrings, and no extras of the distribution."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("missing_extra"):
+            bare |= {id(argument) for argument in node.args}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare:
+            yield node.value
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_engine_knows_no_tagger_and_no_format_by_name(module: str) -> None:
+    path = MODULES[module]
+    if str(path.relative_to(ROOT)).startswith(tuple(NAMED_FOR_A_REASON)):
+        return
+    names = _names_of_plugins()
+    assert [text for text in _texts(path) if text.partition(".")[0] in names] == []
+
+
+def test_what_is_named_for_a_reason_still_is() -> None:
+    for place in NAMED_FOR_A_REASON:
+        paths = [path for path in MODULES.values() if str(path.relative_to(ROOT)).startswith(place)]
+        names = _names_of_plugins() | WORDS
+        assert any(text.partition(".")[0] in names for path in paths for text in _texts(path)), place

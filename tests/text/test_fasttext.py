@@ -1,0 +1,241 @@
+"""The compiled predictions say what the fastText library says: for every loss, quantised or not, and odd texts."""
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.text.fasttext_models import (
+    KINDS,
+    KNOWN,
+    LONGEST,
+    ODD,
+    WORDS,
+    Pair,
+    agree,
+    broken_lines,
+    check,
+    in_process,
+    mixed_words,
+    odd_line,
+    of_library,
+    pair_of,
+    table,
+    trained,
+)
+from toolkit.config import models
+from toolkit.data.documents import Prediction, split_lines
+from toolkit.text.fasttext.model import load_fasttext
+from toolkit.text.line_table import PADDING, LineTable
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    path = trained(tmp_path_factory.mktemp("model") / "model.bin", **KINDS[request.param])
+    return pair_of(path, request.param)
+
+
+@pytest.fixture(scope="module")
+def languages() -> Pair:
+    return pair_of(models.resolve("lid.176.ftz"))
+
+
+# --- texts ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("k", "threshold"), [(1, 0.0), (1, 0.8), (3, 0.0), (50, 0.05)])
+def test_texts_get_the_labels_of_the_library(pair: Pair, k: int, threshold: float) -> None:
+    chance = random.Random(k)
+    usual = [*WORDS, "unseen", "ungesehen"]
+    check(
+        pair,
+        [
+            *ODD,
+            *(" ".join(chance.choices(usual, k=chance.randint(1, 12))) for _ in range(300)),
+            *(odd_line(chance) for _ in range(200)),
+        ],
+        k,
+        threshold,
+    )
+
+
+def test_words_of_all_lengths_are_found_wherever_they_lie(pair: Pair) -> None:
+    known = KNOWN[-4 * LONGEST :]
+    almost = [w[:-1] + chr(ord(w[-1]) ^ 1) for w in known] + [w + "a" for w in known] + [w[:-1] for w in known]
+    texts = [
+        " " * (i % 9) + word + "\t\r"[: i % 3] for i, word in enumerate([*known, *almost]) if word.split() == [word]
+    ]
+    check(pair, texts, 2)
+
+
+@pytest.mark.parametrize("wide", ["é", "文", "\U0001f600", "a"])
+def test_long_words_are_read_in_pieces_without_a_seam(pair: Pair, wide: str) -> None:
+    """Pieces have 16384 // (2 * maxn) bytes, with the word's `<`."""
+    maxn = KINDS[pair.kind].get("maxn", 0) or 6
+    piece = (1 << 13) // maxn
+    code_points = piece // len(wide.encode())
+    tails = [wide * n for n in (code_points - 1, code_points, code_points + 1, 2 * code_points + 3)]
+    check(pair, ["ab1 " + "abcd"[:n] + tail + "xy"[: n % 3] for n in range(5) for tail in tails], 1)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\0")), max_size=5))
+def test_any_text_gets_the_label_of_the_library(languages: Pair, texts: list[str]) -> None:
+    check(languages, texts, 2)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.text(st.sampled_from("ab é\n\r\u2028\0"), max_size=30), max_size=5), st.integers(0, 4))
+def test_lines_are_those_of_documents(texts: list[str], min_chars: int) -> None:
+    model = load_fasttext("lid.176.ftz")
+    found = list(model.predict_lines(LineTable.of(texts), min_chars=min_chars))
+    lines = [[line if len(line) >= min_chars else "" for line in split_lines(text)] for text in texts]
+    assert found == [[next(iter(row), None) for row in model.predict(each)] for each in lines]
+
+
+def exact(path: Path, **options: Any) -> Pair:
+    """A model of -1, -0.5 … 1, whose sums are the same in any order, however many they are of."""
+    import fasttext
+
+    model = fasttext.load_model(trained(path, **options))
+    rows, output = model.get_input_matrix(), model.get_output_matrix()
+    chance = np.random.default_rng(1)
+    model.set_matrices(chance.integers(-2, 3, rows.shape) / np.float32(2), output)
+    model.save_model(str(path))
+    return pair_of(str(path))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"minn": 1, "maxn": 5, "bucket": 5000},
+        {"wordNgrams": 3, "bucket": 5000},
+        {"minn": 2, "maxn": 4, "wordNgrams": 5, "bucket": 9000},
+    ],
+    ids=str,
+)
+def test_lines_with_more_rows_than_are_noted_at_once(tmp_path: Path, options: dict[str, Any]) -> None:
+    """16384 known words or n-grams; a line ends before, at, and behind a full store."""
+    sizes = [*range(4090, 4100), *range(5458, 5464), *range(8188, 8196), *range(16_380, 16_388), 40_000]
+    pair = exact(tmp_path / "m.bin", dim=18, **options)
+    check(pair, [mixed_words(n) for n in sizes[:: 1 if "maxn" not in options else 3]], 3)
+    check(pair, [" ".join(KNOWN[:1] * n) for n in sizes], 3)
+    check(pair, list(LONG.values()), 3)
+
+
+LONG = {
+    "a": "a" * 1_000_000,
+    "é": "é" * 500_000,
+    "emoji": "\U0001f600" * 250_000,
+    "scripts": "aé文\U0001f600ж" * 80_000,
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_megabyte_without_a_space_gets_its_label(languages: Pair, name: str) -> None:
+    (found,) = languages.ours.predict([LONG[name]], k=1)
+    ((expected,),) = of_library(languages.library, [LONG[name]], 1, 0.0)
+    assert found[0].label == expected[0]
+    assert found[0].prob == pytest.approx(expected[1], abs=5e-3)
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_megabyte_without_a_space_gets_its_probability(languages: Pair, name: str) -> None:
+    check(languages, [LONG[name]], 3)
+
+
+# --- bytes ------------------------------------------------------------------------------------------------------------
+
+
+def test_bytes_that_are_no_utf8_get_the_labels_of_the_library(languages: Pair) -> None:
+    lines = broken_lines(400)
+    numbers, found_probs = languages.ours._found(table(lines), k=3, threshold=0.0)
+    labels, probs = languages.library.multilinePredict([line + b"\n" for line in lines], 3, 0.0, "strict")
+    for line, row, ours, *library in zip(lines, numbers.tolist(), found_probs.tolist(), labels, probs, strict=True):
+        found = [Prediction(languages.ours.labels[i], p) for i, p in zip(row, ours, strict=True) if i >= 0]
+        expected = [(label.removeprefix("__label__"), p) for label, p in zip(*library, strict=True)]
+        assert agree(found, expected if line.strip(b" \t\r\v\f\0") else []), line
+
+
+def test_a_line_gets_the_same_bits_alone_and_amid_others_whatever_lies_around(pair: Pair) -> None:
+    chance = random.Random(5)
+    lines = [odd_line(chance).encode() for _ in range(60)] + broken_lines(10)
+    together = pair.ours._found(table(lines), k=2, threshold=0.0)
+    backwards = pair.ours._found(table(lines[::-1], b"\x80" * PADDING), k=2, threshold=0.0)
+    for i, line in enumerate(lines):
+        behind = bytes(chance.choices(range(256), k=PADDING))
+        alone = pair.ours._found(table([line], behind), k=2, threshold=0.0)
+        for a, b, c in zip(together, backwards, alone, strict=True):
+            assert a[i].tobytes() == b[len(lines) - 1 - i].tobytes() == c[0].tobytes(), line
+
+
+def test_the_buffer_is_left_as_it_was(pair: Pair) -> None:
+    lines = table([*broken_lines(20), *(text.encode() for text in ODD)])
+    before = lines.utf8.tobytes()
+    pair.ours._found(lines, k=1, threshold=0.0)
+    assert lines.utf8.tobytes() == before
+
+
+def test_several_threads_share_a_model(languages: Pair) -> None:
+    texts = [mixed_words(n) for n in range(200, 300)]
+    wanted = languages.ours.predict(texts, k=3)
+    with ThreadPoolExecutor(4) as threads:
+        assert all(found == wanted for found in threads.map(lambda _: languages.ours.predict(texts, k=3), range(12)))
+
+
+# --- other models -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{"dim": 4}, {"dim": 20, "minn": 2, "maxn": 4, "bucket": 5000}], ids=str)
+def test_a_dictionary_of_hundreds_of_thousands_of_words(tmp_path: Path, options: dict[str, Any]) -> None:
+    import fasttext
+
+    chance = random.Random(2)
+    letters = "abcdefghijé文ж"
+    words = list({"".join(chance.choices(letters, k=chance.randint(1, 20))) for _ in range(400_000)})
+    text = tmp_path / "t.txt"
+    text.write_text("".join(f"__label__{i % 5} {' '.join(words[i : i + 20])}\n" for i in range(0, len(words), 20)))
+    model = fasttext.train_supervised(str(text), lr=2, epoch=3, thread=12, verbose=0, **options)
+    model.save_model(str(tmp_path / "m.bin"))
+    assert len(model.get_words()) > 300_000
+    texts = [" ".join(chance.choices(words, k=9)) for _ in range(20_000)]
+    texts += ["".join(chance.choices(letters, k=chance.randint(1, 20))) for _ in range(20_000)]
+    texts += words[:20_000]
+    check(pair_of(str(tmp_path / "m.bin")), texts, 2)
+
+
+def test_a_model_with_one_bucket(tmp_path: Path) -> None:
+    path = trained(tmp_path / "m.bin", minn=2, maxn=3, bucket=1, dim=8)
+    ran = in_process(f"import sys; from {__name__} import *; check(pair_of(sys.argv[1]), ODD, 2)", path)
+    assert ran.returncode == 0
+
+
+def test_a_model_whose_labels_had_another_prefix(tmp_path: Path) -> None:
+    """The file does not say which; what is a label is known by its kind, unknown words by ``__label__``."""
+    path = trained(tmp_path / "m.bin", label="__class__", minn=2, maxn=3, bucket=500, dim=8, lr=1.0)
+    check(pair_of(path), ["alpha beta", "alpha __class__0 beta", "__class__3", "__class__99", "alpha __label__x"], 3)
+
+
+def test_a_model_whose_end_of_line_is_rarer_than_most_words(tmp_path: Path) -> None:
+    import fasttext
+
+    words = [f"w{i}" for i in range(70_000)]
+    text = tmp_path / "t.txt"
+    text.write_text("".join(f"__label__{i} {' '.join(words + words)}\n" for i in range(2)))
+    model = fasttext.train_supervised(str(text), dim=4, lr=2.0, epoch=2, thread=12, verbose=0)
+    assert model.get_words().index("</s>") == 70_000
+    model.save_model(str(tmp_path / "m.bin"))
+    check(pair_of(str(tmp_path / "m.bin")), [*words[:50], "w1 </s> w2", "</s>"], 2)
+
+
+@pytest.mark.parametrize("loss", ["ns", "ova"])
+def test_labels_of_which_a_model_knows_little_get_their_even_probabilities(tmp_path: Path, loss: str) -> None:
+    """Of output that is almost 0, from below."""
+    pair = pair_of(trained(tmp_path / "m.bin", loss=loss, labels=200, lr=1e-7, dim=16, epoch=1))
+    check(pair, KNOWN[:500], 200)
