@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from toolkit import distribution
 from toolkit.distribution import NAME
-from toolkit.runs.executors import Failure, Report, Result, Task, attempt
-from toolkit.runs.executors.lifeline import Address, held
+from toolkit.runs.executors import Report, Task, attempt, packed
+from toolkit.runs.lifeline import Address, held
 
 CARRIED = ("AWS_", "TOOLKIT_")
 """Environment variables that begin so are the calling process's in every task."""
@@ -32,9 +32,9 @@ class Unfit(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What a node did: the result, and what was reported."""
+    """What a node did: the result, pickled by `packed`, and what was reported."""
 
-    result: Result[Any]
+    result: bytes
     documents: int = 0
     bytes: int = 0
 
@@ -61,7 +61,7 @@ def work(given: Caller, pickled: bytes) -> bytes:
         `Done` or `Unfit`, pickled.
     """
     with held(given.line) if given.line else contextlib.nullcontext():
-        return _sent(_unfitness(given) or _done(pickled))
+        return pickle.dumps(_unfitness(given) or _done(pickled))
 
 
 def _unfitness(given: Caller) -> Unfit | None:
@@ -97,15 +97,5 @@ def _done(pickled: bytes) -> Done | Unfit:
         nonlocal documents, size
         documents, size = documents + more, size + longer
 
-    result = attempt(function, task, report)
+    result = packed(attempt(function, task, report))
     return Done(result, documents, size)
-
-
-def _sent(found: Done | Unfit) -> bytes:
-    try:
-        return pickle.dumps(found)
-    except Exception as error:
-        assert isinstance(found, Done)
-        name, problem = found.result.name, f"{type(error).__name__}: {error}"
-        failure = Failure(f"{name}: expected a result that can be sent, got {problem}")
-        return pickle.dumps(found._replace(result=Result(name, failure=failure)))
