@@ -71,6 +71,17 @@ def is_reference(option: str) -> bool:
     return "." in option
 
 
+def value_at(fields: Any, path: str) -> Any:
+    """Return the value at a dotted path through mappings; None where there is none.
+
+    >>> value_at({"a": {"b": 1}}, "a.b"), value_at({"a": 1}, "a.b")
+    (1, None)
+    """
+    for key in path.split("."):
+        fields = fields.get(key) if isinstance(fields, Mapping) else None
+    return fields
+
+
 class _Later(NamedTuple):
     make: Callable[[int], Any]
     place: int
