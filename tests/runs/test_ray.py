@@ -20,7 +20,7 @@ from tests.runs.cluster import CannotStart, Cluster
 from tests.runs.test_executors import is_alive, wait_until
 from toolkit.runs.executors import Task
 from toolkit.runs.executors.ray import Ray
-from toolkit.runs.node import Caller, Done, Unfit, caller, version, work
+from toolkit.runs.node import Caller, Returned, Unfit, caller, version, work
 
 SECRET = "a-secret-that-is-in-no-log"
 
@@ -151,7 +151,7 @@ def test_a_node_that_is_not_like_the_driver_says_so(tmp_path: Path) -> None:
     task = pickle.dumps((environment, Task("PWD", "PWD")))
     here = caller()
     done = pickle.loads(work(here, task))
-    assert isinstance(done, Done)
+    assert isinstance(done, Returned)
     assert pickle.loads(done.result).value == os.getcwd()
     other = pickle.loads(work(here._replace(version="0.0.1"), task))
     assert isinstance(other, Unfit)

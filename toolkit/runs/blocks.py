@@ -43,7 +43,7 @@ class Block:
 
     @property
     def rows_beside(self) -> int:
-        """How many rows of another file belong to it; one more where a fault hides a document, whose id that has."""
+        """The number of rows of another file that belong to it: with a fault one more, the id of the hidden document."""
         return len(self.lines) + (self.fault is not None)
 
     def __iter__(self) -> Iterator[bytes]:
@@ -53,7 +53,7 @@ class Block:
 
 
 def in_blocks(lines: Iterator[bytes]) -> Iterator[Block]:
-    """The rows of a file, at most so many or so long together that a block fits everywhere."""
+    """Yield the rows of a file in blocks, each of at most `BLOCK_ROWS` rows or about `BLOCK_BYTES` bytes."""
     while True:
         block, size = Block(), 0
         try:
@@ -71,7 +71,7 @@ def in_blocks(lines: Iterator[bytes]) -> Iterator[Block]:
 
 
 def next_block(lines: Iterator[bytes], rows: int) -> Block:
-    """The next so many rows, or those that there are."""
+    """Return the next so many rows, or those that are left."""
     block = Block()
     try:
         block.lines.extend(islice(lines, rows))
@@ -83,7 +83,7 @@ def next_block(lines: Iterator[bytes], rows: int) -> Block:
 def in_order(
     make: Callable[[W], Callable[[B], R]], work: W, blocks: Iterable[B], processes: int, name: str = ""
 ) -> Iterator[R]:
-    """What a function gives for each block, in their order.
+    """Yield what a function gives for each block, in the order of the blocks.
 
     Errors come in their order, too: that of an earlier block before that of reading a later one. A process that dies
     costs its block one retry in a new one.
@@ -132,7 +132,7 @@ def in_order(
 
 
 def threads_for(processes: int) -> int:
-    """How many threads compress what so many processes compute; none where one process does it all."""
+    """Return how many threads compress what so many processes compute: none where one process does it all."""
     return processes if processes > 1 else 0
 
 

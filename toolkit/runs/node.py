@@ -31,7 +31,7 @@ class Unfit(NamedTuple):
     reason: str
 
 
-class Done(NamedTuple):
+class Returned(NamedTuple):
     """What a node did: the result, pickled by `packed`, and what was reported."""
 
     result: bytes
@@ -45,27 +45,27 @@ def version() -> str:
 
 
 def caller(line: Address | None = None) -> Caller:
-    """What tasks take over from this process, which hold on to `line` while they run."""
+    """Return what tasks take over from this process; they hold on to `line` while they run."""
     carried = {name: value for name, value in os.environ.items() if name.startswith(CARRIED)}
     return Caller(version(), os.getcwd(), carried, line)
 
 
 def work(given: Caller, pickled: bytes) -> bytes:
-    """Does a task.
+    """Do a task.
 
     Args:
         given: from whom it comes.
         pickled: the function and the task.
 
     Returns:
-        `Done` or `Unfit`, pickled.
+        `Returned` or `Unfit`, pickled.
     """
     with held(given.line) if given.line else contextlib.nullcontext():
         return pickle.dumps(_unfitness(given) or _done(pickled))
 
 
 def _unfitness(given: Caller) -> Unfit | None:
-    """Becomes like the calling process; why it cannot."""
+    """Make this process like the calling one; return why that is impossible, None if it was possible."""
     here = socket.gethostname()
     if version() != given.version:
         return Unfit(f"expected {NAME} {given.version} on every node, got {version()} on {here}; install the same")
@@ -84,7 +84,7 @@ def _unfitness(given: Caller) -> Unfit | None:
     return None
 
 
-def _done(pickled: bytes) -> Done | Unfit:
+def _done(pickled: bytes) -> Returned | Unfit:
     try:
         loaded: tuple[Callable[[Any, Report], Any], Task[Any]] = pickle.loads(pickled)  # noqa: S301  # from the caller
     except Exception as error:
@@ -98,4 +98,4 @@ def _done(pickled: bytes) -> Done | Unfit:
         documents, size = documents + more, size + longer
 
     result = packed(attempt(function, task, report))
-    return Done(result, documents, size)
+    return Returned(result, documents, size)

@@ -12,7 +12,7 @@ ONE_THREAD = {
 
 
 def hold_standard_streams() -> set[int]:
-    """Opens what the caller has closed of the standard streams, so that no file of ours gets their number; which.
+    """Open the standard streams that the caller has closed, so that no file of ours gets their numbers; return which.
 
     What is written to standard output then is an error still, what is written to standard error goes nowhere.
     """
@@ -31,7 +31,10 @@ def hold_standard_streams() -> set[int]:
 
 
 def one_thread_each() -> None:
-    """For this process and those that it begins, where the user has not said otherwise; before numpy is imported."""
+    """Keep libraries of this process, and of those that it begins, to one thread, unless the user has said otherwise.
+
+    To be called before numpy is imported.
+    """
     for name, value in ONE_THREAD.items():
         os.environ.setdefault(name, value)
 
@@ -42,7 +45,7 @@ def available_cores() -> int:
 
 
 def resident_memory(pids: Collection[int]) -> dict[int, int]:
-    """Bytes of memory that processes hold, each with all those that it has begun; needs ``/proc``.
+    """Return the bytes of memory that processes hold, each with all those that it has begun; needs ``/proc``.
 
     Pages that processes share count in each of them.
     """
@@ -65,7 +68,7 @@ def resident_memory(pids: Collection[int]) -> dict[int, int]:
 
 
 def import_no_scripts() -> None:
-    """Takes the folder of the console script from where modules are looked for.
+    """Remove the folder of the console script from where modules are looked for.
 
     Python puts it there, in front of all others, and packages put scripts into it that have the names of modules:
     jsonpath-rw, which mlcroissant needs, a ``jsonpath.py``.

@@ -70,7 +70,7 @@ class Result(Generic[R]):
 
 
 def unheard(name: str) -> None:
-    """Is told that a task has begun, and does nothing."""
+    """Do nothing about a task that has begun."""
 
 
 class Executor:
@@ -105,7 +105,7 @@ class Executor:
 
     @property
     def cores(self) -> tuple[int, int]:
-        """How many processes may work at a time, and how many of them on one task."""
+        """The number of processes that may work at a time, and how many of them on one task."""
         return 1, 1
 
     def fitting(self, tasks: int) -> "Executor":

@@ -119,9 +119,9 @@ class Local(Executor):
 
 
 def _end_the_large(workers: list["_Worker"], limit: int) -> None:
-    """Ends workers that hold too much: asked first, so that temporary files go, and killed when that does not help.
+    """End workers that hold too much: by SIGTERM, so that temporary files go, and by SIGKILL if that does not help.
 
-    They are asked at each look: a signal that comes in native code, just before a call that waits, is not heard until
+    SIGTERM is sent at each look: a signal that comes in native code, just before a call that waits, is not heard until
     that call returns or another signal interrupts it.
     """
     busy = {worker.process.pid or 0: worker for worker in workers if worker.task is not None}
@@ -157,7 +157,7 @@ class _Worker(Child):
         self.send((function, task))
 
     def receive(self, report: Report) -> Iterator[Result[Any]]:
-        """What has arrived: reports are passed on, the result ends the task."""
+        """Yield the result if it has arrived, which ends the task; pass reports on."""
         try:
             while self.connection.poll():
                 message = self.connection.recv()
@@ -171,7 +171,7 @@ class _Worker(Child):
             self.process.join(JOIN_SECONDS)
 
     def _count(self) -> None:
-        """One more task is done; after the last one the worker is told to leave."""
+        """Count a task that is done; after the last one, tell the worker to leave."""
         if self.left is not None:
             self.left -= 1
             if self.left <= 0:

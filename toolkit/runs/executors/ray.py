@@ -25,7 +25,7 @@ from toolkit.distribution import NAME, missing_extra
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.runs.executors import Executor, Failure, P, R, Report, Result, Task
 from toolkit.runs.lifeline import Lifeline
-from toolkit.runs.node import Done, Unfit, caller, version, work
+from toolkit.runs.node import Returned, Unfit, caller, version, work
 from toolkit.runs.processes import ONE_THREAD
 
 CONNECT_SECONDS = 5.0
@@ -92,7 +92,7 @@ class Ray(Executor):
 
     @property
     def cores(self) -> tuple[int, int]:
-        """CPUs of all nodes together, and of the largest one."""
+        """The CPUs of all nodes together, and of the largest one."""
         cpus = [int(node.get("CPU", 0)) for node in self._nodes()]
         return sum(cpus), max(cpus, default=0)
 
@@ -125,7 +125,7 @@ class Ray(Executor):
                 for reference in self._ready(list(flying)):
                     task, alone = flying.pop(reference), 0.0
                     found = self._received(reference)
-                    if isinstance(found, Done):
+                    if isinstance(found, Returned):
                         self.report(found.documents, found.bytes)
                         yield pickle.loads(found.result)  # noqa: S301  # from a process of ours
                         continue
@@ -155,7 +155,7 @@ class Ray(Executor):
         return self.settings.in_flight or max(1, 2 * self.cores[0] // self.settings.cpus)
 
     def _room(self, cpus: int) -> bool:
-        """Whether some node could do a task that asks for so much."""
+        """Return whether some node could do a task that asks for so many CPUs."""
         return any(
             node.get("CPU", 0) >= cpus and node.get("memory", 0) >= (self.settings.memory or 0)
             for node in self._nodes()
@@ -176,8 +176,8 @@ class Ray(Executor):
             ready += self._ray.wait(others, num_returns=len(others), timeout=0)[0]
         return list(ready)
 
-    def _received(self, reference: Any) -> Done | str:
-        """What a task gave, or how its process ended."""
+    def _received(self, reference: Any) -> Returned | str:
+        """Return what a task gave, or a text that says how its process ended."""
         errors = self._ray.exceptions
         try:
             found = pickle.loads(self._ray.get(reference))  # noqa: S301  # from a process of ours
@@ -192,12 +192,12 @@ class Ray(Executor):
             return _obituary(type(error).__name__)
         if isinstance(found, Unfit):
             raise ConfigError(f"executor: {found.reason}")
-        assert isinstance(found, Done)
+        assert isinstance(found, Returned)
         return found
 
     @contextlib.contextmanager
     def _stopping(self, flying: dict[Any, Task[Any]], lifeline: Lifeline) -> Iterator[None]:
-        """Interrupts at the end what runs, so that temporary files are deleted.
+        """Interrupt, at the end, what still runs, so that temporary files are deleted.
 
         Ray ends what does not listen, as soon as the driver is disconnected.
         """
@@ -210,7 +210,7 @@ class Ray(Executor):
 
 
 def _runtime() -> dict[str, Any]:
-    """What a worker process must have when it begins: nothing secret."""
+    """Return what a worker process must have when it begins: nothing secret."""
     variables = {name: os.environ.get(name, value) for name, value in ONE_THREAD.items()}
     if path := os.environ.get("PYTHONPATH"):
         variables["PYTHONPATH"] = path
@@ -236,7 +236,7 @@ def _import() -> Any:
 
 
 def _connect(ray: Any, address: str) -> None:
-    """Connects to a cluster that is there already."""
+    """Connect to a cluster that is there already."""
     known = os.environ.get("RAY_ADDRESS", address) if address == "auto" else address
     wanted = f"executor: expected a Ray cluster at {known}"
     hint = "`ray start --head` on one machine and `ray start --address=…` on the others begin one"
