@@ -45,7 +45,7 @@ class Dataset:
 
     @property
     def bookkeeping(self) -> str:
-        """The folder of records and row indexes: ``ROOT/.toolkit`` beside a root ``attributes``, else below that root."""
+        """The folder of records and row indexes: ``ROOT/.toolkit`` beside ``ROOT/attributes``, else below that root."""
         if self.notes:
             return self.notes
         parent, name = os.path.split(self.attributes)

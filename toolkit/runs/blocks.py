@@ -43,7 +43,7 @@ class Block:
 
     @property
     def rows_beside(self) -> int:
-        """The number of rows of another file that belong to it: with a fault one more, the id of the hidden document."""
+        """The number of rows of another file that belong to it: with a fault one more, which has the document's id."""
         return len(self.lines) + (self.fault is not None)
 
     def __iter__(self) -> Iterator[bytes]:
