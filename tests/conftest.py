@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from toolkit import cli
+from toolkit.command_line import parser
 from toolkit.commands import workers
 from toolkit.processes import import_no_scripts
 from toolkit.stores import retrying, roots
@@ -87,7 +88,7 @@ def wait_for_no_disk() -> None:
 def _one_parser() -> Iterator[None]:
     """Make the parser of the command line once: it is the same each time, and a process of a user makes one."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli, "parser", functools.cache(cli.parser))
+        patch.setattr(cli, "parser", functools.cache(parser))
         yield
 
 
