@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from toolkit import cli
 from toolkit.command_line import parser
@@ -22,6 +23,9 @@ import_no_scripts()  # the script `pytest` is one, too
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a script's `pytest &` has it: the tests send it to runs
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")  # no example fails for the time that it took: the machine may have others to serve
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared" / "data"

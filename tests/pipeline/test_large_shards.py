@@ -572,7 +572,7 @@ def check_model(project: Project, spread: Spreading, docs: list[model.Doc], rule
     assert {e["name"]: [e["documents"], e["chars"], e["reached"]] for e in one[1]["rules"]} == wanted.effects
 
 
-BESIDE = [HealthCheck.function_scoped_fixture]
+BESIDE = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
 @given(model.docs(), model.rules())
