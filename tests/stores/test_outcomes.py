@@ -19,7 +19,7 @@ from tests.stores.servers import Asked, Faults, Seaweed, proxy
 from toolkit import records
 from toolkit.errors import DataError, Forbidden, Unreadable
 from toolkit.paths import join, list_files
-from toolkit.stores import retrying, roots, store_of
+from toolkit.stores import roots, store_of
 from toolkit.stores.retrying import Trouble
 from toolkit.stores.s3_errors import explain
 from toolkit.stores.s3_writing import SMALL
@@ -55,11 +55,8 @@ def tree(root: str) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(naps: list[float]) -> None:
     """Hosts are given up after seconds that nobody waits for."""
-    now = [0.0]
-    monkeypatch.setattr(retrying, "pause", lambda seconds: now.append(now[-1] + seconds))
-    monkeypatch.setattr(retrying, "clock", lambda: now[-1])
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------

@@ -175,7 +175,7 @@ def test_what_a_killed_process_leaves_is_found_and_aborted(bucket: str, run: Run
     ],
 )
 def test_what_is_wrong_is_said_at_once(
-    wrong: str, said: str, bucket: str, seaweed: Seaweed, monkeypatch: pytest.MonkeyPatch
+    wrong: str, said: str, bucket: str, seaweed: Seaweed, monkeypatch: pytest.MonkeyPatch, naps: list[float]
 ) -> None:
     from toolkit.streams import open_stored
 
