@@ -20,6 +20,7 @@ import pytest
 
 from toolkit.config.sizes import Size
 from toolkit.errors import ConfigError
+from toolkit.runs import processes, workers
 from toolkit.runs.blocks import in_order
 from toolkit.runs.executors import Executor, Failure, Report, Result, Task, attempt, local
 from toolkit.runs.executors.in_process import InProcess
@@ -56,6 +57,15 @@ def wait_until(condition: Callable[[], bool]) -> bool:
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
     return condition()
+
+
+def test_without_a_number_there_are_as_many_processes_as_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "available_cores", lambda: 3)
+    chosen = workers.Chosen(Local, LocalSettings())
+    found = workers.Workers(chosen, None, ignore, lambda name: None).executor(2)
+    assert isinstance(found, Local)
+    assert found.processes == 3
+    assert processes.available_cores() == len(os.sched_getaffinity(0))
 
 
 # --- tasks: found by name in worker processes -------------------------------------------------------------------------
