@@ -321,7 +321,7 @@ def test_reading_and_processing_overlap(project: Project, monkeypatch: pytest.Mo
     for name in (
         "toolkit.storage.streams.READ",
         "toolkit.ingest.arrivals.BLOCK",
-    ):  # what is read at once: less than a half
+    ):  # less than a half
         monkeypatch.setattr(name, 1 << 12)
     with web(project.root / "www", behaviour) as url:
         assert project.ingest(entry(url)).code == 0
