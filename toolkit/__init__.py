@@ -6,7 +6,7 @@ What plugins import is here; the command line is `toolkit.cli`.
 from toolkit.config.models import Files, Model, entries, for_language, read_list, resolve
 from toolkit.config.sizes import Size
 from toolkit.data import documents as _documents
-from toolkit.data.documents import Document, Labelled, Prediction, Span, explain_bad_row, split_lines
+from toolkit.data.documents import Document, Labelled, Prediction, Span, explain_bad_row, split_lines, value_at
 from toolkit.data.metadata_fields import label_of
 from toolkit.distribution import missing_extra
 from toolkit.errors import AlignmentError, ConfigError, DataError, MissingExtra, ToolkitError
@@ -150,5 +150,6 @@ __all__ = [
     "stop_word_lists",
     "stop_words",
     "sums",
+    "value_at",
     "without_capitals",
 ]
