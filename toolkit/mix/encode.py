@@ -17,7 +17,7 @@ from toolkit.mix.shown.effects import Counted, count, count_edits
 from toolkit.mix.shown.statistics import NO_LABEL, Tally
 from toolkit.mix.splitting import split_of
 from toolkit.mix.writer import Mixed, MixedBatch, Pieces, check_folder
-from toolkit.records import sets
+from toolkit.records import lineage
 from toolkit.storage.paths import strip_suffix
 from toolkit.text.editing import Edited, along
 
@@ -312,7 +312,7 @@ class _Provenance:
         self._shard = os.path.basename(work.shard) if self._short else work.key
         self._sets = {
             joined.set: {
-                "digest": sets.content_of(work.dataset, joined.set, work.shard),
+                "digest": lineage.content_of(work.dataset, joined.set, work.shard),
                 "versions": {key.name: key.settings["version"] for key in joined.keys if key.settings},
             }
             for joined in work.sets
