@@ -10,7 +10,8 @@ from toolkit.data.documents import Document, Labelled, Prediction, Span, explain
 from toolkit.data.metadata_fields import label_of
 from toolkit.distribution import missing_extra
 from toolkit.errors import AlignmentError, ConfigError, DataError, MissingExtra, ToolkitError
-from toolkit.mix.writer import Mixed, Reading, Wanted, Writer, check_label, merge_fields
+from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
+from toolkit.mix.writer import Mixed, MixedBatch, Pieces, Reading, Wanted, Writer, check_label, merge_fields
 from toolkit.tag.eurolingua import eurolingua_statistics
 from toolkit.tag.tagger import Attribute, Example, Neutral, Tagger
 from toolkit.text import words as _words
@@ -90,18 +91,24 @@ __all__ = [
     "ConfigError",
     "DataError",
     "Document",
+    "Draft",
+    "DraftColumns",
     "Example",
     "FastText",
     "Files",
+    "Input",
     "Labelled",
     "LineMeasures",
     "LinePredictions",
     "LineTable",
     "MissingExtra",
     "Mixed",
+    "MixedBatch",
     "Model",
     "Neutral",
+    "Pieces",
     "Prediction",
+    "Reader",
     "Reading",
     "Repeated",
     "Repetition",
