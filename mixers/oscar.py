@@ -31,8 +31,8 @@ from toolkit import (
     explain_bad_row,
     label_of,
     merge_fields,
-    without_capitals,
 )
+from toolkit.text import without_capitals
 
 
 class _Metadata2201(msgspec.Struct, forbid_unknown_fields=True):

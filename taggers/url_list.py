@@ -16,7 +16,8 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 import numpy as np
 
-from toolkit import Batch, ConfigError, Document, Example, Files, Tagger, compiled, entries, read_list
+from toolkit import Batch, ConfigError, Document, Example, Files, Tagger, entries, read_list
+from toolkit.text import compiled
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
