@@ -25,7 +25,7 @@ _unescape = Compiled("toolkit.text.kernels.counting:unescape", "int8* int64* int
 _unicode_words = Compiled(
     "toolkit.text.kernels.words:unicode_words",
     "int8* int64 int64 int64 int64* int64* int64* int64* int64*",
-    ["toolkit.text.unicode_table", "toolkit.text.words"],
+    uses=["toolkit.text.unicode_table", "toolkit.text.words"],
 )
 
 

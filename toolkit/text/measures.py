@@ -48,16 +48,18 @@ _USES = ["toolkit.text.measures", "toolkit.text.unicode_table", "toolkit.text.wo
 _within_lines = Compiled(
     "toolkit.text.kernels.measures:within_lines",
     "int8* int64* int64* int64 int64* int64* int64* uint64* int64* int64* int64* int64*",
-    _USES,
+    uses=_USES,
 )
 _line_edges = Compiled(
-    "toolkit.text.kernels.measures:line_edges", "int8* int64* int64 int64* int64* int64* int64* int64* int64*", _USES
+    "toolkit.text.kernels.measures:line_edges",
+    "int8* int64* int64 int64* int64* int64* int64* int64* int64*",
+    uses=_USES,
 )
 _count_words = Compiled(
     "toolkit.text.kernels.measures:count_words",
     "int8* int64* int64* int64* int64* uint64* uint64* int64* int64 int64* int64* float64* "
     "uint64* int64* int64* int64* int64* float64*",
-    _USES,
+    uses=_USES,
 )
 
 

@@ -7,6 +7,7 @@ short text costs no more than its own words.
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolkit.text.kernels.compiling import compiled
+from toolkit.text.kernels.signatures import Int64s, UInt64s
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,9 +74,9 @@ class Sequences(NamedTuple):
         bounds: int64 (texts + 1), the first word of each text, and the end of all.
     """
 
-    hashes: "Array"
-    sizes: "Array"
-    bounds: "Array"
+    hashes: UInt64s
+    sizes: Int64s
+    bounds: Int64s
 
     @classmethod
     def of(cls, words: "Words", *, folded: bool = False) -> "Sequences":

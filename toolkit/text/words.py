@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from toolkit.text.kernels.compiling import Compiled, compiled
+from toolkit.text.kernels.signatures import Int64s, UInt64s
 from toolkit.text.line_table import LineTable
 from toolkit.text.unicode_table import characters
 
@@ -33,12 +34,12 @@ SEED, PRIME = 0xCBF29CE484222325, 0x9E3779B97F4A7C15
 _TABLE = "int64* int64* "
 _USES = ["toolkit.text.unicode_table", "toolkit.text.words"]
 _FIND = "int8* int64 int64 int64 " + _TABLE + "int64* int64* int64*"
-_unicode_words = Compiled("toolkit.text.kernels.words:unicode_words", _FIND, _USES)
-_runs = Compiled("toolkit.text.kernels.words:runs", _FIND, _USES)
+_unicode_words = Compiled("toolkit.text.kernels.words:unicode_words", _FIND, uses=_USES)
+_runs = Compiled("toolkit.text.kernels.words:runs", _FIND, uses=_USES)
 _describe = Compiled(
     "toolkit.text.kernels.words:describe",
     "int8* int64* int64* int64 " + _TABLE + _TABLE + "int64* int64* uint64* uint64*",
-    _USES,
+    uses=_USES,
 )
 
 
@@ -57,13 +58,13 @@ class Words(NamedTuple):
     """
 
     lines: LineTable
-    starts: "Array"
-    ends: "Array"
-    chars: "Array"
-    kinds: "Array"
-    hashes: "Array"
-    folded: "Array"
-    bounds: "Array"
+    starts: Int64s
+    ends: Int64s
+    chars: Int64s
+    kinds: Int64s
+    hashes: UInt64s
+    folded: UInt64s
+    bounds: Int64s
 
     @classmethod
     def of(cls, lines: LineTable, splitter: Splitter = "unicode", language: str = "") -> "Words":
