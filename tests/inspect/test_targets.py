@@ -12,7 +12,7 @@ import yaml
 from tests.conftest import Ran, Run
 from tests.inspect.conftest import ABOUT
 from tests.pipeline.conftest import document, write_rows
-from toolkit.inspect.describe.croissant import mlcroissant
+from toolkit.inspect.describe.check import mlcroissant
 from toolkit.inspect.targets import recognise
 
 SETTINGS = [f"about.{key}={json.dumps(value)}" for key, value in ABOUT.items()]

@@ -7,14 +7,13 @@ from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context, Outcome
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
-from toolkit.errors import DataError, NoDocuments
+from toolkit.errors import NoDocuments
 from toolkit.ingest import inputs
 from toolkit.inspect import folders, targets, validation
 from toolkit.inspect.describe import check
 from toolkit.inspect.describe.card import beside_data
-from toolkit.inspect.describe.check import files as checking_files
-from toolkit.inspect.describe.check.files import Checked
-from toolkit.inspect.describe.croissant import document, mlcroissant
+from toolkit.inspect.describe.check.files import Checked, FileCheck, check_file
+from toolkit.inspect.describe.croissant import document
 from toolkit.inspect.recognition import recognised, recorded
 from toolkit.inspect.validation import Work
 from toolkit.mix import publish
@@ -22,7 +21,6 @@ from toolkit.mix import settings as mix_settings
 from toolkit.mix.writer import Writer
 from toolkit.records import rejected, sets
 from toolkit.runs.executors import Result, Task
-from toolkit.storage import scheme_of
 from toolkit.storage.concurrent import for_each
 from toolkit.storage.paths import exists, is_folder, join, size_of
 from toolkit.tag import plan as tag_plan
@@ -80,38 +78,12 @@ def _beside(folder: str) -> list[str]:
 
 
 def _check_croissant(context: Context, path: str) -> Checked:
-    """A Croissant file against the specification, against what it lists, and as mlcroissant reads it, if it is here."""
-    first = context.options.first
-    try:
-        plan = check.plan(path, first, _limit(context))
-    except DataError as error:
-        return Checked([str(error)])
-    found = Checked(plan.findings)
-    done = _check_files(context, plan.works, found)
-    found.findings += check.finish(plan, done)
-    if lost := check.lost(done):
-        again = _check_files(context, lost, found) if first is None else []
-        led = check.found_in(checked for _, checked in again)
-        nowhere = sorted({id_ for _, checked in again for id_ in checked.leads} - led)
-        found.findings += [f"{path}: {id_}: expected a JSON path that leads to a key of some row" for id_ in nowhere]
-    if not found.findings and mlcroissant.is_installed() and not scheme_of(path):
-        read = mlcroissant.check(path, plan.document, first)
-        found.findings += read.findings
-        found.warnings += read.warnings
-    return found
+    """Check a Croissant document, and each file that it describes."""
 
+    def each_file(works: list[FileCheck]) -> list[Result[Checked]]:
+        return context.run("croissant", check_file, [Task(work.path, work) for work in works], "files")
 
-def _check_files(
-    context: Context, works: list[checking_files.Work], found: Checked
-) -> list[tuple[checking_files.Work, Checked]]:
-    """Each file by itself; what is found is added."""
-    results = context.run("croissant", checking_files.check_file, [Task(work.path, work) for work in works], "files")
-    for result in results:
-        if result.value:
-            found.findings += result.value.findings
-            found.warnings += result.value.warnings
-        found.findings += [result.failure.message] if result.failure else []
-    return [(work, result.value) for work, result in zip(works, results, strict=True) if result.value]
+    return check.check(path, context.options.first, _limit(context), each_file)
 
 
 def _check_target(context: Context, target: str, checked: list[str]) -> list[str]:

@@ -20,6 +20,9 @@ NAME = "croissant.json"
 EXAMPLE_CHARS = 200
 """Of a text in an example that are shown."""
 
+CUT = " …"
+"""Ends a text that was cut."""
+
 EXAMPLE_ITEMS = 5
 """Of a list in an example that are shown."""
 
@@ -269,8 +272,7 @@ def _example(record: RecordType, version: str, path: str, number: int, row: Mapp
     """A record as readers give it, with its texts and lists cut."""
     shown: dict[str, Any] = {}
     for place in record.places:
-        of = path.rpartition("/")[2] if place.property == "filename" else path
-        found = re.match(place.pattern, of) if place.pattern else None
+        found = re.match(place.pattern, jsonld.path_part(path, place.property)) if place.pattern else None
         shown[identifier(record.name, place.name)] = found[1] if found else number
     for field in record.fields:
         value: Any = row.get(field.column)
@@ -285,7 +287,7 @@ def _example(record: RecordType, version: str, path: str, number: int, row: Mapp
 def _shown(id_: str, type_: Type, value: Any) -> Any:
     inner = bare(type_)
     if isinstance(value, str):
-        return value if len(value) <= EXAMPLE_CHARS else value[:EXAMPLE_CHARS] + " …"
+        return value if len(value) <= EXAMPLE_CHARS else value[:EXAMPLE_CHARS] + CUT
     if inner.kind == "list" and isinstance(value, list):
         return [_shown(id_, inner.item or ANY, each) for each in value[:EXAMPLE_ITEMS]]
     if inner.kind == "object" and isinstance(value, dict):

@@ -171,6 +171,15 @@ class Dataset(_Node, kw_only=True, tag_field="@type", tag="sc:Dataset"):
     record_set: list[RecordSet]
 
 
+FROM_PATHS = ("fullpath", "filename")
+"""File properties that are read from the path of a file."""
+
+
+def path_part(path: str, file_property: str) -> str:
+    """Return what a file property is of a path: ``filename`` is its last part, any other one all of it."""
+    return path.rpartition("/")[2] if file_property == "filename" else path
+
+
 def one_or_list(values: list[Any]) -> Any:
     """A single value by itself, several as a list, none as None."""
     return None if not values else values[0] if len(values) == 1 else values
