@@ -9,13 +9,16 @@ from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import NoDocuments
 from toolkit.ingest import inputs
-from toolkit.inspect import folders, targets, validation
+from toolkit.inspect import targets
 from toolkit.inspect.describe import check
 from toolkit.inspect.describe.card import beside_data
 from toolkit.inspect.describe.check.files import Checked, FileCheck, check_file
 from toolkit.inspect.describe.croissant import document
-from toolkit.inspect.recognition import recognised, recorded
-from toolkit.inspect.validation import Work
+from toolkit.inspect.targets import format_of, recorded_format
+from toolkit.inspect.validate import dataset as whole_dataset
+from toolkit.inspect.validate import one_file
+from toolkit.inspect.validate.one_file import ValidateJob
+from toolkit.inspect.validate.output import check_folder
 from toolkit.mix import publish
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.writer import Writer
@@ -100,8 +103,8 @@ def _check_target(context: Context, target: str, checked: list[str]) -> list[str
         return findings + (beside_data.check_documents(dataset, known.files) if _is_whole(context) else [])
     folder, name = os.path.split(target)
     checked.append(target)
-    if (found := recognised(target)) is not None:
-        work = Work(
+    if (found := format_of(target)) is not None:
+        work = ValidateJob(
             kind="output",
             path=target,
             format=found.name,
@@ -112,7 +115,7 @@ def _check_target(context: Context, target: str, checked: list[str]) -> list[str
             first=context.options.first,
         )
     else:
-        work = Work(
+        work = ValidateJob(
             kind="documents",
             path=name,
             dataset=Dataset(folder or ".", join(folder or ".", ".toolkit", "none")),
@@ -138,15 +141,15 @@ def _check_dataset(context: Context, dataset: Dataset, checked: list[str]) -> li
         context,
         "documents",
         [
-            Work(kind="documents", path=s, dataset=dataset, max_document_bytes=_limit(context), first=first)
+            ValidateJob(kind="documents", path=s, dataset=dataset, max_document_bytes=_limit(context), first=first)
             for s in shards
         ],
     )
     for set_name in dataset.sets():
-        extra = [] if context.in_part else validation.extra_files(dataset, set_name, shards)
+        extra = [] if context.in_part else whole_dataset.extra_files(dataset, set_name, shards)
         covered = inputs.carried_shards(dataset, set_name)
         works = [
-            Work(
+            ValidateJob(
                 kind="attributes",
                 path=shard,
                 dataset=dataset,
@@ -159,13 +162,13 @@ def _check_dataset(context: Context, dataset: Dataset, checked: list[str]) -> li
         checked.append(f"the set {set_name}")
         findings += _run(context, set_name, works)
     if first is None and context.options.shard is None:
-        findings += validation.check_ingested(dataset)
+        findings += whole_dataset.check_ingested(dataset)
         findings += map(str, rejected.too_many(ingested.load_undamaged(dataset), dataset.bookkeeping))
         findings += [
             f"{path}: expected to be ingested, it failed or was interrupted" for path in inputs.unfinished(dataset)
         ]
-        repeated = validation.Findings()
-        for finding in validation.duplicates(dataset, shards):
+        repeated = one_file.Findings()
+        for finding in whole_dataset.duplicates(dataset, shards):
             repeated.add(finding)
         findings += repeated.listed(dataset.documents)
     return findings
@@ -195,16 +198,16 @@ def _check_output(
     documents = {part.path: part.documents for part in manifest.parts} if manifest else {}
     labels = _labels(manifest, files)
     fields = mix_settings.MixSettings.added_fields(manifest.settings) if manifest else []
-    found = recorded(manifest.settings) if manifest else None
+    found = recorded_format(manifest.settings) if manifest else None
     works, unknown = [], []
     for path in context.limited(mine):
         is_rejected = _is_rejected(folder, path, manifest, rejected)
-        found = found if manifest or is_rejected else recognised(join(folder, path)) or found  # damaged: as the others
+        found = found if manifest or is_rejected else format_of(join(folder, path)) or found  # damaged: as the others
         if found is None and not is_rejected:
             unknown.append(f"{join(folder, path)}: expected the lines of a format that is installed, got others")
             continue
         works.append(
-            Work(
+            ValidateJob(
                 kind="rejected" if is_rejected else "output",
                 path=join(folder, path),
                 format=found.name if found else "",
@@ -220,7 +223,7 @@ def _check_output(
     results = _results(context, "output", works, "files")
     findings = [*unknown, *_findings(results)]
     if context.options.first is None and context.options.shard is None:
-        findings += folders.check_folder(folder)
+        findings += check_folder(folder)
     if _is_whole(context):
         done = {work.path: result.value for work, result in zip(works, results, strict=True) if work.kind == "output"}
         mine = [path for path in files if join(folder, path) in done]
@@ -252,7 +255,7 @@ def _is_rejected(folder: str, path: str, manifest: publish.Manifest | None, reje
     if path in labels:
         return labels[path] == mix_settings.REJECTED
     below = os.path.relpath(join(folder, path), rejected).split(os.sep)[0] if rejected else os.pardir
-    return below != os.pardir or validation.is_rejected(join(folder, path))
+    return below != os.pardir or one_file.is_rejected(join(folder, path))
 
 
 def _check_current(context: Context, settings: mix_settings.MixSettings) -> list[str]:
@@ -303,15 +306,15 @@ def _check_settings(context: Context) -> list[str]:
     return findings
 
 
-def _run(context: Context, what: str, works: list[Work], unit: str = "shards") -> list[str]:
+def _run(context: Context, what: str, works: list[ValidateJob], unit: str = "shards") -> list[str]:
     return _findings(_results(context, what, works, unit))
 
 
-def _results(context: Context, what: str, works: list[Work], unit: str) -> list[Result[validation.Checked]]:
-    return context.run(what, validation.check_file, [Task(f"{w.set} {w.path}", w) for w in works], unit)
+def _results(context: Context, what: str, works: list[ValidateJob], unit: str) -> list[Result[one_file.Checked]]:
+    return context.run(what, one_file.check_file, [Task(f"{w.set} {w.path}", w) for w in works], unit)
 
 
-def _findings(results: list[Result[validation.Checked]]) -> list[str]:
+def _findings(results: list[Result[one_file.Checked]]) -> list[str]:
     found: list[str] = []
     for result in results:
         found += result.value.findings if result.value else []

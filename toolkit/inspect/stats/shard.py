@@ -9,7 +9,7 @@ for data.
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from typing import Any
@@ -22,20 +22,20 @@ from toolkit.data import schema
 from toolkit.data.documents import BAD_ROW, Document, LateDocument, Rejected
 from toolkit.data.schema import Type
 from toolkit.errors import DAMAGED, DataError
-from toolkit.inspect.recognition import Format
-from toolkit.inspect.stats import files, groups
+from toolkit.inspect.documents import ARGUMENTS, FileDocuments, names_in_file, shard_documents
+from toolkit.inspect.stats import groups
 from toolkit.inspect.stats.distributions import Distribution, Distributions, Leaf, leaves
 from toolkit.inspect.stats.keys import Keys
+from toolkit.inspect.targets import Format
 from toolkit.mix.join import JoinedShard, inputs_of, joint_rows
 from toolkit.mix.sets import names_for_rules
 from toolkit.mix.writer import Reading, Writer
 from toolkit.rules.expressions import Name
+from toolkit.runs.executors import Report
 from toolkit.storage import Stat, json_files
 from toolkit.storage.paths import join, lacking, remove, stat, unlike_data
 from toolkit.storage.streams import Lines, content_digest
 from toolkit.text.counting import measure, measure_json
-
-Report = Callable[[int, int], None]
 
 VERSION = 2
 """Of what is counted; files that were counted by another version are counted anew."""
@@ -66,7 +66,7 @@ class Settings(ConfigStruct, kw_only=True):
         return xxhash.xxh3_128_hexdigest(msgspec.json.encode((VERSION, self, more), enc_hook=repr))
 
 
-class Work(ConfigStruct, kw_only=True):
+class CountJob(ConfigStruct, kw_only=True):
     """A file to count: a shard with the sets that are joined to it, or a file of an output.
 
     Attributes:
@@ -128,26 +128,26 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     distributions: list[Distribution]
 
 
-class Done(ConfigStruct):
+class CountResult(ConfigStruct):
     """What became of a file."""
 
     documents: int
     skipped: bool
 
 
-def names_of(work: Work) -> tuple[dict[str, Name], tuple[str, ...]]:
+def names_of(work: CountJob) -> tuple[dict[str, Name], tuple[str, ...]]:
     """What expressions may use, and the variables that this refers to."""
     if work.shard:
         sets = work.shard.sets
         return names_for_rules(sets), (*(f"r{i}" for i in range(len(sets))), "document")
-    return files.names(work.writer, work.types), files.ARGUMENTS
+    return names_in_file(work.writer, work.types), ARGUMENTS
 
 
 _REJECTED = Name(schema.nullable(schema.from_annotation(Rejected, "rejected")), "document.rejected")
 """Of documents that a mix has dropped."""
 
 
-def keys_of(work: Work) -> Keys:
+def keys_of(work: CountJob) -> Keys:
     """The keys of its documents.
 
     Raises:
@@ -160,12 +160,12 @@ def keys_of(work: Work) -> Keys:
     return Keys(work.settings.by, names, arguments, label, work.path)
 
 
-def types_of(work: Work) -> dict[str, Type]:
+def types_of(work: CountJob) -> dict[str, Type]:
     """The types of the attributes, by their names in expressions."""
     return {key: name.type for key, name in names_of(work)[0].items() if key != "document"}
 
 
-def leaves_of(work: Work) -> dict[str, list[Leaf]]:
+def leaves_of(work: CountJob) -> dict[str, list[Leaf]]:
     """The values of which distributions are made, by the key of their attribute."""
     found: dict[str, list[Leaf]] = {}
     for key, type_ in types_of(work).items():
@@ -184,7 +184,7 @@ def is_part(path: str, wanted: str) -> bool:
 # --- counting ---------------------------------------------------------------------------------------------------------
 
 
-def count_file(work: Work, report: Report) -> Done:
+def count_file(work: CountJob, report: Report) -> CountResult:
     """Counts a file, unless that has been done.
 
     Raises:
@@ -199,7 +199,7 @@ def count_file(work: Work, report: Report) -> Done:
         content = state.content
     if (old := json_files.load(work.record_path, Record)) and _is_of(work, old, before, content, attributes):
         report(old.documents, 0)
-        return Done(documents=old.documents, skipped=True)
+        return CountResult(documents=old.documents, skipped=True)
     remove(work.record_path)
     keys, leaves_by_key = keys_of(work), leaves_of(work)
     distributions = Distributions()
@@ -230,10 +230,10 @@ def count_file(work: Work, report: Report) -> Done:
         distributions=distributions.finished(),
     )
     json_files.save(work.record_path, record)
-    return Done(documents=count, skipped=False)
+    return CountResult(documents=count, skipped=False)
 
 
-def _is_of(work: Work, old: Record, now: Stat, content: str, attributes: Mapping[str, str]) -> bool:
+def _is_of(work: CountJob, old: Record, now: Stat, content: str, attributes: Mapping[str, str]) -> bool:
     if (old.attributes, old.label, old.size) != (attributes, work.label, now.size):
         return False
     if any(stat(work.groups_path(number)) is None for number in range(len(work.settings.by))):
@@ -243,7 +243,7 @@ def _is_of(work: Work, old: Record, now: Stat, content: str, attributes: Mapping
     return True
 
 
-def _sizes(documents: Sequence[Document], work: Work, before: int) -> Any:
+def _sizes(documents: Sequence[Document], work: CountJob, before: int) -> Any:
     """What the texts measure; so many documents were before these."""
     reading = work.writer.READING if work.writer else Reading()
     unicode, joined = work.settings.unicode, reading.joined
@@ -261,7 +261,7 @@ def _sizes(documents: Sequence[Document], work: Work, before: int) -> Any:
     return sizes
 
 
-def _keys(block: Sequence[tuple[Document, list[Any]]], keys: Keys, work: Work, before: int) -> Iterator[list[str]]:
+def _keys(block: Sequence[tuple[Document, list[Any]]], keys: Keys, work: CountJob, before: int) -> Iterator[list[str]]:
     for number, (document, values) in enumerate(block, before + 1):
         try:
             yield keys.of(values, document)
@@ -305,7 +305,7 @@ class _Rows:
         getters: of the distributions: place among the values, the key's name there, what is taken of it.
     """
 
-    def __init__(self, work: Work, keys: Keys, wanted: Mapping[str, list[Leaf]]) -> None:
+    def __init__(self, work: CountJob, keys: Keys, wanted: Mapping[str, list[Leaf]]) -> None:
         self.content = ""
         self._work = work
         self._used = keys.used | set(wanted)
@@ -328,7 +328,7 @@ class _Rows:
     def __iter__(self) -> Iterator[tuple[Document, list[Any]]]:
         work = self._work
         if work.shard is None:
-            source = files.Source(work.file, work.writer, work.max_document_bytes, self._fields, work.types)
+            source = FileDocuments(work.file, work.writer, work.max_document_bytes, self._fields, work.types)
             yield from source
             self.content = source.content
         elif work.shard.sets:
@@ -337,6 +337,6 @@ class _Rows:
                     yield document, values
         else:
             with Lines(work.path, work.max_document_bytes, digest=True) as lines:
-                for document in files.documents(lines, work.path):
+                for document in shard_documents(lines, work.path):
                     yield document, []
             self.content = lines.content or ""

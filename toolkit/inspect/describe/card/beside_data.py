@@ -10,7 +10,7 @@ from toolkit.inspect.describe.card import check, page
 from toolkit.inspect.describe.card.check import DataFile
 from toolkit.inspect.describe.facts.data_file import Looked
 from toolkit.inspect.describe.facts.labels import labelling
-from toolkit.inspect.validation import Checked
+from toolkit.inspect.validate.one_file import Checked
 from toolkit.mix.publish import Manifest
 from toolkit.mix.writer import Writer
 from toolkit.records import sets

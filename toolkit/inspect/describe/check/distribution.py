@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
-from toolkit.inspect import targets, validation
+from toolkit.inspect import targets
 from toolkit.inspect.describe.about import listed
 from toolkit.inspect.describe.check.nodes import Node, is_ours, kind_of, nodes
 from toolkit.inspect.describe.facts.common import MEDIA_TYPES, matches, matching, media_type
+from toolkit.inspect.validate.one_file import is_rejected
 from toolkit.mix.settings import REJECTED
 from toolkit.storage.paths import is_folder, join, list_files
 
@@ -158,16 +159,16 @@ def _unmatched(found: FoundFiles, files: Sequence[Node]) -> Iterator[str]:
 
 def _published(found: FoundFiles) -> list[str]:
     """Return the data files of an output: those of its manifest, and those that lie beside the listed ones."""
-    recognised = targets.recognise(found.folder)
-    if recognised is None or recognised.kind not in ("output", "release"):
+    target = targets.target_of(found.folder)
+    if target is None or target.kind not in ("output", "release"):
         return []
-    parts = {part.path: part.label for part in recognised.manifest.parts} if recognised.manifest else {}
+    parts = {part.path: part.label for part in target.manifest.parts} if target.manifest else {}
     suffixes = tuple({_suffix(path) for path in found.sets.get("documents-files", ())})
     others = [
         path
         for path in targets.data_files(found.folder)
         if path not in found.listed and path not in parts and path.endswith(suffixes)
-        if not validation.is_rejected(join(found.folder, path))
+        if not is_rejected(join(found.folder, path))
     ]
     return [*(path for path, label in parts.items() if label != REJECTED and not path.startswith("../")), *others]
 

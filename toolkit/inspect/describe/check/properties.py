@@ -203,7 +203,7 @@ def _unknown_keys(node: Node, type_: inspect.Type, place: str) -> Iterator[str]:
         return
     inner: Mapping[str, inspect.Type] = {field.encode_name: field.type for field in found.fields}
     known = {"@type", *inner}
-    place = str(node.get("@id", place))
+    place = str(node.get("@id", place)) if {"@id", "name"} <= inner.keys() else place  # of a reference, where it stands
     for key in sorted(node.keys() - known):
         yield f"{place}: expected a key that `toolkit croissant` writes, got {key!r}{did_you_mean(key, known)}"
     for key in node.keys() & inner.keys():

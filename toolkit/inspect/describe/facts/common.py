@@ -14,12 +14,12 @@ import msgspec
 
 from toolkit.data.schema import Type
 from toolkit.inspect.describe.facts import Crawled, Field, Group, PathField, RecordType, Undescribed
-from toolkit.inspect.describe.facts.data_file import DATES, FromWarc, Looked, Work
+from toolkit.inspect.describe.facts.data_file import DATES, FromWarc, Looked, LookJob
 from toolkit.inspect.describe.facts.fields import INTEGERS, KEYS, SCALARS, TEXTS, bare, fields_of
 from toolkit.storage.paths import join, strip_suffix
 from toolkit.storage.streams import Lines
 
-Looks = Callable[[list[Work]], list[Looked]]
+Looks = Callable[[list[LookJob]], list[Looked]]
 """Runs looks, in the order given."""
 
 MEDIA_TYPES = {".jsonl": "application/jsonlines", ".json": "application/jsonlines", ".txt": "text/plain"}

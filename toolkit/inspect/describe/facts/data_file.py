@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,11 +15,11 @@ from toolkit.data.schema import ANY, BOOL, FLOAT, INT, NEVER, NULL, SPAN, STR, T
 from toolkit.errors import DAMAGED, DataError
 from toolkit.ingest import crawls
 from toolkit.inspect.describe.facts.fields import HUGE, INTEGERS, KEYS, LONG, bare, merged
-from toolkit.inspect.recognition import Format, label_reader
+from toolkit.inspect.documents import label_reader
+from toolkit.inspect.targets import Format
+from toolkit.runs.executors import Report
 from toolkit.storage.paths import lacking, stat
 from toolkit.storage.streams import Lines, stored_digest
-
-Report = Callable[[int, int], None]
 
 _WELL_KNOWN = {
     "added": "datetime",
@@ -55,7 +55,7 @@ DATES = re.compile(r".+(_at|_time)|modified|date|timestamp.*", re.IGNORECASE)
 """Names of columns that pandas makes dates of."""
 
 
-class Work(ConfigStruct):
+class LookJob(ConfigStruct):
     """A file to look at.
 
     Attributes:
@@ -137,7 +137,7 @@ class Looked:
     labels: dict[str, int] = field(default_factory=dict)
 
 
-def look(work: Work, report: Report) -> Looked:
+def look(work: LookJob, report: Report) -> Looked:
     """Looks at a file.
 
     Raises:
@@ -182,7 +182,7 @@ def sha256_of(path: str) -> str:
 
 
 class _Look:
-    def __init__(self, work: Work, looked: Looked) -> None:
+    def __init__(self, work: LookJob, looked: Looked) -> None:
         self._work = work
         self._looked = looked
         self._decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])

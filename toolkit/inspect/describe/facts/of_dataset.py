@@ -12,7 +12,7 @@ from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
 from toolkit.data.schema import STR, Type
 from toolkit.errors import ConfigError
 from toolkit.ingest import inputs
-from toolkit.inspect.describe.facts import Example, Facts, File, Group, PathField, RecordType, aligned, lineage
+from toolkit.inspect.describe.facts import Example, Facts, File, Group, PathField, RecordType, lineage
 from toolkit.inspect.describe.facts.common import (
     DOCUMENT,
     MEDIA_TYPES,
@@ -29,8 +29,9 @@ from toolkit.inspect.describe.facts.common import (
     suffix_of,
     unreadable_notes,
 )
-from toolkit.inspect.describe.facts.data_file import Looked, Work, merge_types
+from toolkit.inspect.describe.facts.data_file import Looked, LookJob, merge_types
 from toolkit.inspect.describe.facts.fields import fields_of, spans_of
+from toolkit.inspect.validate.one_file import ValidateJob
 from toolkit.records import foreign, ingested, sets
 from toolkit.storage import Stat
 from toolkit.storage.compression import compression_of
@@ -57,7 +58,7 @@ def root_of(dataset: Dataset) -> str:
     return root or "."
 
 
-Aligns = Callable[[list[aligned.Work]], object]
+Aligns = Callable[[list[ValidateJob]], object]
 """Checks attribute files beside their documents."""
 
 
@@ -93,7 +94,7 @@ def dataset_facts(
     known = _ingested_states(dataset)
     paths = [dataset.shard_path(shard) for shard in shards]
     works = [
-        Work(
+        LookJob(
             path=path,
             max_bytes=max_bytes,
             digest=not _is_current(path, known.get(shard)),
@@ -156,7 +157,7 @@ def _is_current(path: str, state: sets.OutputState | None) -> bool:
     return state is not None and stat(path) == Stat(state.size, state.stamp)
 
 
-def _rows(dataset: Dataset, shard: str, work: Work, looked: Looked) -> int | None:
+def _rows(dataset: Dataset, shard: str, work: LookJob, looked: Looked) -> int | None:
     """Documents of a shard, by the look at it or by its row index."""
     if work.rows and looked.whole:
         return looked.number
@@ -205,16 +206,21 @@ def _set_facts(
     paths = [dataset.attribute_path(set_name, shard) for shard in shards]
     aligns(
         [
-            aligned.Work(
-                path=path, dataset=dataset, set=set_name, shard=shard, first=wanted.first, max_bytes=wanted.max_bytes
+            ValidateJob(
+                kind="attributes",
+                path=shard,
+                set=set_name,
+                dataset=dataset,
+                first=wanted.first,
+                max_document_bytes=wanted.max_bytes,
             )
-            for path, shard in zip(paths, shards, strict=True)
+            for shard in shards
         ]
     )
     known = {shard: done.output for shard in shards if (done := sets.load_record(dataset, set_name, shard))}
     looked = looks(
         [
-            Work(path=path, max_bytes=wanted.max_bytes, digest=not _is_current(path, known.get(shard)))
+            LookJob(path=path, max_bytes=wanted.max_bytes, digest=not _is_current(path, known.get(shard)))
             for path, shard in zip(paths, shards, strict=True)
         ]
     )

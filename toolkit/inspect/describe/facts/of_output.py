@@ -28,11 +28,11 @@ from toolkit.inspect.describe.facts.common import (
     origins,
     unreadable_notes,
 )
-from toolkit.inspect.describe.facts.data_file import Looked, Work, merge_types, sha256_of
+from toolkit.inspect.describe.facts.data_file import Looked, LookJob, merge_types, sha256_of
 from toolkit.inspect.describe.facts.fields import bare, completed, fields_of, with_maps
 from toolkit.inspect.describe.facts.labels import labelling, suffix_in
-from toolkit.inspect.recognition import recorded
-from toolkit.inspect.stats.files import Source, format_of
+from toolkit.inspect.documents import FileDocuments, expected_format
+from toolkit.inspect.targets import recorded_format
 from toolkit.mix import publish
 from toolkit.mix.assemble import PartRecord
 from toolkit.mix.settings import REJECTED
@@ -70,7 +70,7 @@ def output_facts(
     parts = {part.path: part for part in manifest.parts} if manifest else {}
     if manifest and (fault := publish.fault_of(folder, _described(manifest))):
         raise DataError(fault)
-    format_ = recorded(manifest.settings) if manifest else format_of(join(folder, paths[0]))
+    format_ = recorded_format(manifest.settings) if manifest else expected_format(join(folder, paths[0]))
     writer = format_.writer() if format_ else Writer()  # documents
     if manifest is None and not writer.CONCATENATES:
         _check_columns(writer, join(folder, paths[0]))
@@ -78,7 +78,7 @@ def output_facts(
     says = manifest is None or manifest.relabels  # else files have the labels that the manifest gives
     looked = looks(
         [
-            Work(
+            LookJob(
                 path=join(folder, path),
                 max_bytes=max_bytes * 2,
                 digest=path not in parts,
@@ -158,7 +158,7 @@ def _examples(
 
 def _first_text(writer: Writer, path: str, max_bytes: int) -> str:
     """The text of the first document, or piece of one, of a format whose lines are no JSON."""
-    for document, _ in Source(path, writer, max_bytes, {}):
+    for document, _ in FileDocuments(path, writer, max_bytes, {}):
         return document.text
     return ""
 
@@ -178,7 +178,7 @@ def _with_declared_maps(types: dict[str, Type], manifest: publish.Manifest) -> d
 
 
 def _released(folder: str) -> list[str]:
-    target = targets.recognise(folder)
+    target = targets.target_of(folder)
     found = target.files if target else []
     suffixes = {suffix_in(path) for path in found}
     if len(suffixes) > 1:

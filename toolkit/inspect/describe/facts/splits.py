@@ -6,7 +6,7 @@ document is in depends on its id and the shares alone, so it stays the same when
 
 import dataclasses
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ from toolkit.errors import ConfigError, DataError
 from toolkit.inspect.describe.facts import Facts, Field, File, PathField, RecordType, Split
 from toolkit.inspect.describe.facts.common import MEDIA_TYPES, apart, group_of, suffix_of
 from toolkit.mix.splitting import split_of
+from toolkit.runs.executors import Report
 from toolkit.storage.paths import join, list_files, remove, remove_empty_folders
 from toolkit.storage.streams import Lines, RowOutput
 
@@ -27,10 +28,8 @@ SUFFIX = ".split.gz"
 REFERENCES = "splits/name"
 """The field that lists the splits."""
 
-Report = Callable[[int, int], None]
 
-
-class Work(ConfigStruct):
+class SplitJob(ConfigStruct):
     """A data file whose rows are split.
 
     Attributes:
@@ -49,7 +48,7 @@ class Work(ConfigStruct):
 
 
 @dataclasses.dataclass
-class Done:
+class SplitFile:
     """A split file: stored bytes, their checksum, documents by split, the first rows."""
 
     size: int
@@ -63,7 +62,7 @@ class _Row(msgspec.Struct):
     split: str
 
 
-def write(work: Work, report: Report) -> Done:
+def write(work: SplitJob, report: Report) -> SplitFile:
     """Writes a split file."""
     if work.target is None:
         with tempfile.TemporaryDirectory() as folder:
@@ -79,10 +78,10 @@ def write(work: Work, report: Report) -> Done:
             if len(examples) < work.examples:
                 examples.append(msgspec.to_builtins(row))
             report(1, len(line))
-    return Done(out.stat.size, out.sha256, counts, examples)
+    return SplitFile(out.stat.size, out.sha256, counts, examples)
 
 
-def _id_of(line: bytes, work: Work, number: int) -> str | None:
+def _id_of(line: bytes, work: SplitJob, number: int) -> str | None:
     value: Any = msgspec.Raw(line)
     if not work.id:
         return None
@@ -97,7 +96,7 @@ def _id_of(line: bytes, work: Work, number: int) -> str | None:
         raise DataError(message, path=work.path, line=number) from None
 
 
-def plan(facts: Facts, shares: dict[str, float], max_bytes: int, examples: int, *, dry_run: bool) -> list[Work]:
+def plan(facts: Facts, shares: dict[str, float], max_bytes: int, examples: int, *, dry_run: bool) -> list[SplitJob]:
     """The files to split.
 
     Raises:
@@ -108,7 +107,7 @@ def plan(facts: Facts, shares: dict[str, float], max_bytes: int, examples: int, 
         raise ConfigError(f"about.splits: expected data in JSON Lines that readers take, got {group.paths[0]}")
     targets = [join(facts.root, path) for path in _split_paths(facts)]
     return [
-        Work(
+        SplitJob(
             path=join(facts.root, path),
             target=None if dry_run else target,
             id=list(facts.id_keys),
@@ -127,7 +126,7 @@ def _split_paths(facts: Facts) -> list[str]:
     return [join(FOLDER, path.removeprefix(facts.prefix).removesuffix(suffix) + SUFFIX) for path in paths]
 
 
-def added(facts: Facts, shares: dict[str, float], done: Sequence[Done]) -> Facts:
+def added(facts: Facts, shares: dict[str, float], done: Sequence[SplitFile]) -> Facts:
     """The facts with the splits."""
     paths = _split_paths(facts)
     there = [*(path for path in list_files(facts.root, hidden=True) if not path.startswith(FOLDER + "/")), *paths]
