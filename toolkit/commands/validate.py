@@ -11,7 +11,7 @@ from toolkit.errors import NoDocuments
 from toolkit.ingest import inputs
 from toolkit.inspect import targets
 from toolkit.inspect.describe import check
-from toolkit.inspect.describe.card import beside_data
+from toolkit.inspect.describe.card import check as card_check
 from toolkit.inspect.describe.check.files import Checked, FileCheck, check_file
 from toolkit.inspect.describe.croissant import document
 from toolkit.inspect.targets import format_of, recorded_format
@@ -100,7 +100,7 @@ def _check_target(context: Context, target: str, checked: list[str]) -> list[str
         others = (*targets.DESCRIPTIONS, "splits/**")
         dataset = Dataset(target, join(target, ".toolkit", "none"), exclude=others)
         findings = _check_dataset(context, dataset, checked)
-        return findings + (beside_data.check_documents(dataset, known.files) if _is_whole(context) else [])
+        return findings + (card_check.check_documents(dataset, known.files) if _is_whole(context) else [])
     folder, name = os.path.split(target)
     checked.append(target)
     if (found := format_of(target)) is not None:
@@ -126,7 +126,7 @@ def _check_target(context: Context, target: str, checked: list[str]) -> list[str
 
 
 def _check_card(context: Context, dataset: Dataset) -> list[str]:
-    return beside_data.check_dataset(dataset, _shards(context, dataset)) if _is_whole(context) else []
+    return card_check.check_dataset(dataset, _shards(context, dataset)) if _is_whole(context) else []
 
 
 def _limit(context: Context) -> int:
@@ -228,9 +228,7 @@ def _check_output(
         done = {work.path: result.value for work, result in zip(works, results, strict=True) if work.kind == "output"}
         mine = [path for path in files if join(folder, path) in done]
         writer = found.writer() if found else Writer()
-        findings += beside_data.check_output(
-            folder, manifest, writer, mine, [done[join(folder, path)] for path in mine]
-        )
+        findings += card_check.check_output(folder, manifest, writer, mine, [done[join(folder, path)] for path in mine])
     return findings
 
 

@@ -72,7 +72,7 @@ def expected_format(path: str) -> Format | None:
 
 
 def shard_documents(lines: Lines, path: str) -> Iterator[Document]:
-    """The documents of a shard."""
+    """Yield the documents of a shard."""
     rows = Rows(lines, LATE_DECODER, path)
     for row, line in rows:
         try:
@@ -127,7 +127,7 @@ class FileDocuments:
             self.content = lines.content or ""
 
     def _read(self, read: Iterator[tuple[Document, str | None]], lines: Lines) -> Iterator[tuple[Document, _Labelled]]:
-        """Documents by the format's own code."""
+        """Yield documents by the format's own code."""
         try:
             for document, label in read:
                 yield document, _Labelled(label)
@@ -135,7 +135,7 @@ class FileDocuments:
             raise DataError(error.message, path=self.path, line=lines.number, id=error.id) from None
 
     def _rows(self, lines: Lines) -> Iterator[tuple[Document, Any]]:
-        """Documents of lines that are JSON objects."""
+        """Yield documents of lines that are JSON objects."""
         reading = self._writer.READING if self._writer else Reading()
         id_keys = self._writer.ID if self._writer else Writer.ID
         values, nothing = self._values()
@@ -157,7 +157,7 @@ class FileDocuments:
             )
 
     def _row_type(self, reading: Reading, id_keys: Sequence[str], values: Any, nothing: Any) -> type[msgspec.Struct]:
-        """The type of a line, of which only what is needed is decoded."""
+        """Return the type of a line, of which only what is needed is decoded."""
         keys = {"text": reading.text, "metadata": reading.headers or "metadata", "values": reading.values}
         fields: list[Any] = [("text", msgspec.Raw), ("metadata", msgspec.Raw, _NULL)]
         mandatory = self._writer is None  # in documents id and source are
@@ -188,7 +188,7 @@ class FileDocuments:
             raise DataError(explain_bad_row(metadata, error), path=self.path, line=number, id=id) from None
 
     def _values(self) -> tuple[Any, Any]:
-        """The type of the values that are needed, and one without any if all may be absent; None if none are needed."""
+        """Return the type of the values that are needed, and one without any if all may be absent; None for none."""
         types = {key: narrowed(self._types[key], fields) for key, fields in self._used.items() if key in self._types}
         if not types:
             return None, None
@@ -198,7 +198,7 @@ class FileDocuments:
 
 
 def label_reader(reading: Reading) -> Callable[[bytes], str | None] | None:
-    """Return what reads the label in a line that is JSON; None where lines do not say it by a plain path of fields.
+    """Return a reader of the label in a line that is JSON; None where it is not at a plain path of fields.
 
     Of a line without a label, or that is damaged, it gives None; those of languages it gives in lower case.
     """
@@ -225,11 +225,20 @@ def label_reader(reading: Reading) -> Callable[[bytes], str | None] | None:
 _NULL = msgspec.Raw(b"null")
 
 
+def text_at(value: msgspec.Raw, keys: Sequence[str]) -> str | None:
+    """Return the text that keys lead to in a JSON text; None if there is none.
+
+    Raises:
+        ValidationError, DecodeError: if there is another value, or one on the way is no object.
+    """
+    for key in keys:
+        value = (msgspec.json.decode(value, type=dict[str, msgspec.Raw] | None) or {}).get(key, _NULL)
+    return msgspec.json.decode(value, type=str | None)
+
+
 def _inner(value: msgspec.Raw, keys: Sequence[str]) -> str:
-    """Return the text that the keys lead to in a JSON text; empty if there is none."""
+    """Return the text that keys lead to in a JSON text; empty if there is none, or another value."""
     try:
-        for key in keys:
-            value = (msgspec.json.decode(value, type=dict[str, msgspec.Raw] | None) or {}).get(key, _NULL)
-        return msgspec.json.decode(value, type=str | None) or ""
+        return text_at(value, keys) or ""
     except BAD_ROW:
         return ""

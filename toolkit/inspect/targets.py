@@ -1,4 +1,4 @@
-"""What a path is that a command was given: which of its files have documents, and in which format."""
+"""The answer to what a path is that a command was given: which of its files have documents, and in which format."""
 
 import functools
 import os
@@ -42,7 +42,7 @@ LONGEST = 1 << 30
 
 @dataclass(frozen=True)
 class Target:
-    """What a path is.
+    """A path that a command was given, with what is there.
 
     Attributes:
         path: as it was given, without a slash at its end.
@@ -150,7 +150,7 @@ def _shards(there: list[str]) -> list[str]:
 
 
 class Home(NamedTuple):
-    """What a file or a folder belongs to.
+    """A dataset, an output, or a folder of others, that a file or a folder belongs to.
 
     Attributes:
         root: of the dataset or the output; of other files their folder.

@@ -1,4 +1,4 @@
-"""Where counts are kept: with our own records of a dataset or an output; those of other files in the user's cache.
+"""The folders that counts are kept in: our records of a dataset or an output, the user's cache for other files.
 
 ``<bookkeeping>/stats/v<VERSION>/<digest of what was asked>/``, and in the cache folder likewise. Nothing is written
 beside files that are not ours.

@@ -45,7 +45,7 @@ BLOCK_CHARS = 1 << 19
 
 
 class Settings(ConfigStruct, kw_only=True):
-    """What is counted.
+    """The settings of a count.
 
     Attributes:
         by: `toolkit.inspect.stats.keys.NAMED` or expressions.
@@ -62,7 +62,7 @@ class Settings(ConfigStruct, kw_only=True):
     first: int | None = None
 
     def digest(self, *more: object) -> str:
-        """Of what determines the numbers but the inputs."""
+        """Return a digest of what determines the numbers beside the inputs."""
         return xxhash.xxh3_128_hexdigest(msgspec.json.encode((VERSION, self, more), enc_hook=repr))
 
 
@@ -90,12 +90,12 @@ class CountJob(ConfigStruct, kw_only=True):
 
     @property
     def path(self) -> str:
-        """Of the documents."""
+        """Return the path of the documents."""
         return self.shard.path if self.shard else self.file
 
     @property
     def writer(self) -> Writer | None:
-        """The format of a file of an output; None for documents."""
+        """Return the format of a file of an output; None for documents."""
         return Format(self.format, self.options).writer() if self.format else None
 
     @property
@@ -103,12 +103,12 @@ class CountJob(ConfigStruct, kw_only=True):
         return join(self.folder, unlike_data(self.name) + ".counts")
 
     def groups_path(self, number: int) -> str:
-        """Of the groups of the ``--by`` of that number."""
+        """Return the path of the groups of the ``--by`` of that number."""
         return join(self.folder, f"{unlike_data(self.name)}.{number}.groups")
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """A file is counted.
+    """The counts of a file.
 
     Attributes:
         size, stamp: of the file, the quick test.
@@ -129,14 +129,14 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CountResult(ConfigStruct):
-    """What became of a file."""
+    """The outcome of a count."""
 
     documents: int
     skipped: bool
 
 
 def names_of(work: CountJob) -> tuple[dict[str, Name], tuple[str, ...]]:
-    """What expressions may use, and the variables that this refers to."""
+    """Return what expressions may use, and the variables that this refers to."""
     if work.shard:
         sets = work.shard.sets
         return names_for_rules(sets), (*(f"r{i}" for i in range(len(sets))), "document")
@@ -148,7 +148,7 @@ _REJECTED = Name(schema.nullable(schema.from_annotation(Rejected, "rejected")), 
 
 
 def keys_of(work: CountJob) -> Keys:
-    """The keys of its documents.
+    """Return the keys of the documents of a file.
 
     Raises:
         ConfigError: if they cannot be grouped so.
@@ -161,12 +161,12 @@ def keys_of(work: CountJob) -> Keys:
 
 
 def types_of(work: CountJob) -> dict[str, Type]:
-    """The types of the attributes, by their names in expressions."""
+    """Return the types of the attributes, by their names in expressions."""
     return {key: name.type for key, name in names_of(work)[0].items() if key != "document"}
 
 
 def leaves_of(work: CountJob) -> dict[str, list[Leaf]]:
-    """The values of which distributions are made, by the key of their attribute."""
+    """Return the values of which distributions are made, by the key of their attribute."""
     found: dict[str, list[Leaf]] = {}
     for key, type_ in types_of(work).items():
         for leaf in leaves(key, type_):
@@ -176,7 +176,7 @@ def leaves_of(work: CountJob) -> dict[str, list[Leaf]]:
 
 
 def is_part(path: str, wanted: str) -> bool:
-    """Whether a path is of, or inside, the attribute that is wanted; ``all`` is every one."""
+    """Return whether a path is of, or inside, the attribute that is wanted; ``all`` is every one."""
     inner = path.removeprefix("len(").removesuffix(")")
     return wanted in ("all", path, inner) or inner.startswith((f"{wanted}.", f"{wanted}[]"))
 
@@ -185,7 +185,7 @@ def is_part(path: str, wanted: str) -> bool:
 
 
 def count_file(work: CountJob, report: Report) -> CountResult:
-    """Counts a file, unless that has been done.
+    """Count a file, unless that has been done.
 
     Raises:
         DataError: if it, or what is joined to it, is not what it should be; an expression cannot use a value.
@@ -244,7 +244,7 @@ def _is_of(work: CountJob, old: Record, now: Stat, content: str, attributes: Map
 
 
 def _sizes(documents: Sequence[Document], work: CountJob, before: int) -> Any:
-    """What the texts measure; so many documents were before these."""
+    """Return the measures of the texts; before: number of documents before these."""
     reading = work.writer.READING if work.writer else Reading()
     unicode, joined = work.settings.unicode, reading.joined
     late = [document for document in documents if isinstance(document, LateDocument)]
@@ -288,7 +288,7 @@ def _add_values(
     keys: Keys,
     getters: Sequence[tuple[int, str, Leaf]],
 ) -> None:
-    """Adds the values of a block; all those of a label at once."""
+    """Add the values of a block; all those of a label at once."""
     by_label: dict[str, list[list[Any]]] = defaultdict(list)
     for document, values in block:
         by_label[keys.label(*values, document)].append(values)

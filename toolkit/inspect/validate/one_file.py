@@ -1,6 +1,6 @@
-"""Checks of what is on disk: documents, attribute sets, outputs. Findings are texts ``path:line: expected …, got …``.
+"""Checks of one file of documents, of attributes, or of an output; none stops at the first finding.
 
-Each check reads one file (or index) and can run in a worker; none stops at the first finding.
+Each check reads one file (or index), and can run in a worker.
 """
 
 import os
@@ -35,7 +35,7 @@ INDEX_ROWS = 1 << 12
 
 
 class Findings:
-    """Gathers findings about one file, and keeps the first ones."""
+    """Findings about one file, of which the first ones are kept."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -47,7 +47,7 @@ class Findings:
             self.shown.append(str(finding))
 
     def listed(self, path: str) -> list[str]:
-        """What is shown of them."""
+        """Return the findings that are shown."""
         more = self.count - len(self.shown)
         return [*self.shown, f"{path}: {more:,} more findings"] if more else self.shown
 
@@ -82,7 +82,7 @@ class ValidateJob(ConfigStruct):
 
 
 class Checked(NamedTuple):
-    """What came of a file.
+    """The outcome of a check.
 
     Attributes:
         findings: texts.
@@ -112,7 +112,7 @@ def check_file(work: ValidateJob, report: Report) -> Checked:
 
 
 def _check_documents(work: ValidateJob, findings: Findings, report: Report) -> None:
-    """Types and mandatory fields of each row; a shard without findings is indexed on the way."""
+    """Check types and mandatory fields of each row; a shard without findings is indexed on the way."""
     dataset, shard = work.dataset, work.path
     assert dataset
     path = dataset.shard_path(shard)
@@ -160,7 +160,7 @@ def _documents(path: str, work: ValidateJob, findings: Findings) -> Iterator[tup
 def _rows(
     lines: Lines, path: str, findings: Findings, first: int | None = None
 ) -> Iterator[tuple[DocumentRow, Document, bytes]]:
-    """The good rows of a shard with their lines; the bad ones become findings."""
+    """Yield the good rows of a shard with their lines; the bad ones become findings."""
     rows = Rows(lines, DOCUMENT_DECODER, path)
     while first is None or rows.number < first:
         try:
@@ -211,7 +211,7 @@ def _check_attributes(work: ValidateJob, findings: Findings, report: Report) -> 
 
 
 def _fits_index(dataset: Dataset, work: ValidateJob, ours: sets.SetSchema, report: Report) -> bool:
-    """Whether all rows are sound and those of the documents as these were indexed; if not, a closer look says why."""
+    """Return whether all rows are sound, and of the documents as indexed; if not, a closer look says why."""
     if row_index.current(dataset, work.path) is None:
         return False
     path = dataset.attribute_path(work.set, work.path)
@@ -280,7 +280,7 @@ def _check_output(work: ValidateJob, findings: Findings, report: Report) -> Chec
 
 
 class _Labels:
-    """Checks the labels of rows: that each is the one of the folder, and that it is known.
+    """A check of the labels of rows: that each is the one of the folder, and that it is known.
 
     Attributes:
         found: labels with the number of their rows.
@@ -338,7 +338,7 @@ _REJECTED = msgspec.json.Decoder(_RejectedRow)
 
 
 def _check_rejected(work: ValidateJob, findings: Findings, report: Report) -> None:
-    """Documents as they were, each with the rule that dropped it."""
+    """Check documents that a mix dropped: they are as they were, each with the rule that dropped it."""
     with Lines(work.path, work.max_document_bytes * 2) as lines:
         for row, document, line in _rows(lines, work.path, findings, work.first):
             try:
@@ -350,7 +350,7 @@ def _check_rejected(work: ValidateJob, findings: Findings, report: Report) -> No
 
 
 def is_rejected(path: str) -> bool:
-    """Whether the rows of a file are documents that a mix dropped, by the first one."""
+    """Return whether the rows of a file are documents that a mix dropped, by the first one."""
     if ".jsonl" not in os.path.basename(path):
         return False
     try:

@@ -14,7 +14,7 @@ from toolkit.inspect.describe.check.distribution import FoundFiles
 from toolkit.inspect.describe.check.examples import examples
 from toolkit.inspect.describe.check.files import Checked, FileCheck
 from toolkit.inspect.describe.check.nodes import Node, all_fields, nodes, read
-from toolkit.inspect.describe.facts.common import MEDIA_TYPES
+from toolkit.inspect.describe.facts.files import MEDIA_TYPES
 from toolkit.runs.executors import Result
 from toolkit.storage import scheme_of
 from toolkit.storage.paths import join

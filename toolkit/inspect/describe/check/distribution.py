@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from toolkit.inspect import targets
 from toolkit.inspect.describe.about import listed
 from toolkit.inspect.describe.check.nodes import Node, is_ours, kind_of, nodes
-from toolkit.inspect.describe.facts.common import MEDIA_TYPES, matches, matching, media_type
+from toolkit.inspect.describe.facts.files import MEDIA_TYPES, matches, matching, media_type
 from toolkit.inspect.validate.one_file import is_rejected
 from toolkit.mix.settings import REJECTED
 from toolkit.storage.paths import is_folder, join, list_files
@@ -22,7 +22,7 @@ _DIGITS = {"sha256": 64, "md5": 32}
 
 @dataclass
 class FoundFiles:
-    """What is listed and what is there.
+    """The files that are listed, and those that are there.
 
     Attributes:
         folder: of the Croissant file; all paths are below it.

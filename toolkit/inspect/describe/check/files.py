@@ -20,7 +20,7 @@ from toolkit.storage.streams import Lines, stored_digest
 
 @dataclass
 class Checked:
-    """What was found.
+    """The outcome of a check.
 
     Attributes:
         findings, warnings: texts ``path: expected …, got …``.
@@ -140,7 +140,7 @@ def _check_rows(work: FileCheck, checked: Checked, report: Report) -> None:
 
 
 class _FirstRows:
-    """What the first rows of a file are: values of their types, or such as readers by pandas change.
+    """A look at the first rows of a file: values of wrong types, values that readers by pandas change.
 
     Attributes:
         names: of the columns that rows should have.

@@ -17,7 +17,9 @@ from toolkit.data.documents import BAD_ROW
 from toolkit.data.schema import STR
 from toolkit.errors import ConfigError, DataError
 from toolkit.inspect.describe.facts import Facts, Field, File, PathField, RecordType, Split
-from toolkit.inspect.describe.facts.common import MEDIA_TYPES, apart, group_of, suffix_of
+from toolkit.inspect.describe.facts.files import MEDIA_TYPES, group_of, suffix_of
+from toolkit.inspect.describe.facts.rows import apart
+from toolkit.inspect.documents import text_at
 from toolkit.mix.splitting import split_of
 from toolkit.runs.executors import Report
 from toolkit.storage.paths import join, list_files, remove, remove_empty_folders
@@ -63,7 +65,7 @@ class _Row(msgspec.Struct):
 
 
 def write(work: SplitJob, report: Report) -> SplitFile:
-    """Writes a split file."""
+    """Write a split file."""
     if work.target is None:
         with tempfile.TemporaryDirectory() as folder:
             return write(msgspec.structs.replace(work, target=join(folder, "rows.gz")), report)
@@ -82,22 +84,17 @@ def write(work: SplitJob, report: Report) -> SplitFile:
 
 
 def _id_of(line: bytes, work: SplitJob, number: int) -> str | None:
-    value: Any = msgspec.Raw(line)
     if not work.id:
         return None
     try:
-        for key in work.id:
-            value = msgspec.json.decode(value, type=dict[str, msgspec.Raw]).get(key)
-            if value is None:
-                return None
-        return msgspec.json.decode(value, type=str | None)
+        return text_at(msgspec.Raw(line), work.id)
     except BAD_ROW as error:
         message = f"expected an id at {'.'.join(work.id)}, got: {error}"
         raise DataError(message, path=work.path, line=number) from None
 
 
 def plan(facts: Facts, shares: dict[str, float], max_bytes: int, examples: int, *, dry_run: bool) -> list[SplitJob]:
-    """The files to split.
+    """Return the files to split.
 
     Raises:
         ConfigError: if the data have no rows that can be split.
@@ -120,14 +117,14 @@ def plan(facts: Facts, shares: dict[str, float], max_bytes: int, examples: int, 
 
 
 def _split_paths(facts: Facts) -> list[str]:
-    """Paths of the split files of all data files."""
+    """Return the paths of the split files of all data files."""
     paths = facts.groups[0].paths
     suffix = suffix_of(paths, SHARD_SUFFIXES)
     return [join(FOLDER, path.removeprefix(facts.prefix).removesuffix(suffix) + SUFFIX) for path in paths]
 
 
 def added(facts: Facts, shares: dict[str, float], done: Sequence[SplitFile]) -> Facts:
-    """The facts with the splits."""
+    """Return the facts with the splits."""
     paths = _split_paths(facts)
     there = [*(path for path in list_files(facts.root, hidden=True) if not path.startswith(FOLDER + "/")), *paths]
     globs = [f"{FOLDER}/*{SUFFIX}"]
@@ -170,7 +167,7 @@ def _places(pattern: str) -> list[PathField]:
 
 
 def remove_others(root: str, facts: Facts) -> None:
-    """Deletes split files that are not described any more."""
+    """Delete split files that are not described any more."""
     known = {file.path for file in facts.files}
     for relative in list(list_files(join(root, FOLDER))):
         path = join(FOLDER, relative)
