@@ -6,11 +6,12 @@ What plugins import is here; the command line is `toolkit.cli`.
 from toolkit.config.models import Files, Model, entries, for_language, read_list, resolve
 from toolkit.config.sizes import Size
 from toolkit.data import documents as _documents
-from toolkit.data.documents import Document, Labelled, Prediction, Span, explain_bad_row, split_lines
+from toolkit.data.documents import Document, Labelled, Prediction, Span, explain_bad_row, split_lines, value_at
 from toolkit.data.metadata_fields import label_of
 from toolkit.distribution import missing_extra
 from toolkit.errors import AlignmentError, ConfigError, DataError, MissingExtra, ToolkitError
-from toolkit.mix.writer import Mixed, Reading, Wanted, Writer, check_label, merge_fields
+from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
+from toolkit.mix.writer import Mixed, MixedBatch, Pieces, Reading, Wanted, Writer, check_label, merge_fields
 from toolkit.tag.eurolingua import eurolingua_statistics
 from toolkit.tag.tagger import Attribute, Example, Neutral, Tagger
 from toolkit.text import words as _words
@@ -90,18 +91,24 @@ __all__ = [
     "ConfigError",
     "DataError",
     "Document",
+    "Draft",
+    "DraftColumns",
     "Example",
     "FastText",
     "Files",
+    "Input",
     "Labelled",
     "LineMeasures",
     "LinePredictions",
     "LineTable",
     "MissingExtra",
     "Mixed",
+    "MixedBatch",
     "Model",
     "Neutral",
+    "Pieces",
     "Prediction",
+    "Reader",
     "Reading",
     "Repeated",
     "Repetition",
@@ -150,5 +157,6 @@ __all__ = [
     "stop_word_lists",
     "stop_words",
     "sums",
+    "value_at",
     "without_capitals",
 ]
