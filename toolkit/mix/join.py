@@ -86,7 +86,7 @@ class Work(JoinedShard, kw_only=True):
 
     def compile_rules(self) -> RuleSet:
         """The stream's rules, for this shard."""
-        foreign = any(rule.syntax for rule in self.stream.rules)
+        foreign = any(rule.foreign for rule in self.stream.rules)
         return compile_rules(self.settings, self.stream, self.sets, translates=not (foreign and self.has_inline()))
 
     def has_inline(self) -> bool:

@@ -15,6 +15,7 @@ from toolkit.mix.assemble import PartRecord, staged_path
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.mix.shown.effects import RuleEffect, Totals
 from toolkit.mix.shown.statistics import Statistics
+from toolkit.rules import Role, kind_called
 from toolkit.storage import json_files, store_of
 from toolkit.storage.concurrent import for_each
 from toolkit.storage.paths import (
@@ -106,7 +107,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     def relabels(self) -> bool:
         """Return whether `route` rules, or the setting `label`, choose the files of documents, and not the format."""
         rules = (rule for stream in self.settings["streams"] for rule in stream["rules"])
-        return bool(self.settings["label"]) or any("route" in str(rule.get("kind")) for rule in rules)
+        return bool(self.settings["label"]) or any(
+            kind_called(str(rule.get("kind"))).ROLE is Role.ROUTES for rule in rules
+        )
 
     @property
     def splits(self) -> dict[str, float]:

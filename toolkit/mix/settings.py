@@ -20,6 +20,7 @@ from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.mix.writer import Writer, check_label, find_writer, part_name
 from toolkit.rules import Rule
 from toolkit.rules.expressions import is_name
+from toolkit.rules.kinds.sample import Sample
 from toolkit.storage import scheme_of
 from toolkit.storage.globs import glob_regex
 from toolkit.storage.paths import fault_of_name, join
@@ -109,7 +110,7 @@ class Stream(ConfigStruct):
         """The rules, and the sample that a weight comes to."""
         if self.share is None:
             return self.rules
-        weighted = Rule(kind="sample", name=f"weight {self.weight:g}", share=self.share, seed="weight")
+        weighted = Sample(name=f"weight {self.weight:g}", share=self.share, seed="weight")
         return [*self.rules, weighted]
 
     def recorded(self, found: list[Rule]) -> dict[str, Any]:
@@ -117,7 +118,7 @@ class Stream(ConfigStruct):
         return {
             "name": self.name,
             "attributes": [{"set": joined.set, "as": joined.as_} for joined in self.attributes],
-            "rules": rules.settings(found),
+            "rules": [rule.recorded() for rule in found],
             "same_keys": self.same_keys,
             "overlaps": self.overlaps,
         } | {

@@ -17,7 +17,7 @@ import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -25,8 +25,10 @@ import xxhash
 
 from toolkit.data.documents import BAD_ROW, explain_bad_row
 from toolkit.errors import DataError
-from toolkit.rules.rule import Entries, Rule
 from toolkit.storage.streams import Lines
+
+Entries = Literal["any", "ids", "hosts", "urls"]
+"""What the lines of a list are; ``any``: what they look like."""
 
 MAX_ENTRY = 100_000_000
 
@@ -190,12 +192,24 @@ def url_of(fields: Mapping[str, Any], path: str) -> str | None:
 
 
 class Watch:
-    """Whether a document is on a blocklist; notes the entries that documents matched."""
+    """Tells if a document is on a blocklist; notes the entries that documents matched.
 
-    def __init__(self, rule: Rule) -> None:
-        self.list = Blocklist(rule.files, rule.entries)
+    Args:
+        files: of the list.
+        entries: what its lines are.
+        url: where documents have their URL, a dotted path; empty for where they usually have it.
+
+    Attributes:
+        list: the list.
+        files: likewise.
+        matched: the numbers of the entries that documents matched.
+    """
+
+    def __init__(self, files: Iterable[str], entries: Entries, url: str) -> None:
+        self.files = tuple(files)
+        self.list = Blocklist(self.files, entries)
         self.matched: set[int] = set()
-        self._url = rule.url
+        self._url = url
         self._last: tuple[Any, list[int]] = (None, [])
 
     def start_over(self) -> None:

@@ -6,14 +6,12 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-import msgspec
-
 from toolkit.data.documents import Document
 from toolkit.errors import DataError
-from toolkit.rules.compiled import Blocks, Compiled, Function, Routes, Sets, Values
+from toolkit.rules.compiled import CompiledRule, Function, Values
 from toolkit.rules.compiling import Compiler
 from toolkit.rules.expressions import Name, compile_chain
-from toolkit.rules.rule import Rule
+from toolkit.rules.rule import Role, Rule
 from toolkit.text import editing
 from toolkit.text.editing import Edit, Edited
 
@@ -67,10 +65,10 @@ class RuleSet:
         self.folder = compiler.folder(folder) if folder and folder != label else self.label
         self.compiled = compiler.rules(self.rules)
         self.needs, self.known = compiler.needs, compiler.known
-        self._sets = {i: each for i, each in enumerate(self.compiled) if isinstance(each, Sets)}
-        self._routes = {i: each for i, each in enumerate(self.compiled) if isinstance(each, Routes)}
+        self._sets = {i: each for i, each in enumerate(self.compiled) if each.rule.ROLE is Role.SETS}
+        self._routes = {i: each for i, each in enumerate(self.compiled) if each.rule.ROLE is Role.ROUTES}
         self._deciding = {i: each for i, each in enumerate(self.compiled) if each.rule.decides}
-        self.blocklists = {i: each.watch for i, each in self._deciding.items() if isinstance(each, Blocks)}
+        self.blocklists = {i: watch for i, each in self._deciding.items() if (watch := each.watches())}
         self.edits = any(rule.edits for rule in self.rules)
         self.fields = {each.rule.field for each in self._sets.values()}
         self.applies = bool(self._sets or self._routes)
@@ -132,7 +130,7 @@ class RuleSet:
     @functools.cached_property
     def _strict(self) -> "RuleSet":
         names, arguments, label, folder, translates = self._given
-        rules = [msgspec.structs.replace(rule, strict=True) if rule.may_differ else rule for rule in self.rules]
+        rules = [rule.strictly() for rule in self.rules]
         return RuleSet(rules, names, arguments, label, folder, translates=translates)
 
     def outcomes(self, columns: Sequence[Sequence[Any]]) -> list[Outcome]:
@@ -174,7 +172,7 @@ class RuleSet:
     def _compiled_others(self, dropped: int) -> Function:
         return self._function(" or ".join(f"({each.condition})" for each in self._dropping_behind(dropped)) or "False")
 
-    def _dropping_behind(self, dropped: int) -> list[Compiled]:
+    def _dropping_behind(self, dropped: int) -> list[CompiledRule]:
         return [each for each in self.compiled[dropped + 1 :] if each.rule.drops]
 
     def annotations(self, outcome: Outcome) -> list[str]:

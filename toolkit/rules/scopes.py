@@ -104,7 +104,7 @@ def check_used(place: Source, scope: Scope, rules: Iterable[Rule]) -> None:
     used = {name: values for rule in listed for name, values in rule.parameters.items()}
     for name in scope:
         if name not in used and (name in place.value.get("parameters", {}) or not tabled):
-            names = {each for rule in listed for text in (rule.expression, rule.when) for each in names_in(text)}
+            names = {each for rule in listed for text in rule.expressions for each in names_in(text)}
             hint = did_you_mean(name, sorted(names)) or f"; used are: {', '.join(sorted(used)) or 'none'}"
             at = ("parameters", name) if name in place.value.get("parameters", {}) else ("languages",)
             raise place.error(at, f"expected parameters that a rule uses, got {name!r}{hint}")

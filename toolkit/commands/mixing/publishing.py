@@ -19,7 +19,7 @@ from toolkit.mix.shown import statistics, unmatched
 from toolkit.mix.shown.effects import RuleEffect, Totals
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
-from toolkit.rules import DROPPING
+from toolkit.rules import Role, kind_called
 from toolkit.runs.executors import Task
 from toolkit.storage.concurrent import for_each
 
@@ -116,7 +116,11 @@ def empty(
     if settings.allow_empty:
         return ""
     names = {(f"{each.stream}: " if each.stream else "") + each.name: each for each in effects}
-    dropping = {name: each.documents for name, each in names.items() if each.kind in DROPPING and each.documents}
+    dropping = {
+        name: each.documents
+        for name, each in names.items()
+        if each.documents and kind_called(each.kind).ROLE is Role.DROPS
+    }
     causes = ", ".join(f"{n:,} by {name}" for name, n in [*dropping.items(), *counts.items()])
     message = (
         f"expected a mix that keeps documents, got 0 of {totals.rows:,}"

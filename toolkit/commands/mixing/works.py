@@ -156,7 +156,7 @@ def _add_stream(context: Context, prepared: Prepared, stream: Stream) -> None:
             prepared.unreadable[work.key] = unreadable[shard]
         else:
             prepared.works.append(work)
-    if any(rule.syntax for rule in stream.rules):
+    if any(rule.foreign for rule in stream.rules):
         works = [work for work in prepared.works if work.stream is stream]
         _index(context, works)
         if not unreadable:  # or else it is not known which attributes there are
@@ -207,27 +207,27 @@ def _check_patterns(stream: Stream, joined: list[JoinedSet], inline: set[str] | 
     lacked = {key.name for each in joined for key in each.keys if key.default}
     notes = []
     for rule in stream.rules:
-        if not rule.syntax or rule.strict:
+        foreign = rule.foreign
+        if foreign is None or foreign.strict:
             continue
-        syntax = rule.syntax
-        patterns = rule.patterns or [rule.expression]
-        if syntax == "jq" and (guarded := {key for p in rule.patterns for key in filters.guarded_keys(p)} & lacked):
+        of_jq = foreign.syntax == "jq" and foreign.match
+        if of_jq and (guarded := {key for text in foreign.texts for key in filters.guarded_keys(text)} & lacked):
             notes.append(
                 f"{rule.place}: rule {rule.name!r}: some rows lack {min(guarded)!r}: `?` gives null there, which "
                 "compares, where Dolma gives nothing; a rule that tests for it first means the same in both"
             )
-        missing = {pattern: filters.named_keys(pattern, syntax) - known for pattern in patterns}
+        missing = {text: filters.named_keys(text, foreign.syntax) - known for text in foreign.texts}
         asked = sorted({key for keys in missing.values() for key in keys})
         if not asked or inline is None:
             continue
-        drops_all = rule.kind == "keep" and all(missing.values())
-        fails = drops_all or (syntax == "jq" and bool(rule.patterns))
+        drops_all = foreign.keeps and all(missing.values())
+        fails = drops_all or of_jq
         key = next((key for key in asked if fails or not _may_be_rare(key, joined, inline)), asked[0])
         what = f"{rule.place}: rule {rule.name!r}: expected an attribute that a row has, got {key!r}"
         hint = did_you_mean(key, known) or f"; there are: {', '.join(sorted(known)) or 'none'}"
         if in_part or not (fails or not _may_be_rare(key, joined, inline)):
             notes.append(what + did_you_mean(key, known))
-        elif syntax == "jq":
+        elif foreign.syntax == "jq":
             raise ConfigError(f"{what}{hint}; if documents may lack it, write `{key}?`")
         else:
             raise ConfigError(f"{what}{hint}" + ("" if drops_all else "; if no document has it, leave the pattern out"))
@@ -250,7 +250,7 @@ def _may_be_rare(key: str, joined: list[JoinedSet], inline: set[str]) -> bool:
 
 def _note_patterns(context: Context, settings: MixSettings, stream: Stream, joined: list[JoinedSet]) -> None:
     """Says which patterns of other languages run as expressions of ours, and which in their library."""
-    asked = [pattern for rule in stream.rules if rule.syntax for pattern in (rule.patterns or [rule.expression])]
+    asked = [text for rule in stream.rules if rule.foreign for text in rule.foreign.texts]
     if context.options.quiet:
         return
     slow = sets.compile_rules(settings, stream, joined).needs.by_library

@@ -129,9 +129,9 @@ def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSetting
     if dataset.include or dataset.exclude:
         raise ConfigError(f"{settings.place}: expected a dataset without `include` and `exclude` for --per-shard")
     for rule in settings.streams[0].rules:
-        if rule.syntax:
+        if rule.foreign:
             raise ConfigError(
-                f"{rule.place}: rule {rule.name!r}: expected an expression for --per-shard, got {rule.syntax}: what "
+                f"{rule.place}: rule {rule.name!r}: expected an expression for --per-shard, got {rule.foreign.syntax}: what "
                 "its patterns ask for is held against the attributes of all shards"
             )
     return settings

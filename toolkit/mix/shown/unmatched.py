@@ -28,7 +28,7 @@ def matches(
             compiled[work.stream.name] = work.compile_rules()
         for i, entries in by_rule.items():
             rules = compiled[work.stream.name]
-            key = (rules.rules[i].name, tuple(rules.rules[i].files))
+            key = (rules.rules[i].name, rules.blocklists[i].files)
             matched.setdefault(key, (rules, i, set()))[2].update(entries)
     counts: list[BlocklistCount] = []
     left: dict[str, list[str]] = {}
