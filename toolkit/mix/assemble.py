@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-from collections.abc import Callable
 from typing import IO, Any, Self, cast
 
 import msgspec
@@ -12,14 +11,13 @@ from toolkit.errors import DataError
 from toolkit.mix.plan import PartPlan
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.mix.stage import stage_path
+from toolkit.runs.executors import Report
 from toolkit.storage import Pieces, json_files, store_of
 from toolkit.storage.paths import join, remove, stat, unlike_data
 from toolkit.storage.streams import COMPRESSORS, Output, decompress
 
-Report = Callable[[int, int], None]
 
-
-class Work(ConfigStruct):
+class PartToWrite(ConfigStruct):
     """One part to assemble.
 
     Attributes:
@@ -55,7 +53,7 @@ def staged_path(output: str, digest: str, path: str) -> str:
     return join(work_folder(output), "parts", digest, unlike_data(path.replace("../", "_up/")))
 
 
-def assemble_part(work: Work, report: Report) -> PartRecord:
+def assemble_part(work: PartToWrite, report: Report) -> PartRecord:
     """Puts a part together, unless that has been done.
 
     Raises:
@@ -138,7 +136,7 @@ class _Sink(io.RawIOBase):
 class _Intermediates:
     """Open intermediates, one at a time: members come sorted by shard."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: PartToWrite) -> None:
         self._output = work.settings.output.path
         self._digest = work.settings.stage_digest()
         self._shard: str | None = None

@@ -17,7 +17,7 @@ from toolkit.data import schema
 from toolkit.data.documents import Document
 from toolkit.data.metadata_fields import METADATA, MetadataField, label_of, path_of, value_of
 from toolkit.errors import ConfigError, did_you_mean
-from toolkit.mix.sets import JoinedSet, Key
+from toolkit.mix.joined_sets import JoinedSet, Key
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.writer import Wanted
 from toolkit.tag import tagger, without

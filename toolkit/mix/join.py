@@ -27,7 +27,7 @@ from toolkit.data.documents import (
 )
 from toolkit.errors import DataError
 from toolkit.mix.binding import Binding
-from toolkit.mix.sets import JoinedSet, compile_rules
+from toolkit.mix.joined_sets import JoinedSet, compile_rules
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.records import lineage
 from toolkit.records import sets as records
@@ -74,7 +74,7 @@ class JoinedShard(ConfigStruct, kw_only=True):
         return f"{self.stream.name}: {self.path}" if self.stream.name else self.path
 
 
-class Work(JoinedShard, kw_only=True):
+class ShardToMix(JoinedShard, kw_only=True):
     """One shard to mix.
 
     Attributes:

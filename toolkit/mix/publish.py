@@ -12,9 +12,9 @@ import msgspec
 from toolkit.data.places import normal
 from toolkit.errors import ConfigError
 from toolkit.mix.assemble import PartRecord, staged_path
+from toolkit.mix.effects.before_after import SizesByLabel
+from toolkit.mix.effects.counts import RuleEffect, Totals
 from toolkit.mix.settings import MixSettings, work_folder
-from toolkit.mix.shown.effects import RuleEffect, Totals
-from toolkit.mix.shown.statistics import Statistics
 from toolkit.rules import Role, kind_called
 from toolkit.storage import json_files, store_of
 from toolkit.storage.concurrent import for_each
@@ -97,7 +97,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     blocklists: list[BlocklistCount] = []
     counts: dict[str, int]
     unlike_dolma: int = 0
-    statistics: Statistics = {}
+    statistics: SizesByLabel = {}
     labels: dict[str, LabelTotals]
     rejected: LabelTotals | None = None
     parts: list[PartRecord]

@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -14,31 +13,30 @@ from toolkit.data.dataset import SHARD_SUFFIXES
 from toolkit.data.documents import Document
 from toolkit.errors import DataError
 from toolkit.mix.binding import Binding, metadata_fields, needed, recomputed
+from toolkit.mix.effects.before_after import NO_LABEL, SizesByLabel, Tally
+from toolkit.mix.effects.counts import Counted, RuleCount, Totals, count, count_edits, finish
 from toolkit.mix.join import (
     RAW_ATTRIBUTES,
     Joiner,
     Joint,
     JointBlock,
     Measured,
-    Work,
+    ShardToMix,
     at_document,
     inputs_of,
     joint_blocks,
     merged,
 )
 from toolkit.mix.settings import REJECTED, MixSettings, work_folder
-from toolkit.mix.shown.effects import Counted, RuleCount, Totals, count, count_edits, finish
-from toolkit.mix.shown.statistics import NO_LABEL, Statistics, Tally
 from toolkit.mix.splitting import split_of
 from toolkit.mix.writer import Mixed, check_folder
 from toolkit.records import lineage
 from toolkit.runs.blocks import in_order, threads_for
+from toolkit.runs.executors import Report
 from toolkit.storage import json_files
 from toolkit.storage.paths import join, remove, stat, strip_suffix, unlike_data
 from toolkit.storage.streams import COMPRESSORS, Compressing, Output
 from toolkit.text.editing import Edited, along
-
-Report = Callable[[int, int], None]
 
 HELD = 32 << 20
 """Bytes of all labels together that are held before the largest is written; bounds memory with many labels."""
@@ -84,7 +82,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
     rules: list[RuleCount]
     matched: dict[str, list[int]] = {}
     counts: dict[str, int]
-    statistics: Statistics
+    statistics: SizesByLabel
     unlike_dolma: int = 0
     members: dict[str, list[Member]]
     size: int
@@ -92,7 +90,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-class Done(ConfigStruct):
+class ShardMixed(ConfigStruct):
     """What became of a shard."""
 
     shard: str
@@ -110,7 +108,7 @@ def load_stage(output: str, digest: str, key: str) -> StageRecord | None:
     return json_files.load(stage_path(output, digest, key) + ".json", StageRecord)
 
 
-def made_from(work: Work, documents: str, attributes: dict[str, str] | None) -> StageRecord | None:
+def made_from(work: ShardToMix, documents: str, attributes: dict[str, str] | None) -> StageRecord | None:
     """The index of a shard, if its intermediate is there and was made from these inputs, by content digests."""
     record = load_stage(work.settings.output.path, work.settings.stage_digest(), work.key)
     if record is None or (record.documents, record.attributes) != (documents, attributes):
@@ -119,7 +117,7 @@ def made_from(work: Work, documents: str, attributes: dict[str, str] | None) -> 
     return record if found is not None and found.size == record.size else None
 
 
-def mix_shard(work: Work, report: Report) -> Done:
+def mix_shard(work: ShardToMix, report: Report) -> ShardMixed:
     """Encodes one shard, unless that has been done from the same inputs.
 
     Raises:
@@ -132,7 +130,7 @@ def mix_shard(work: Work, report: Report) -> Done:
     state, inputs = inputs_of(work, learn=True)
     if made := made_from(work, state.content, inputs):
         report(made.totals.rows, 0)
-        return Done(shard=work.shard, skipped=True, rows=made.totals.rows)
+        return ShardMixed(shard=work.shard, skipped=True, rows=made.totals.rows)
     remove(path + ".json")
     rules = work.compile_rules()
     counted = Counted.none(len(rules.rules))
@@ -167,7 +165,7 @@ def mix_shard(work: Work, report: Report) -> Done:
         seconds=round(time.perf_counter() - start, 3),
     )
     json_files.save(path + ".json", record)
-    return Done(shard=work.shard, skipped=False, rows=counted.totals.rows)
+    return ShardMixed(shard=work.shard, skipped=False, rows=counted.totals.rows)
 
 
 # --- rules and encoding -----------------------------------------------------------------------------------------------
@@ -184,7 +182,7 @@ class _Encoded(NamedTuple):
 class _Encoder:
     """Applies the rules to joined rows, encodes those that stay, and counts."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: ShardToMix) -> None:
         self.work = work
         self.rules = work.compile_rules()
         needs = self.rules.needs
@@ -392,7 +390,7 @@ def _checked(label: str, data: bytes) -> tuple[str, bytes]:
 class _Provenance:
     """Where a document comes from: the value of ``metadata.provenance``."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: ShardToMix) -> None:
         self._short = work.settings.output.provenance == "line"
         self._shard = os.path.basename(work.shard) if self._short else work.key
         self._sets = {

@@ -24,6 +24,7 @@ import msgspec
 import xxhash
 
 from toolkit.data.documents import BAD_ROW, explain_bad_row
+from toolkit.data.dotted import value_at
 from toolkit.errors import DataError
 from toolkit.storage.streams import Lines
 
@@ -183,10 +184,7 @@ def url_of(fields: Mapping[str, Any], path: str) -> str | None:
         path: dotted; empty for the first of `URL_FIELDS`.
     """
     for each in (path,) if path else URL_FIELDS:
-        value: Any = fields
-        for key in each.split("."):
-            value = value.get(key) if isinstance(value, Mapping) else None
-        if isinstance(value, str):
+        if isinstance(value := value_at(fields, each), str):
             return value
     return None
 

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from toolkit.commands.steps.context import table
 from toolkit.errors import amount
+from toolkit.mix.effects.before_after import NO_LABEL
+from toolkit.mix.effects.compare import Comparison
+from toolkit.mix.effects.counts import RuleCount, RuleEffect, Totals
+from toolkit.mix.effects.explain import short
+from toolkit.mix.effects.preview import LabelCount
 from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest
 from toolkit.mix.settings import MixSettings, Stream
-from toolkit.mix.shown.compare import Comparison
-from toolkit.mix.shown.effects import RuleCount, RuleEffect, Totals
-from toolkit.mix.shown.explain import short
-from toolkit.mix.shown.preview import LabelCount
-from toolkit.mix.shown.statistics import NO_LABEL
 from toolkit.rules import Role, kind_called
 
 LABELS_SHOWN = 20

@@ -11,7 +11,7 @@ from toolkit.data.documents import Document
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError
 from toolkit.ingest import crawls
-from toolkit.mix.sets import null_safe
+from toolkit.mix.joined_sets import null_safe
 from toolkit.rules import LABEL, RuleSet
 from toolkit.rules.blocklist import host_of, url_of
 from toolkit.rules.expression_tree import ExpressionError

@@ -27,7 +27,7 @@ from toolkit.inspect.stats import files, groups
 from toolkit.inspect.stats.distributions import Distribution, Distributions, Leaf, leaves
 from toolkit.inspect.stats.keys import Keys
 from toolkit.mix.join import JoinedShard, inputs_of, joint_rows
-from toolkit.mix.sets import names_for_rules
+from toolkit.mix.joined_sets import names_for_rules
 from toolkit.mix.writer import Reading, Writer
 from toolkit.rules.expressions import Name
 from toolkit.storage import Stat, json_files

@@ -11,7 +11,7 @@ from toolkit.errors import amount
 from toolkit.inspect.describe.about import About
 from toolkit.inspect.describe.facts import Facts, Ingested
 from toolkit.inspect.describe.wording import counted
-from toolkit.mix.shown.effects import RuleEffect
+from toolkit.mix.effects.counts import RuleEffect
 from toolkit.rules import Role, kind_called
 
 _NAMES = 5

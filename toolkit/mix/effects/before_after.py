@@ -11,21 +11,21 @@ NO_LABEL = ""
 """Stands for the label of documents that have none, or none that is known before they are encoded."""
 
 
-class LabelStatistics(msgspec.Struct):
+class BeforeAfter(msgspec.Struct):
     """Of a label: what was read, and what stays, with the texts that it has then."""
 
     before: Counts = msgspec.field(default_factory=Counts)
     after: Counts = msgspec.field(default_factory=Counts)
 
 
-Statistics = dict[str, LabelStatistics]
+SizesByLabel = dict[str, BeforeAfter]
 """By label."""
 
 
-def add(mine: Statistics, theirs: Mapping[str, LabelStatistics]) -> None:
+def add(mine: SizesByLabel, theirs: Mapping[str, BeforeAfter]) -> None:
     """Adds those of other documents."""
     for label, other in theirs.items():
-        found = mine.setdefault(label, LabelStatistics())
+        found = mine.setdefault(label, BeforeAfter())
         found.before.add(other.before)
         found.after.add(other.after)
 
@@ -55,11 +55,11 @@ class Tally:
         """A document that stays with another text; or a piece of one, in UTF-8."""
         self._texts[label].append(text)
 
-    def counted(self) -> Statistics:
+    def counted(self) -> SizesByLabel:
         """What they come to."""
         import numpy as np
 
-        found: Statistics = defaultdict(LabelStatistics)
+        found: SizesByLabel = defaultdict(BeforeAfter)
         for label, rows in self._read.items():
             found[label].before.add_rows(np.array(rows), unicode=self._unicode)
         for label, rows in self._kept.items():

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from toolkit.mix.join import Work
+from toolkit.mix.join import ShardToMix
 from toolkit.mix.publish import BlocklistCount
 from toolkit.mix.settings import work_folder
 from toolkit.rules import RuleSet
@@ -12,7 +12,7 @@ from toolkit.storage.streams import write_file
 
 
 def matches(
-    found: Iterable[tuple[Work, Mapping[int, list[int]]]],
+    found: Iterable[tuple[ShardToMix, Mapping[int, list[int]]]],
 ) -> tuple[list[BlocklistCount], dict[str, list[str]]]:
     """How many entries of each blocklist matched, and those that did not, by rule.
 

@@ -5,16 +5,16 @@ from collections.abc import Callable, Sequence
 from toolkit.data import row_index
 from toolkit.errors import DataError
 from toolkit.mix import join, plan, publish
-from toolkit.mix.join import Work
+from toolkit.mix.join import ShardToMix
 from toolkit.mix.publish import Manifest
 from toolkit.mix.settings import MixSettings
 from toolkit.storage.concurrent import for_each
 
-Inputs = Callable[[Work], tuple[str, dict[str, str]] | None]
+Inputs = Callable[[ShardToMix], tuple[str, dict[str, str]] | None]
 """The content digests of a shard's documents, and of its attributes by set; None if they are not right."""
 
 
-def inputs_now(work: Work) -> tuple[str, dict[str, str]] | None:
+def inputs_now(work: ShardToMix) -> tuple[str, dict[str, str]] | None:
     """Of the files that there are."""
     state = row_index.current(work.dataset, work.shard)
     if state is None:
@@ -25,7 +25,7 @@ def inputs_now(work: Work) -> tuple[str, dict[str, str]] | None:
         return None
 
 
-def whole(listed: Sequence[Work], inputs: Inputs = inputs_now) -> Manifest | None:
+def whole(listed: Sequence[ShardToMix], inputs: Inputs = inputs_now) -> Manifest | None:
     """The manifest, if just this mix of just these inputs is published already."""
     settings = listed[0].settings
     output = settings.output.path
@@ -62,16 +62,16 @@ class Published:
         self._entries = {(e.stream, e.shard): (e.documents, e.attributes) for e in manifest.inputs} if manifest else {}
         self.shards = len(self._entries)
 
-    def knows(self, work: Work) -> bool:
+    def knows(self, work: ShardToMix) -> bool:
         """Whether a shard is in it, as it was."""
         return (work.stream.name, work.shard) in self._entries
 
-    def has(self, work: Work, inputs: tuple[str, dict[str, str]] | None) -> bool:
+    def has(self, work: ShardToMix, inputs: tuple[str, dict[str, str]] | None) -> bool:
         """Whether a shard is in it, as it is."""
         return inputs is not None and self._entries.get((work.stream.name, work.shard)) == inputs
 
 
-def among(listed: Sequence[Work], inputs: Inputs = inputs_now) -> bool:
+def among(listed: Sequence[ShardToMix], inputs: Inputs = inputs_now) -> bool:
     """Whether what is published was made by these settings, and of these shards, among others, as they are."""
     if not listed:
         return True

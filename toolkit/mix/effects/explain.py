@@ -1,6 +1,6 @@
 """Why a mix keeps or drops a document: its values, and each rule in turn."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -9,10 +9,9 @@ import msgspec
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import Document
 from toolkit.errors import DataError
-from toolkit.mix.join import Work, at_document, inputs_of, joint_rows
+from toolkit.mix.join import ShardToMix, at_document, inputs_of, joint_rows
 from toolkit.rules import RuleSet
-
-Report = Callable[[int, int], None]
+from toolkit.runs.executors import Report
 
 VALUE_CHARS = 200
 
@@ -20,7 +19,7 @@ VALUE_CHARS = 200
 class Target(ConfigStruct):
     """What to explain in a shard: the documents with an id, or so many that each rule does something to."""
 
-    work: Work
+    work: ShardToMix
     id: str | None = None
     samples: int = 0
 
@@ -98,7 +97,7 @@ def _concerned(rules: RuleSet, document: Document, values: list[Any]) -> list[in
 
 
 def _explain(
-    work: Work, rules: RuleSet, document: Document, number: int, values: list[Any], deciding: int
+    work: ShardToMix, rules: RuleSet, document: Document, number: int, values: list[Any], deciding: int
 ) -> Explanation:
     outcome = rules.decide(*values)
     last = outcome if isinstance(outcome, int) else len(rules.rules)

@@ -6,8 +6,8 @@ from typing import Self
 
 import msgspec
 
-from toolkit.mix.shown import statistics
-from toolkit.mix.shown.statistics import Statistics
+from toolkit.mix.effects import before_after
+from toolkit.mix.effects.before_after import SizesByLabel
 from toolkit.rules import Outcome, Rule, rules_in
 from toolkit.text.editing import Edit
 
@@ -70,7 +70,7 @@ class Counted(msgspec.Struct):
     rules: list[RuleCount]
     left_out: Counter[str]
     matched: dict[int, set[int]]
-    statistics: Statistics
+    statistics: SizesByLabel
     unlike_dolma: int = 0
 
     @classmethod
@@ -87,7 +87,7 @@ class Counted(msgspec.Struct):
         self.unlike_dolma += other.unlike_dolma
         for i, entries in other.matched.items():
             self.matched.setdefault(i, set()).update(entries)
-        statistics.add(self.statistics, other.statistics)
+        before_after.add(self.statistics, other.statistics)
 
 
 def _add(mine: msgspec.Struct, theirs: msgspec.Struct) -> None:

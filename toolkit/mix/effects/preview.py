@@ -1,7 +1,7 @@
 """What a mix would do, from attributes and row indexes alone: no text is read, nothing is written."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
@@ -14,14 +14,13 @@ from toolkit.data import row_index
 from toolkit.data.alignment import MAX_ROW, AttributeRows
 from toolkit.data.documents import Rows
 from toolkit.errors import DataError
-from toolkit.mix.join import RawAttributes, RowDecoder, Work, at_document, inputs_of, joint_rows, plain_values
-from toolkit.mix.sets import JoinedSet
-from toolkit.mix.shown.effects import RuleCount, Totals, finish
-from toolkit.mix.shown.statistics import NO_LABEL
+from toolkit.mix.effects.before_after import NO_LABEL
+from toolkit.mix.effects.counts import RuleCount, Totals, finish
+from toolkit.mix.join import RawAttributes, RowDecoder, ShardToMix, at_document, inputs_of, joint_rows, plain_values
+from toolkit.mix.joined_sets import JoinedSet
 from toolkit.rules import Outcome, RuleSet, rules_in
+from toolkit.runs.executors import Report
 from toolkit.storage.streams import Lines
-
-Report = Callable[[int, int], None]
 
 
 class LabelCount(Totals):
@@ -52,7 +51,7 @@ class Preview(ConfigStruct):
     unlike_dolma: int
 
 
-def preview_shard(work: Work, report: Report) -> Preview:
+def preview_shard(work: ShardToMix, report: Report) -> Preview:
     """The effects of the rules on one shard.
 
     Raises:
@@ -167,7 +166,7 @@ class Block:
         return zip(*self.columns, strict=True)
 
 
-def blocks(work: Work, rules: RuleSet) -> Iterator[Block]:
+def blocks(work: ShardToMix, rules: RuleSet) -> Iterator[Block]:
     """All documents of a shard, with what is decided of them.
 
     Raises:
@@ -185,13 +184,13 @@ def blocks(work: Work, rules: RuleSet) -> Iterator[Block]:
         number += len(chars)
 
 
-def _reads_documents(work: Work, rules: RuleSet) -> bool:
+def _reads_documents(work: ShardToMix, rules: RuleSet) -> bool:
     if rules.needs.documents or not work.sets:
         return True
     return rules.needs.source and not any(_has_source(work, joined) for joined in work.sets)
 
 
-def _has_source(work: Work, joined: JoinedSet) -> bool:
+def _has_source(work: ShardToMix, joined: JoinedSet) -> bool:
     """Whether the rows of a set name the source of their documents, as those of Dolma's deduper do not."""
     if joined.ours:
         return True
@@ -208,7 +207,7 @@ class _Sourced(msgspec.Struct):
 _SOURCES = msgspec.json.Decoder(_Sourced)
 
 
-def _with_documents(work: Work, rules: RuleSet) -> Iterator[tuple[list[list[Any]], list[int]]]:
+def _with_documents(work: ShardToMix, rules: RuleSet) -> Iterator[tuple[list[list[Any]], list[int]]]:
     with ExitStack() as stack:
         rows = joint_rows(work, stack, rules.needs.keys, rules.needs.fields, joined=rules.needs.joined)
         while some := [(values, document) for document, _, _, values in islice(rows, DOCUMENTS)]:
@@ -255,7 +254,7 @@ class _JoinedRow:
         return {"attributes": plain_values(self.sets, self.rows)}
 
 
-def _without_documents(work: Work, rules: RuleSet) -> Iterator[tuple[list[list[Any]], list[int]]]:
+def _without_documents(work: ShardToMix, rules: RuleSet) -> Iterator[tuple[list[list[Any]], list[int]]]:
     """From the files of sets that the rules need, and the row index.
 
     That our own files describe these documents, row by row, is what their records say, which have been checked.
@@ -293,7 +292,7 @@ def _without_documents(work: Work, rules: RuleSet) -> Iterator[tuple[list[list[A
             next(each, None)  # which says if there are more rows
 
 
-def _rows(work: Work, i: int, decoder: msgspec.json.Decoder[Any], stack: ExitStack) -> Iterator[list[Any]]:
+def _rows(work: ShardToMix, i: int, decoder: msgspec.json.Decoder[Any], stack: ExitStack) -> Iterator[list[Any]]:
     joined = work.sets[i]
     path = work.dataset.attribute_path(joined.set, work.shard)
     rows = stack.enter_context(AttributeRows(path, work.path, decoder, any_source=not joined.ours))
