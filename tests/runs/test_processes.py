@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from toolkit.runs.processes import import_no_scripts
 
 PROGRAM = """
