@@ -49,12 +49,12 @@ class PartRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def staged_path(output: str, digest: str, path: str) -> str:
-    """Where a part lies before it is published; also one that goes to a folder beside the output."""
+    """Return where a part lies before it is published; also one that goes to a folder beside the output."""
     return join(work_folder(output), "parts", digest, unlike_data(path.replace("../", "_up/")))
 
 
 def assemble_part(work: PartToWrite, report: Report) -> PartRecord:
-    """Puts a part together, unless that has been done.
+    """Put a part together, unless that has been done, and return its record.
 
     Raises:
         DataError: if an intermediate is not what its index says.
@@ -107,7 +107,7 @@ class _Content:
         self._report = report
 
     def of(self, stored: list[bytes]) -> bytes:
-        """Of the next members."""
+        """Return the uncompressed bytes of the next members."""
         joined = b"".join([decompress(data, self._compression) for data in stored])
         self.sha256.update(joined)
         self.size += len(joined)
@@ -150,7 +150,7 @@ class _Intermediates:
             self._file.close()
 
     def read(self, shard: str, offset: int, length: int) -> bytes:
-        """A member's stored bytes."""
+        """Return the stored bytes of a member."""
         path = stage_path(self._output, self._digest, shard)
         if shard != self._shard:
             if self._file:

@@ -44,12 +44,12 @@ class InputToMix(ConfigStruct):
         return self.input.key
 
     def of_shard(self, shard: str) -> join.ShardToMix:
-        """What is mixed of a shard."""
+        """Return what is mixed of a shard."""
         return msgspec.structs.replace(self.mix, shard=shard, processes=self.processes)
 
 
 class InputMixed(ConfigStruct):
-    """What became of an input.
+    """The outcome of an input.
 
     Attributes:
         shards: that its documents were in.
@@ -67,7 +67,7 @@ class InputMixed(ConfigStruct):
 
 
 def do(work: InputToMix, report: Report) -> InputMixed:
-    """Ingests, tags and mixes an input, unless that has been done; deletes its documents and attributes.
+    """Ingest, tag and mix an input, unless that has been done; delete its documents and attributes.
 
     Raises:
         DataError: of any of the three; what has been made stays, and is not made again.
@@ -100,11 +100,11 @@ def do(work: InputToMix, report: Report) -> InputMixed:
 
 
 def _say_nothing(documents: int, size: int) -> None:
-    """Documents are counted once, when they are ingested."""
+    """Report nothing: documents are counted once, when they are ingested."""
 
 
 def is_mixed(work: InputToMix, record: ingested.InputRecord) -> bool:
-    """Whether the parts of the mix of all shards of an input are there."""
+    """Return True if the parts of the mix of all shards of an input are there."""
     for shard, found in record.shards.items():
         mixed = work.of_shard(shard)
         if stage.made_from(mixed, found.content, attributes_by_record(mixed, found.content)) is None:
@@ -113,7 +113,7 @@ def is_mixed(work: InputToMix, record: ingested.InputRecord) -> bool:
 
 
 def attributes_by_record(work: join.ShardToMix, documents: str) -> dict[str, str] | None:
-    """The content digests of a shard's attributes, as `toolkit.mix.join.inputs_of`; the files may be gone.
+    """Return the content digests of a shard's attributes, as `toolkit.mix.join.inputs_of`; the files may be gone.
 
     Args:
         work: what is mixed of the shard.
@@ -136,7 +136,7 @@ def attributes_by_record(work: join.ShardToMix, documents: str) -> dict[str, str
 
 
 def forget_data(work: InputToMix, record: ingested.InputRecord) -> None:
-    """Deletes the documents of an input, their row indexes, and their attributes in all sets."""
+    """Delete the documents of an input, their row indexes, and their attributes in all sets."""
     dataset = work.input.dataset
     inputs.note_deletion(work.input, record)
     sets = dict.fromkeys([*_sets_of_run(work), *(joined.set for joined in work.mix.sets)])

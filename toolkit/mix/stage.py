@@ -91,7 +91,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShardMixed(ConfigStruct):
-    """What became of a shard."""
+    """The outcome of a shard."""
 
     shard: str
     skipped: bool
@@ -99,17 +99,17 @@ class ShardMixed(ConfigStruct):
 
 
 def stage_path(output: str, digest: str, key: str) -> str:
-    """Where the intermediate of a shard lies, by its key."""
+    """Return where the intermediate of a shard lies, by its key."""
     return join(work_folder(output), "stage", digest, unlike_data(key))
 
 
 def load_stage(output: str, digest: str, key: str) -> StageRecord | None:
-    """The index of a shard that has been encoded."""
+    """Return the index of a shard that has been encoded."""
     return json_files.load(stage_path(output, digest, key) + ".json", StageRecord)
 
 
 def made_from(work: ShardToMix, documents: str, attributes: dict[str, str] | None) -> StageRecord | None:
-    """The index of a shard, if its intermediate is there and was made from these inputs, by content digests."""
+    """Return the index of a shard, if its intermediate is there and was made from these inputs, by content digests."""
     record = load_stage(work.settings.output.path, work.settings.stage_digest(), work.key)
     if record is None or (record.documents, record.attributes) != (documents, attributes):
         return None
@@ -118,7 +118,7 @@ def made_from(work: ShardToMix, documents: str, attributes: dict[str, str] | Non
 
 
 def mix_shard(work: ShardToMix, report: Report) -> ShardMixed:
-    """Encodes one shard, unless that has been done from the same inputs.
+    """Encode one shard, unless that has been done from the same inputs.
 
     Raises:
         DataError: if an input is not what it should be, or a rule or the writer cannot use a value; the document is
@@ -172,7 +172,7 @@ def mix_shard(work: ShardToMix, report: Report) -> ShardMixed:
 
 
 class _Encoded(NamedTuple):
-    """What becomes of a block: pieces of labels, in order, and what was counted."""
+    """A block, encoded: pieces of labels, in order, and what was counted."""
 
     pieces: list[tuple[str, bytes]]
     counted: Counted
@@ -213,7 +213,7 @@ class _Encoder:
         return msgspec.json.Decoder(msgspec.defstruct("Values", [("attributes", values)]))
 
     def __call__(self, block: JointBlock) -> _Encoded:
-        """The documents of a block, in their order."""
+        """Return what becomes of the documents of a block, in their order."""
         self.counted = Counted.none(len(self.rules.rules))
         self.tally = Tally(unicode=self.work.settings.unicode_words)
         self.rules.start_over()
@@ -239,7 +239,7 @@ class _Encoder:
         return pieces
 
     def _pieces(self, joint: Joint, measured: Measured) -> tuple[list[tuple[str, bytes]], int | str | None]:
-        """What the writer makes of a document, and why it makes nothing: the rule that drops it, or a name."""
+        """Return what the writer makes of a document, and why it makes nothing: the rule that drops it, or a name."""
         document, number, lines, values = joint
         label = self._label(values, document)
         self.tally.read(label, measured)
@@ -286,7 +286,7 @@ class _Encoder:
         return (pieces, None) if pieces else self._nothing("documents without output")
 
     def _label(self, values: list[Any], document: Document) -> str:
-        """For the statistics; a document whose label cannot be told, which a rule may drop, is among those without."""
+        """Return the label for the statistics; a document whose label cannot be told counts among those without."""
         if self.rules.label is None:
             return NO_LABEL
         try:
@@ -295,7 +295,7 @@ class _Encoder:
             return NO_LABEL
 
     def _keep(self, label: str, pieces: list[tuple[str, bytes]], text: Measured | str) -> None:
-        """Counts a document that stays: as measured, or by its other text; or its pieces, where they have labels."""
+        """Count a document that stays: as measured, or by its other text; or its pieces, where they have labels."""
         if self.parts:
             for of_piece, data in pieces:
                 self.tally.keep_text(of_piece, self.writer.text_of(data))
@@ -320,7 +320,7 @@ class _Encoder:
         return [], why
 
     def _rejected(self, document: Document, why: int | str, values: list[Any]) -> bytes:
-        """The document as it was, with the rule that dropped it and the values that it saw."""
+        """Return the document as it was, with the rule that dropped it and the values that it saw."""
         rule = why if isinstance(why, str) else self.rules.rules[why].name
         seen = {} if isinstance(why, str) else self.rules.compiled[why].watched((*values, document))
         fields = msgspec.json.decode(document.row, type=dict[str, msgspec.Raw])
@@ -345,7 +345,7 @@ class _Encoder:
     def _values_after(
         self, edited: Edited, document: Document, values: dict[str, Any], lines: list[bytes]
     ) -> dict[str, Any] | str:
-        """The writer's values for the edited document; a text if it has none that the format can take."""
+        """Return the writer's values for the edited document; a text if it has none that the format can take."""
         after = {option: values[option] for option in self.fields}
         for option, binding in self.work.bindings.items():
             try:
@@ -359,7 +359,7 @@ class _Encoder:
     def _rule_values_after(
         self, edited: Edited, document: Document, values: list[Any], lines: list[bytes]
     ) -> list[Any]:
-        """The values that `set` rules see: of the edited document."""
+        """Return the values that `set` rules see: of the edited document."""
         after = list(values)
         for binding, type_ in zip(self.work.set_bindings, self.set_types, strict=True):
             name = schema.field_name(binding.key)
@@ -381,14 +381,14 @@ class _Encoder:
 
 
 def _checked(label: str, data: bytes) -> tuple[str, bytes]:
-    """What a writer gave, if it can be written: whatever the writer, no label leads out of the output."""
+    """Return what a writer gave, if it can be written: whatever the writer, no label leads out of the output."""
     if not isinstance(data, bytes) or not data.endswith(b"\n"):
         raise DataError(f"expected bytes of the writer that end in a line feed, got {data[-40:]!r}")
     return check_folder(label), data
 
 
 class _Provenance:
-    """Where a document comes from: the value of ``metadata.provenance``."""
+    """The origin of documents: the value of ``metadata.provenance``."""
 
     def __init__(self, work: ShardToMix) -> None:
         self._short = work.settings.output.provenance == "line"
@@ -403,7 +403,7 @@ class _Provenance:
         }
 
     def of(self, number: int) -> Any:
-        """Of the document of this row, counted from 1."""
+        """Return the value of the document of this row, counted from 1."""
         if self._short:
             return f"{self._shard}:{number}"
         return {"shard": self._shard, "row": number, "sets": self._sets}
@@ -422,7 +422,7 @@ class _Members:
         self._held = 0
 
     def add(self, label: str, data: bytes) -> None:
-        """Bytes of a label; a member ends before a piece that would take it over its size."""
+        """Add bytes of a label; a member ends before a piece that would take it over its size."""
         size = self._sizes.get(label, 0)
         if size and size + len(data) > self._limit:
             self._write(label)

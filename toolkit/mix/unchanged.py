@@ -1,4 +1,4 @@
-"""Whether a mix of these shards, by these settings, is what is published already."""
+"""Tells if a mix of these shards, by these settings, is what is published already."""
 
 from collections.abc import Callable, Sequence
 
@@ -15,7 +15,7 @@ Inputs = Callable[[ShardToMix], tuple[str, dict[str, str]] | None]
 
 
 def inputs_now(work: ShardToMix) -> tuple[str, dict[str, str]] | None:
-    """Of the files that there are."""
+    """Return the digests of the files that there are; None if they are not right."""
     state = row_index.current(work.dataset, work.shard)
     if state is None:
         return None
@@ -26,7 +26,7 @@ def inputs_now(work: ShardToMix) -> tuple[str, dict[str, str]] | None:
 
 
 def whole(listed: Sequence[ShardToMix], inputs: Inputs = inputs_now) -> Manifest | None:
-    """The manifest, if just this mix of just these inputs is published already."""
+    """Return the manifest, if just this mix of just these inputs is published already."""
     settings = listed[0].settings
     output = settings.output.path
     manifest = publish.load_manifest(output)
@@ -44,7 +44,7 @@ def whole(listed: Sequence[ShardToMix], inputs: Inputs = inputs_now) -> Manifest
 
 
 class Published:
-    """What is published, shard by shard, as far as it was made by these settings.
+    """The published shards, as far as they were made by these settings.
 
     Attributes:
         shards: how many there are in it.
@@ -63,16 +63,16 @@ class Published:
         self.shards = len(self._entries)
 
     def knows(self, work: ShardToMix) -> bool:
-        """Whether a shard is in it, as it was."""
+        """Return True if a shard is in it, as it was."""
         return (work.stream.name, work.shard) in self._entries
 
     def has(self, work: ShardToMix, inputs: tuple[str, dict[str, str]] | None) -> bool:
-        """Whether a shard is in it, as it is."""
+        """Return True if a shard is in it, as it is."""
         return inputs is not None and self._entries.get((work.stream.name, work.shard)) == inputs
 
 
 def among(listed: Sequence[ShardToMix], inputs: Inputs = inputs_now) -> bool:
-    """Whether what is published was made by these settings, and of these shards, among others, as they are."""
+    """Return True if what is published was made by these settings, of these shards, among others, as they are."""
     if not listed:
         return True
     found = Published(listed[0].settings)

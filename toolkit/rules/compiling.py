@@ -26,7 +26,7 @@ _Check = Callable[[str, Names, Facts], Expression]
 
 @dataclass
 class Needs:
-    """What must be read for rules and labels.
+    """The values that must be read for rules and labels.
 
     Attributes:
         keys: of attributes.

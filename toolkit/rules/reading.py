@@ -45,7 +45,7 @@ _NOT_EMPTY = ("when", "name", "group", "include")
 
 @dataclass(frozen=True)
 class _Around:
-    """What surrounds a rule.
+    """The surroundings of a rule.
 
     Attributes:
         base: folder that paths are relative to.

@@ -33,7 +33,7 @@ _FIRST = ("kind", "name", "group", "expression", "patterns", "syntax", "strict",
 
 
 class Role(enum.Enum):
-    """What rules of a kind do to a document, in words: now, and in the past."""
+    """The things that rules can do to a document, with the verb for a rule and the participle for a report."""
 
     DROPS = ("drops", "dropped")
     ANNOTATES = ("annotates", "annotated")
@@ -88,10 +88,10 @@ class Rule(ConfigStruct, kw_only=True, tag_field="kind", tag=lambda name: snake_
     place: str = ""
 
     FORM: ClassVar[type["Form"]]
-    """How the kind is written."""
+    """The form in which the kind is written."""
 
     ROLE: ClassVar[Role] = Role.EDITS
-    """What the kind does. Rules that drop or annotate decide first; all others are applied to documents that stay."""
+    """The thing that rules of the kind do. Rules that drop or annotate decide first; all others are applied to documents that stay."""
 
     SIZE_NEEDS_TEXT: ClassVar[bool] = False
     """Only the text tells how many characters an edit changes, so a dry run does not know."""
@@ -183,7 +183,7 @@ class Form(ConfigStruct, kw_only=True):
     """The option by which an entry of the kind is known: ``drop``."""
 
     WORD: ClassVar[str] = ""
-    """What stands at this key where kinds share it: ``blocklist``; empty for the kind that takes everything else."""
+    """The word at this key where kinds share it: ``blocklist``; empty for the kind that takes everything else."""
 
     def rules(self, place: Source, base: str) -> Sequence[Rule]:
         """Return the rules that the entry stands for, without what surrounds them.

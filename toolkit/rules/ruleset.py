@@ -18,7 +18,7 @@ from toolkit.text.editing import Edit, Edited
 T = TypeVar("T")
 
 Outcome = int | tuple[int, ...]
-"""What is decided of a document: index of the rule that drops it, or indexes of those that annotate it; it stays."""
+"""The decision on a document: index of the rule that drops it, or indexes of those that annotate it; it stays."""
 
 
 class RuleSet:
@@ -81,14 +81,14 @@ class RuleSet:
         self._given = (names, arguments, label, folder, translates)
 
     def start_over(self) -> None:
-        """Forgets the documents that blocklists have matched."""
+        """Forget the entries that documents have matched."""
         for watch in self.blocklists.values():
             watch.start_over()
 
     # --- deciding -----------------------------------------------------------------------------------------------------
 
     def decide(self, *values: Any) -> Outcome:
-        """The outcome for a document.
+        """Return what is decided of a document.
 
         Args:
             *values: of the document, one for each argument.
@@ -104,7 +104,7 @@ class RuleSet:
             return self._decide_slowly(values)
 
     def _decide_slowly(self, values: Values) -> Outcome:
-        """Rule by rule, so that the one that fails is named."""
+        """Decide rule by rule, so that the one that fails is named."""
         annotated: list[int] = []
         for i, each in self._deciding.items():
             if each.holds(values):
@@ -134,7 +134,7 @@ class RuleSet:
         return RuleSet(rules, names, arguments, label, folder, translates=translates)
 
     def outcomes(self, columns: Sequence[Sequence[Any]]) -> list[Outcome]:
-        """As `decide`, for many documents at once.
+        """Return what is decided of many documents.
 
         Args:
             columns: for each argument its values.
@@ -148,11 +148,11 @@ class RuleSet:
         return _of_each(self.decide, columns)
 
     def labels(self, columns: Sequence[Sequence[Any]]) -> Sequence[str | None]:
-        """The labels of many documents, null where there is none; arguments as of `outcomes`."""
+        """Return the labels of many documents, null where there is none; arguments as of `outcomes`."""
         return _of_each(self.label, columns) if self.label else [None] * len(columns[-1])
 
     def only_drop(self, dropped: int, *values: Any) -> bool:
-        """Whether no other rule would drop a document that this rule drops, as the first.
+        """Return True if no other rule would drop a document that this rule drops, as the first.
 
         A rule behind it that cannot be evaluated, because it counts on what the rule has ruled out, would not.
         """
@@ -176,26 +176,26 @@ class RuleSet:
         return [each for each in self.compiled[dropped + 1 :] if each.rule.drops]
 
     def annotations(self, outcome: Outcome) -> list[str]:
-        """What the `annotate` rules add to a document that stays, each once, in their order."""
+        """Return what rules add to the annotations of a document that stays, each once, in their order."""
         return list(dict.fromkeys(self.rules[i].annotation for i in rules_in(outcome)))
 
     # --- changing -----------------------------------------------------------------------------------------------------
 
     def applied(self, *values: Any) -> list[int]:
-        """Indexes of the `set` rules that give a document that stays a field, and of the `route` rule that holds."""
+        """Return the indexes of the rules that give a document that stays a field, and of that which routes it."""
         found = [i for i, each in self._sets.items() if each.holds(values)]
         routes = (i for i, each in self._routes.items() if each.holds(values))
         return [*found, *itertools.islice(routes, 1)]
 
     def route(self, applied: Iterable[int], label: str, *values: Any) -> str:
-        """The output folder of a document, or piece of one, that the format gives this label."""
+        """Return the output folder of a document, or piece of one, that the format gives this label."""
         for i in applied:
             if i in self._routes:
                 return self._routes[i].folder(label, values)
         return label
 
     def set_fields(self, applied: Iterable[int], *values: Any) -> dict[str, Any]:
-        """The fields of the metadata that `set` rules give, as JSON texts, nested where their names are dotted."""
+        """Return the fields of the metadata that rules give, as JSON texts, nested where their names are dotted."""
         fields: dict[str, Any] = {}
         for i in applied:
             if i in self._sets:
@@ -205,7 +205,7 @@ class RuleSet:
     def edit(
         self, document: Document, *values: Any, overlaps: editing.Overlaps = "union"
     ) -> tuple[Edited | None, list[list[Edit]]]:
-        """The document's text after all edits (None if there are none), and the edits of each rule.
+        """Return the document's text after all edits (None if there are none), and the edits of each rule.
 
         Raises:
             DataError: if a span is out of range, or a list has not one element for each line.
@@ -216,12 +216,12 @@ class RuleSet:
 
 
 def rules_in(outcome: Outcome) -> tuple[int, ...]:
-    """The indexes of the rules that have made an outcome."""
+    """Return the indexes of the rules that have made an outcome."""
     return (outcome,) if isinstance(outcome, int) else outcome
 
 
 def _of_each(function: Callable[..., T], columns: Sequence[Sequence[Any]]) -> list[T]:
-    """What a function gives for each document; the line of its error is that of the document, from 1."""
+    """Return what a function gives for each document; the line of its error is that of the document, from 1."""
     found: list[T] = []
     for number, values in enumerate(zip(*columns, strict=True), 1):
         try:

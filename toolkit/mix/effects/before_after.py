@@ -1,4 +1,4 @@
-"""What a mix reads and keeps, by label: documents, lines, code points, bytes and words."""
+"""Sizes of what a mix reads and keeps, by label: documents, lines, code points, bytes and words."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -12,18 +12,18 @@ NO_LABEL = ""
 
 
 class BeforeAfter(msgspec.Struct):
-    """Of a label: what was read, and what stays, with the texts that it has then."""
+    """The sizes of a label: of what was read, and of what stays, with the texts that it has then."""
 
     before: Counts = msgspec.field(default_factory=Counts)
     after: Counts = msgspec.field(default_factory=Counts)
 
 
 SizesByLabel = dict[str, BeforeAfter]
-"""By label."""
+"""Sizes by label."""
 
 
 def add(mine: SizesByLabel, theirs: Mapping[str, BeforeAfter]) -> None:
-    """Adds those of other documents."""
+    """Add the sizes of other documents."""
     for label, other in theirs.items():
         found = mine.setdefault(label, BeforeAfter())
         found.before.add(other.before)
@@ -44,19 +44,19 @@ class Tally:
         self._texts: dict[str, list[str | bytes]] = defaultdict(list)
 
     def read(self, label: str, measured: list[int]) -> None:
-        """A document that is read, by what `toolkit.text.counting.measure` gives of its text."""
+        """Note a document that is read, by what `toolkit.text.counting.measure` gives of its text."""
         self._read[label].append(measured)
 
     def keep(self, label: str, measured: list[int]) -> None:
-        """A document that stays as it is."""
+        """Note a document that stays as it is."""
         self._kept[label].append(measured)
 
     def keep_text(self, label: str, text: str | bytes) -> None:
-        """A document that stays with another text; or a piece of one, in UTF-8."""
+        """Note a document that stays with another text; or a piece of one, in UTF-8."""
         self._texts[label].append(text)
 
     def counted(self) -> SizesByLabel:
-        """What they come to."""
+        """Return the sizes of all that was noted."""
         import numpy as np
 
         found: SizesByLabel = defaultdict(BeforeAfter)

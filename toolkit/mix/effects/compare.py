@@ -42,7 +42,7 @@ class Sample(ConfigStruct):
 
 
 class Comparison(msgspec.Struct):
-    """What changes.
+    """The changes between two mixes.
 
     Attributes:
         rows: documents.
@@ -88,7 +88,7 @@ class Comparison(msgspec.Struct):
 
 
 class _Fate(NamedTuple):
-    """What becomes of a document in a mix: the rule that drops it, None if it stays; and what the rules see."""
+    """The fate of a document in a mix: the rule that drops it, None if it stays; and what the rules see."""
 
     work: ShardToMix
     rules: RuleSet

@@ -1,4 +1,4 @@
-"""Why a mix keeps or drops a document: its values, and each rule in turn."""
+"""Explains why a mix keeps or drops a document: its values, and each rule in turn."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -17,7 +17,7 @@ VALUE_CHARS = 200
 
 
 class Target(ConfigStruct):
-    """What to explain in a shard: the documents with an id, or so many that each rule does something to."""
+    """The documents of a shard to explain: those with an id, or so many that each rule does something to."""
 
     work: ShardToMix
     id: str | None = None
@@ -57,7 +57,7 @@ class Explanation(ConfigStruct):
 
 
 def explain_shard(target: Target, report: Report) -> list[Explanation]:
-    """The explanations that a shard has to give.
+    """Return the explanations that a shard has to give.
 
     Raises:
         DataError: as a mix of it would.
@@ -87,7 +87,7 @@ def explain_shard(target: Target, report: Report) -> list[Explanation]:
 
 
 def _concerned(rules: RuleSet, document: Document, values: list[Any]) -> list[int]:
-    """The rules that do something to a document."""
+    """Return the indexes of the rules that do something to a document."""
     outcome = rules.decide(*values)
     if isinstance(outcome, int):
         return [outcome]
@@ -125,7 +125,7 @@ def short(value: Any) -> str:
 
 
 def show(explanation: Explanation) -> str:
-    """An explanation for people."""
+    """Return an explanation for people."""
     fate = "stays" if explanation.dropped is None else f"dropped by {explanation.dropped!r}"
     lines = [
         explanation.place,

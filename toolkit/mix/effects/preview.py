@@ -1,4 +1,4 @@
-"""What a mix would do, from attributes and row indexes alone: no text is read, nothing is written."""
+"""Previews a mix from attributes and row indexes alone: no text is read, nothing is written."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ class LabelCount(Totals):
 
 
 class Preview(ConfigStruct):
-    """What the rules do to the documents of a shard.
+    """The effects of the rules on the documents of a shard.
 
     Attributes:
         totals: read and kept.
@@ -52,7 +52,7 @@ class Preview(ConfigStruct):
 
 
 def preview_shard(work: ShardToMix, report: Report) -> Preview:
-    """The effects of the rules on one shard.
+    """Return the effects of the rules on one shard.
 
     Raises:
         DataError: as a mix of it would, as far as attributes are concerned.
@@ -122,7 +122,7 @@ class _Cells:
             self._chars[code] += int(chars)
 
     def found(self) -> Iterator[tuple[str | None, Outcome, int, int]]:
-        """Label, outcome, documents, code points."""
+        """Yield label, outcome, documents, code points."""
         for (label, outcome), code in self._codes.items():
             yield label, outcome, self._documents[code], self._chars[code]
 
@@ -162,12 +162,12 @@ class Block:
     labels: Sequence[str | None]
 
     def values(self) -> Iterator[tuple[Any, ...]]:
-        """The arguments of each document."""
+        """Return the arguments of each document."""
         return zip(*self.columns, strict=True)
 
 
 def blocks(work: ShardToMix, rules: RuleSet) -> Iterator[Block]:
-    """All documents of a shard, with what is decided of them.
+    """Yield the documents of a shard, with what is decided of them.
 
     Raises:
         DataError: naming the document.
@@ -191,7 +191,7 @@ def _reads_documents(work: ShardToMix, rules: RuleSet) -> bool:
 
 
 def _has_source(work: ShardToMix, joined: JoinedSet) -> bool:
-    """Whether the rows of a set name the source of their documents, as those of Dolma's deduper do not."""
+    """Return True if the rows of a set name the source of their documents; those of Dolma's deduper do not."""
     if joined.ours:
         return True
     path = work.dataset.attribute_path(joined.set, work.shard)
@@ -217,11 +217,11 @@ def _with_documents(work: ShardToMix, rules: RuleSet) -> Iterator[tuple[list[lis
 
 
 DOCUMENTS = 64
-"""As `BLOCK`, where whole documents are in memory."""
+"""Documents that are looked at together where whole documents are in memory."""
 
 
 class _Row(msgspec.Struct, gc=False):
-    """What rules know of a document without its text."""
+    """A document as rules know it without its text."""
 
     id: str
     source: str | None
@@ -240,7 +240,7 @@ _PLAIN = msgspec.json.Decoder(_PlainRow)
 
 @dataclass(frozen=True)
 class _JoinedRow:
-    """As `_Row`, with what patterns ask for that ask for attributes alone."""
+    """A document without its text, but with its attributes, for patterns that ask for nothing else."""
 
     id: str
     source: str | None
@@ -250,12 +250,12 @@ class _JoinedRow:
 
     @property
     def joined(self) -> dict[str, Any]:
-        """The attributes of a document as its row would have them, decoded anew."""
+        """Return the attributes of a document as its row would have them, decoded anew."""
         return {"attributes": plain_values(self.sets, self.rows)}
 
 
 def _without_documents(work: ShardToMix, rules: RuleSet) -> Iterator[tuple[list[list[Any]], list[int]]]:
-    """From the files of sets that the rules need, and the row index.
+    """Yield the columns of blocks of documents, from the files of sets that the rules need and the row index.
 
     That our own files describe these documents, row by row, is what their records say, which have been checked.
     """
