@@ -25,10 +25,10 @@ from toolkit.inspect.stats.keys import LABELS
 from toolkit.inspect.stats.shard import CountJob, Settings
 from toolkit.inspect.targets import Format, recorded_format
 from toolkit.interop.foreign import ForeignRows
-from toolkit.mix import publish, sets
+from toolkit.mix import joined_sets, publish
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.join import JoinedShard
-from toolkit.mix.sets import JoinedSet, Key, names_for_rules, null_safe
+from toolkit.mix.joined_sets import JoinedSet, Key, names_for_rules, null_safe
 from toolkit.mix.settings import Joined, Stream
 from toolkit.rules import Rule
 from toolkit.storage import compression
@@ -240,12 +240,12 @@ def _joined(
     context: Context, settings: Settings, stream: Stream, label: str | None, shards: list[str]
 ) -> tuple[list[JoinedSet], Settings, dict[str, str]]:
     """The sets that are needed, and the settings with the label; why shards of other programs' sets cannot be read."""
-    foreign = {*sets.foreign_sets(stream, {})}
+    foreign = {*joined_sets.foreign_sets(stream, {})}
     ours = [joined for joined in stream.attributes if joined.set not in foreign]
     if not (foreign and settings.attributes):
         try:  # files of other programs must be read to know their types
             found, resolved = _needed(
-                settings, _with(stream, ours), sets.resolve_sets(_with(stream, ours), {}, {}), label
+                settings, _with(stream, ours), joined_sets.resolve_sets(_with(stream, ours), {}, {}), label
             )
             if not foreign or resolved.label or not {*settings.by} & {*LABELS}:
                 return found, resolved, {}
@@ -253,7 +253,7 @@ def _joined(
             if not foreign:
                 raise
     seen, unreadable = works.look_at_foreign(context, stream, shards)
-    return *_needed(settings, stream, sets.resolve_sets(stream, {}, seen), label), unreadable
+    return *_needed(settings, stream, joined_sets.resolve_sets(stream, {}, seen), label), unreadable
 
 
 def _with(stream: Stream, attributes: list[Joined]) -> Stream:
