@@ -3,7 +3,6 @@
 What plugins import is here; the command line is `toolkit.cli`.
 """
 
-from toolkit.config.models import Files, Model, entries, for_language, read_list, resolve
 from toolkit.config.sizes import Size
 from toolkit.data import documents as _documents
 from toolkit.data.documents import Document, Labelled, Prediction, Span, explain_bad_row, split_lines
@@ -11,6 +10,7 @@ from toolkit.data.metadata_fields import label_of
 from toolkit.distribution import missing_extra
 from toolkit.errors import AlignmentError, ConfigError, DataError, MissingExtra, ToolkitError
 from toolkit.mix.writer import Mixed, Reading, Wanted, Writer, check_label, merge_fields
+from toolkit.storage.models import Files, Model, entries, for_language, read_list, resolve
 from toolkit.tag.eurolingua import eurolingua_statistics
 from toolkit.tag.tagger import Attribute, Example, Neutral, Tagger
 from toolkit.text import words as _words

@@ -4,7 +4,8 @@ from typing import Any
 
 from toolkit.errors import ToolkitError
 from toolkit.records import sets
-from toolkit.storage import json_files, local
+from toolkit.storage import json_files
+from toolkit.storage.stores import local
 
 
 def swallow_errors() -> None:

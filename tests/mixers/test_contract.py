@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from toolkit import DataError, Document, Mixed, Prediction, Writer, check_label
-from toolkit.config.plugins import camel_case
 from toolkit.config.settings import convert, parse
 from toolkit.errors import ConfigError, MissingExtra
 from toolkit.mix.writer import WRITERS, part_name
+from toolkit.plugins import camel_case
 
 NAMES: list[str] = WRITERS.names()
 VARIANTS: list[tuple[str, dict[str, Any]]] = [

@@ -13,7 +13,7 @@ import pytest
 from tests.storage.web_server import Behaviour, web
 from toolkit.errors import DataError, Unreadable
 from toolkit.storage import Stat, retrying, store_of
-from toolkit.storage.web import Reading, Web
+from toolkit.storage.stores.http import Http, Reading
 
 DATA = random.Random(0).randbytes(300_000)
 
@@ -197,13 +197,13 @@ def test_a_part_is_read_though_the_server_knows_no_ranges_and_connections_break_
 def test_servers_that_know_no_head_and_no_lengths(server: tuple[str, Behaviour]) -> None:
     path, behaviour = server
     behaviour.head = False
-    found = Web().stat(path)
+    found = Http().stat(path)
     assert found
     assert found.size == len(DATA)
     behaviour.length = "chunked"
-    assert Web().stat(path) == Stat(0, found.stamp)
-    assert Web().read(path, 17, 5) == DATA[17:22]
-    assert Web().stat(path + "x") is None
+    assert Http().stat(path) == Stat(0, found.stamp)
+    assert Http().read(path, 17, 5) == DATA[17:22]
+    assert Http().stat(path + "x") is None
 
 
 @pytest.mark.parametrize(

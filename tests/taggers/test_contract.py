@@ -17,10 +17,10 @@ import pytest
 
 from tests.conftest import ROOT
 from toolkit import Batch, Document, Example, MissingExtra, Prediction, Span, Tagger
-from toolkit.config.plugins import camel_case
 from toolkit.config.settings import convert, parse
 from toolkit.data import schema
 from toolkit.errors import ConfigError
+from toolkit.plugins import camel_case
 from toolkit.tag import describe
 from toolkit.tag.tagger import TAGGERS, references, value_annotation, value_type
 

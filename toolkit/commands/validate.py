@@ -22,7 +22,7 @@ from toolkit.mix import settings as mix_settings
 from toolkit.mix.writer import Writer
 from toolkit.records import rejected, sets
 from toolkit.runs.executors import Result, Task
-from toolkit.storage import scheme_of
+from toolkit.storage import store_of
 from toolkit.storage.concurrent import for_each
 from toolkit.storage.paths import exists, is_folder, join, size_of
 from toolkit.tag import plan as tag_plan
@@ -94,7 +94,7 @@ def _check_croissant(context: Context, path: str) -> Checked:
         led = check.found_in(checked for _, checked in again)
         nowhere = sorted({id_ for _, checked in again for id_ in checked.leads} - led)
         found.findings += [f"{path}: {id_}: expected a JSON path that leads to a key of some row" for id_ in nowhere]
-    if not found.findings and mlcroissant.is_installed() and not scheme_of(path):
+    if not found.findings and mlcroissant.is_installed() and store_of(path).is_local:
         read = mlcroissant.check(path, plan.document, first)
         found.findings += read.findings
         found.warnings += read.warnings

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from toolkit.config.models import cache_folder
 from toolkit.errors import ConfigError, Forbidden, ToolkitError
 from toolkit.inspect.stats.shard import VERSION
 from toolkit.mix import publish
 from toolkit.mix.settings import work_folder
-from toolkit.storage import is_web, store_of
+from toolkit.storage import store_of
+from toolkit.storage.models import cache_folder
 from toolkit.storage.paths import BOOKKEEPING, absolute, exists, is_folder, join, remove_empty_folders, remove_tree
 
 _FORMER = re.compile(r"[0-9a-f]{32}|v(\d+)")
@@ -52,7 +52,7 @@ class Home(NamedTuple):
 def home_of(path: str) -> Home:
     """The output or the dataset that a file or a folder lies in, else the folder itself, or that of the file."""
     path = absolute(path)
-    if not is_web(path):
+    if store_of(path).can_list:
         for root in _above(path):
             with suppress(Forbidden):  # what nobody may look at is not ours
                 if exists(publish.manifest_path(root)):

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from toolkit.config import models
 from toolkit.data.dataset import Dataset
 from toolkit.ingest import crawls
 from toolkit.ingest.inputs import InputRecord, load_sound
@@ -15,6 +14,7 @@ from toolkit.inspect.describe.facts import Ingested, Mixture, Tagged
 from toolkit.mix.publish import Manifest
 from toolkit.mix.writer import Writer
 from toolkit.records import sets
+from toolkit.storage import models
 
 
 def ingested(datasets: Iterable[Dataset]) -> list[Ingested]:
