@@ -20,7 +20,7 @@ from toolkit.inspect.validation import Work
 from toolkit.mix import publish
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.writer import Writer
-from toolkit.records import rejected, sets
+from toolkit.records import ingested, rejected, sets
 from toolkit.runs.executors import Result, Task
 from toolkit.storage import store_of
 from toolkit.storage.concurrent import for_each
@@ -188,7 +188,7 @@ def _check_dataset(context: Context, dataset: Dataset, checked: list[str]) -> li
         findings += _run(context, set_name, works)
     if first is None and context.options.shard is None:
         findings += validation.check_ingested(dataset)
-        findings += map(str, rejected.too_many(sets.sound(dataset), dataset.bookkeeping))
+        findings += map(str, rejected.too_many(ingested.load_undamaged(dataset), dataset.bookkeeping))
         findings += [
             f"{path}: expected to be ingested, it failed or was interrupted" for path in inputs.unfinished(dataset)
         ]
@@ -204,7 +204,7 @@ def _shards(context: Context, dataset: Dataset) -> list[str]:
     try:
         return sharing.mine(context, dataset)
     except NoDocuments:
-        if not sets.deleted_shards(dataset):
+        if not ingested.deleted_shards(dataset):
             raise
         return []
 
@@ -295,7 +295,7 @@ def _check_current(context: Context, settings: mix_settings.MixSettings) -> list
     there = [
         (name, shard)
         for name, dataset in datasets.items()
-        for shard in sorted({*_shards(context, dataset), *sets.deleted_shards(dataset)})
+        for shard in sorted({*_shards(context, dataset), *ingested.deleted_shards(dataset)})
     ]
     there = [(name, shard) for name, shard in there if (f"{name}/{shard}" if name else shard) not in manifest.omitted]
     if [(entry.stream, entry.shard) for entry in manifest.inputs] != there:
