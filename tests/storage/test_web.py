@@ -1,8 +1,11 @@
 """Reading the web: whole and of one version, or an error; politely."""
 
+import functools
+import http.server
 import importlib.metadata
 import random
 import re
+import threading
 import time
 from collections.abc import Iterator
 from email.utils import formatdate
@@ -10,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.storage.servers import Server
 from tests.storage.web_server import Behaviour, web
 from toolkit.errors import DataError, Unreadable
 from toolkit.storage import Stat, retrying, store_of
@@ -222,3 +226,28 @@ def test_what_answers_not_at_all_is_said_soon(path: str, message: str, naps: lis
     with pytest.raises(Unreadable):
         store_of(path).open(path)
     assert len(naps) == asked, "and then only once"
+
+
+def test_connections_are_used_again(tmp_path: Path) -> None:
+    """A run asks for the size of each of thousands of inputs: one connection does."""
+    (tmp_path / "x").write_bytes(DATA)
+    opened: list[object] = []
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            opened.append(self.client_address)
+            super().setup()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with Server(("127.0.0.1", 0), functools.partial(Handler, directory=str(tmp_path))) as served:
+        threading.Thread(target=served.serve_forever, args=(0.01,), daemon=True).start()
+        url = f"http://127.0.0.1:{served.server_address[1]}/x"
+        for _ in range(5):
+            assert store_of(url).stat(url) is not None
+            assert read(url) == DATA
+        served.shutdown()
+    assert len(opened) == 1

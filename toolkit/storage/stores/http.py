@@ -1,10 +1,17 @@
-"""Files on the web, for reading: politely, and going on at the byte where a connection broke."""
+"""Files on the web, for reading: politely, and going on at the byte where a connection broke.
+
+`requests` keeps connections open between requests and verifies who answers. Its streams, and those of smart_open over
+them, wait for a whole buffer: what has arrived of it is lost when the connection breaks, so `Reading` takes what is
+there.
+"""
 
 import functools
 import importlib.metadata
 import io
+import os
 import re
 import urllib.parse
+from http.cookiejar import DefaultCookiePolicy
 from typing import IO, Any, NoReturn
 
 from toolkit import distribution
@@ -188,6 +195,24 @@ def _arrived(answer: Any, size: int) -> bytes:
     return data
 
 
+CONNECTIONS = 32
+"""Connections to one host that are kept open between requests."""
+
+
+@functools.cache
+def _session(_process: int) -> Any:
+    """Return what keeps connections open between requests, for all threads of a process, which may be a fork."""
+    import requests
+    from requests.adapters import HTTPAdapter
+
+    session = requests.Session()
+    session.headers.update({"User-Agent": _user_agent(), "Accept-Encoding": "identity"})
+    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # no request knows of another
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, HTTPAdapter(pool_maxsize=CONNECTIONS))
+    return session
+
+
 class _Busy(Exception):
     """An answer that may be another later."""
 
@@ -198,15 +223,16 @@ def _host(path: str) -> str:
 
 def _asked(path: str, method: str, headers: dict[str, str] | None = None) -> Any:
     """Return an answer to a request, once the server is not too busy for it."""
-    import requests
-
     host = _host(path)
-    named = {"User-Agent": _user_agent(), "Accept-Encoding": "identity", **(headers or {})}
 
     def ask() -> Any:
-        timeout = retrying.patience(host)
-        answer = requests.request(
-            method, whole(path), headers=named, stream=True, timeout=timeout, allow_redirects=True
+        answer = _session(os.getpid()).request(
+            method,
+            whole(path),
+            headers=headers,
+            stream=method != "HEAD",  # what is read to its end gives its connection back
+            timeout=retrying.patience(host),
+            allow_redirects=True,
         )
         if _is_busy(answer.status_code):
             answer.close()
