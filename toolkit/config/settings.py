@@ -17,7 +17,7 @@ import yaml
 from toolkit.config.sizes import Size
 from toolkit.config.yaml_nodes import Loader
 from toolkit.errors import ConfigError, DataError, Unreadable, did_you_mean
-from toolkit.storage import scheme_of, store_of
+from toolkit.storage import store_of
 from toolkit.storage.addresses import cleaned, has_secret, hidden
 from toolkit.storage.options import Duration, StorageOptions
 
@@ -113,8 +113,9 @@ MAX_BYTES = 16_000_000
 
 def _read(path: str) -> bytes:
     """What a configuration has, and a byte more if it is too large. It may be a pipe: it is read once, and here."""
-    if scheme_of(path):
-        return store_of(path).read(path, 0, MAX_BYTES + 1)
+    store = store_of(path)
+    if not store.is_local:
+        return store.read(path, 0, MAX_BYTES + 1)
     with open(path, "rb") as stream:
         return stream.read(MAX_BYTES + 1)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from toolkit.config import models
 from toolkit.data.dataset import Dataset
 from toolkit.ingest import crawls
 from toolkit.inspect.describe.facts import Ingested, Mixture, Tagged
@@ -16,6 +15,7 @@ from toolkit.mix.writer import Writer
 from toolkit.records import sets
 from toolkit.records.ingested import InputRecord, load_record, paths
 from toolkit.rules import Role, kind_called
+from toolkit.storage import models
 
 
 def ingested(datasets: Iterable[Dataset]) -> list[Ingested]:

@@ -17,7 +17,7 @@ import msgspec
 
 from toolkit import distribution
 from toolkit.errors import ConfigError, DataError, MissingModel, Unreadable, did_you_mean
-from toolkit.storage import scheme_of
+from toolkit.storage import store_of
 from toolkit.storage.paths import list_files, stat
 from toolkit.storage.streams import READ, Decompressed, Output, open_stored
 
@@ -58,10 +58,11 @@ def resolve(model: str) -> str:
         return _verified(path, model)
     if model in KNOWN:
         return _verified(_fetched(KNOWN[model], model), model)
-    if scheme_of(model):
+    store = store_of(model)
+    if not store.is_local:
         version = ""
-        if scheme_of(model) == "s3":  # what is on the web is fetched once, what is in a bucket may be another today
-            found = stat(model)
+        if store.can_list:  # what is on the web is fetched once, what is in a bucket may be another today
+            found = store.stat(model)
             if found is None:
                 raise MissingModel(f"expected a model file, got nothing at {model!r}")
             version = f" {found.size} {found.stamp}"
