@@ -32,8 +32,8 @@ from toolkit import (
     label_of,
     merge_fields,
     value_at,
-    without_capitals,
 )
+from toolkit.text import without_capitals
 
 
 class _Metadata2201(msgspec.Struct, forbid_unknown_fields=True):

@@ -16,7 +16,8 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 import numpy as np
 
-from toolkit import Batch, ConfigError, Document, Example, Files, Tagger, compiled, entries, read_list, value_at
+from toolkit import Batch, ConfigError, Document, Example, Files, Tagger, entries, read_list, value_at
+from toolkit.text import compiled
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
