@@ -1,16 +1,17 @@
-"""``toolkit status``: what of a configuration is done, running, failed, missing, and why; it writes nothing."""
+"""Show what is done, running, failed and missing, and why."""
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from toolkit.commands.mixing import works
+from toolkit.commands.command_line.options import Configured, Shared
+from toolkit.commands.mixing import preparation
 from toolkit.commands.steps import per_shard as per_shard_command
 from toolkit.commands.steps import shards as sharing
-from toolkit.commands.steps.context import Context, Outcome, table
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome, table
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, Unreadable
@@ -38,6 +39,12 @@ SHOWN = 10
 """Failed, and missing, of a stage that are named to people."""
 
 
+class Options(Configured, Shared, frozen=True, kw_only=True):
+    """Options of ``toolkit status``."""
+
+    EXAMPLES: ClassVar = ("toolkit status -c configs/quickstart.yaml",)
+
+
 class Item(msgspec.Struct, frozen=True):
     """A shard, or an input, in a stage: its state, and why it is not done."""
 
@@ -61,11 +68,11 @@ class Stage(msgspec.Struct, frozen=True):
         return not self.unknown and len(self.of("done")) == len(self.items)
 
 
-def run(context: Context) -> Outcome:
-    """Reads the records of what the configuration writes; status 0 if all is done."""
+def run(context: Context, options: Options) -> Outcome:
+    """Read the records of what the configuration writes; status 0 if all is done."""
     if context.is_dolma or not any(map(context.has, ("ingest", "tag", "mix"))):
-        raise ConfigError(f"{context.options.config}: expected one of the sections ingest, tag, mix; got none")
-    context.options = replace(context.options, quiet=True)
+        raise ConfigError(f"{options.config}: expected one of the sections ingest, tag, mix; got none")
+    context.options = msgspec.structs.replace(options, quiet=True)
     look = _Look(context)
     stages = list(look.stages())
     done = all(one.is_done for one in stages)
@@ -83,7 +90,9 @@ class _Look:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.dataset = context.dataset if context.has_dataset or not context.has("mix") else None
-        self.settings: MixSettings | None = works.read(context, writes=False) if context.has("mix") else None
+        self.settings: MixSettings | None = (
+            preparation.settings_of(context, writes=False) if context.has("mix") else None
+        )
         folders = [self.dataset.bookkeeping] if self.dataset else []
         if self.settings:
             folders.append(work_folder(self.settings.output.path))
@@ -158,7 +167,7 @@ class _Look:
 
     def _tag(self) -> Iterator[Stage]:
         assert self.dataset
-        plan = tag_plan.read_section(self.context.section("tag"))
+        plan = self.context.tags
         try:
             shards = self._shards(self.dataset)
             if self.context.share and not shards and not self._mixed:  # the sets that are read need not be there yet

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from toolkit.commands import ingest
-from toolkit.commands.mixing import publishing, works
+from toolkit.commands.mixing import preparation, publishing
 from toolkit.commands.steps.context import Context
 from toolkit.errors import ConfigError
 from toolkit.ingest import plan as ingest_plan
@@ -17,7 +17,7 @@ from toolkit.tag import plan as tag_plan
 from toolkit.tag import run
 
 
-class Found:
+class Faults:
     """What is wrong, section by section."""
 
     def __init__(self) -> None:
@@ -41,8 +41,12 @@ class Found:
             raise ConfigError("\n".join(self._messages))
 
 
-def check(context: Context) -> ingest.Planned | None:
+def check(context: Context, *, shares_output: bool = False) -> ingest.PlannedIngest | None:
     """Check the sections against each other, what is on disk, and other runs; write nothing.
+
+    Args:
+        context: of the configuration.
+        shares_output: whether other runs of the same mix may work on the output at the same time.
 
     Returns:
         What the ingest comes to, if there is one.
@@ -50,8 +54,8 @@ def check(context: Context) -> ingest.Planned | None:
     Raises:
         ConfigError: with all that is wrong.
     """
-    found = Found()
-    inputs: ingest.Planned | None = None
+    found = Faults()
+    inputs: ingest.PlannedIngest | None = None
     sets: dict[str, records.SetSchema] = {}
     made: dict[str, records.SetSchema] = {}
     if context.has("ingest"):
@@ -60,21 +64,20 @@ def check(context: Context) -> ingest.Planned | None:
             sets |= ingest_plan.set_schemas(inputs.entries)
     if context.has("tag"):
         with found.noted():
-            plan = tag_plan.read_section(context.section("tag"))
             overwrite = context.options.overwrite
-            made = tag_plan.prepare(plan, context.dataset, sets, overwrite=overwrite, write=False)
+            made = tag_plan.prepare(context.tags, context.dataset, sets, overwrite=overwrite, write=False)
             sets |= made
     settings: MixSettings | None = None
     if context.has("mix"):
         complete = not found  # or else sets are not known, and what is said of them would be wrong
         with found.noted():
-            settings = works.read(context)
+            settings = preparation.settings_of(context)
             publish.check_output(settings.output.path)
             if settings.rejected is not None:
                 publish.check_rejected(settings.output.path, settings.rejected)
             _check_limit(context, settings)
             if complete:
-                works.check(context, settings, sets)
+                preparation.check(context, settings, sets)
     if context.has_dataset or context.has("ingest") or context.has("tag"):
         with found.noted():
             dataset = context.dataset
@@ -82,7 +85,7 @@ def check(context: Context) -> ingest.Planned | None:
                 check_writable(root, context.options.config or "")
     found.tell()
     if not context.options.dry_run:
-        _check_claims(context, inputs, made, settings)
+        _check_claims(context, inputs, made, settings, shares_output=shares_output)
     return inputs
 
 
@@ -101,12 +104,14 @@ def _check_limit(context: Context, settings: MixSettings) -> None:
 
 def _check_claims(
     context: Context,
-    inputs: ingest.Planned | None,
+    inputs: ingest.PlannedIngest | None,
     made: dict[str, records.SetSchema],
     settings: MixSettings | None,
+    *,
+    shares_output: bool,
 ) -> None:
     """Raise ConfigError if another run works on what a section will work on."""
-    found = Found()
+    found = Faults()
     holds = (ingest_plan.holds(inputs.entries) if inputs else {}) | (run.holds(run.settings_of(made)) if made else {})
     if holds:
         with found.noted():
@@ -115,6 +120,6 @@ def _check_claims(
     if settings:
         output = settings.output.path
         with found.noted():
-            digest = settings.stage_digest() if context.options.shard or context.options.per_shard else ""
+            digest = settings.stage_digest() if shares_output else ""
             claims.check(join(work_folder(output), "claims"), output, {"the output": digest})
     found.tell()

@@ -1,20 +1,27 @@
-"""The commands, a file each: a function from options to an `Outcome`. The command line is a thin skin over them."""
+"""What a command works in: its configuration, the share of its run, and the processes that run its tasks."""
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
+import msgspec
+
+from toolkit.commands.command_line.options import Options
+from toolkit.commands.steps.outcome import Outcome
 from toolkit.config import settings as config
 from toolkit.config.settings import Config, Source
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.errors import ConfigError, DataError, NothingThere
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest.shares import Share
+from toolkit.inspect.describe.about import read_splits
 from toolkit.interop.dolma import is_dolma, pointers
+from toolkit.mix import settings as mix_settings
+from toolkit.mix.settings import MixSettings
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs import claims
 from toolkit.runs.executors import P, R, Report, Result, Task
@@ -25,100 +32,7 @@ from toolkit.storage.concurrent import for_each
 from toolkit.storage.options import StorageOptions, set_options
 from toolkit.storage.paths import join, remove_stale_temporaries, size_of
 from toolkit.storage.roots import note_roots
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the command line says, for all commands.
-
-    Attributes:
-        command: its name.
-        config: path of the configuration; None where a command can do without.
-        overrides: ``key=value``.
-        dry_run: show what would be done.
-        overwrite: replace what was made with other settings.
-        accept_code: sets whose taggers' code has changed and whose values have not.
-        limit: at most so many shards.
-        per_shard: whether a run deletes documents and attributes when their part of the mix is there.
-        shard: only those of one of several shares, and how many shares there are.
-        json: results for machines.
-        quiet: no progress.
-        debug: tracebacks of failures.
-        targets: paths or shards.
-        first: at most so many rows of a file.
-        count: how many documents to show.
-        id: of the document to show.
-        explain: id of the document to explain, or how many for each rule.
-        compare: another configuration, of which the differences are to be shown.
-        sample: text or documents on which taggers are tried.
-        lines: whether each line of a text is a document.
-        files: with taggers to be listed, too.
-        of: whether the dataset or the output is to be described.
-        spec: version of a specification.
-        check: only say whether it is up to date.
-        by: what statistics are grouped by.
-        label: expression of the label that they have.
-        attributes: whose distributions they have.
-        histogram: attribute to draw.
-        unicode_words: count these, too.
-        mix: what a mix has noted, before and after.
-        format: of tables.
-        top: so many groups.
-        output: file for what is else printed.
-        labels: that rows of a release may have.
-    """
-
-    command: str = ""
-    config: str | None = None
-    overrides: tuple[str, ...] = ()
-    dry_run: bool = False
-    overwrite: bool = False
-    accept_code: Sequence[str] = ()
-    limit: int | None = None
-    per_shard: bool = False
-    shard: tuple[int, int] | None = None
-    json: bool = False
-    quiet: bool = False
-    debug: bool = False
-    targets: tuple[str, ...] = ()
-    first: int | None = None
-    count: int = 3
-    id: str | None = None
-    explain: str | None = None
-    compare: str | None = None
-    sample: str | None = None
-    lines: bool = False
-    files: Sequence[str] = ()
-    of: str | None = None
-    spec: str | None = None
-    check: bool = False
-    by: Sequence[str] = ()
-    label: str | None = None
-    attributes: Sequence[str] = ()
-    histogram: str | None = None
-    unicode_words: bool = False
-    mix: bool = False
-    format: str | None = None
-    top: int | None = None
-    output: str | None = None
-    labels: Literal["known", "any"] = "known"
-
-
-@dataclass
-class Outcome:
-    """What a command did.
-
-    Attributes:
-        text: for people.
-        data: the same for machines.
-        failures: messages; any makes the exit status 1.
-        exit_code: of the process.
-    """
-
-    text: str = ""
-    data: dict[str, Any] = field(default_factory=dict)
-    failures: list[str] = field(default_factory=list)
-    exit_code: int = 0
+from toolkit.tag import plan as tag_plan
 
 
 @dataclass
@@ -154,11 +68,6 @@ class Context:
         except ConfigError as error:
             raise self.source.error((), str(error)) from None
 
-    @property
-    def folder(self) -> str:
-        """Of the configuration, which included files are relative to."""
-        return os.path.dirname(self.options.config or "")
-
     def section(self, name: str) -> Source:
         """A section of the configuration.
 
@@ -183,6 +92,27 @@ class Context:
     def entries(self) -> list[ingest_plan.Entry]:
         """The entries of the section ``ingest:``; none if there is no such section."""
         return ingest_plan.read_section(self.section("ingest")) if self.has("ingest") else []
+
+    @cached_property
+    def tags(self) -> tag_plan.Plan:
+        """The plan of the section ``tag:``.
+
+        Raises:
+            ConfigError: naming the place in the file; if there is no such section, too.
+        """
+        return tag_plan.read_section(self.section("tag"))
+
+    @cached_property
+    def mix(self) -> MixSettings:
+        """The settings of the section ``mix:``, with what `about.splits` says of the files of the output.
+
+        Raises:
+            ConfigError: naming the place in the file; if there is no such section, too.
+        """
+        folder = os.path.dirname(self.options.config or "")
+        found = mix_settings.read_section(self.section("mix"), folder, lambda: self.dataset)
+        splits = read_splits(self.section("about")) if self.has("about") else None
+        return msgspec.structs.replace(found, splits=splits.shares) if splits and splits.by == "file" else found
 
     def has(self, name: str) -> bool:
         return bool(getattr(self.config, name))
@@ -318,8 +248,7 @@ class Context:
     @property
     def only_warns(self) -> bool:
         """Whether what a whole run refuses is only told: of some shards, or where nothing is written."""
-        options = self.options
-        return self.in_part or options.dry_run or options.explain is not None or options.compare is not None
+        return self.in_part or self.options.only_shows
 
     @staticmethod
     def warn(messages: Iterable[str]) -> None:
@@ -355,9 +284,6 @@ def open_context(options: Options) -> Context:
     return Context(options, found, source)
 
 
-Command = Callable[[Context], Outcome]
-
-
 class _OfShard(Protocol):
     @property
     def shard(self) -> str: ...
@@ -371,27 +297,6 @@ def shard_tasks(dataset: Dataset, works: Iterable[W]) -> list[Task[W]]:
     named = [(dataset.shard_path(work.shard), work) for work in works]
     sizes = for_each(size_of, [path for path, _ in named])
     return [Task(path, work, size, key=work.shard) for (path, work), size in zip(named, sizes, strict=True)]
-
-
-def failures(results: Iterable[Result[Any]]) -> list[str]:
-    """Messages of the failed tasks."""
-    return [result.failure.message for result in results if result.failure]
-
-
-def table(rows: list[list[str]], right: Iterable[int] = ()) -> str:
-    """Rows as text in columns, the first row a head; columns in `right` are aligned right."""
-    if not rows:
-        return ""
-    right = set(right)
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = [
-        "  ".join(
-            cell.rjust(w) if i in right else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
-    lines.insert(1, "  ".join("-" * w for w in widths))
-    return "\n".join(line.rstrip() for line in lines)
 
 
 def show_plan(context: Context, plan: dict[str, Any]) -> Outcome:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from toolkit.commands.ingest import run_inputs, task_name, verdicts
-from toolkit.commands.mixing import publishing, works
-from toolkit.commands.mixing.works import Prepared, failed
-from toolkit.commands.steps.context import Context, Outcome, failures, show_plan, table
+from toolkit.commands.mixing import preparation, publishing
+from toolkit.commands.mixing.preparation import PreparedMix
+from toolkit.commands.steps.context import Context, show_plan
+from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, NoDocuments
 from toolkit.ingest import inputs as ingest_records
@@ -62,7 +63,7 @@ def run(context: Context) -> Outcome:
     if gone := [] if context.in_part else ingest_records.inputs_gone([work.input for work in listed], dataset):
         text += f"{len(gone)} inputs of earlier runs are not among these, and not in the output: {gone[0]}, …\n\n"
     if broken:
-        outcome = failed(output, broken)
+        outcome = publishing.failed(output, broken)
     elif options.shard:
         outcome = Outcome(
             text=f"ready for {output}; when all shares are done, run the same command without --shard",
@@ -81,7 +82,7 @@ def run(context: Context) -> Outcome:
 
 
 @dataclass
-class Planned:
+class PlannedRun:
     """What a run comes to.
 
     Attributes:
@@ -99,7 +100,7 @@ class Planned:
     inputs: list[ingest_plan.Work]
 
 
-def plan(context: Context, *, writes: bool) -> Planned:
+def plan(context: Context, *, writes: bool) -> PlannedRun:
     """Read the configuration; nothing is written but, if it `writes`, what finds out whether it can.
 
     Raises:
@@ -107,19 +108,19 @@ def plan(context: Context, *, writes: bool) -> Planned:
     """
     options, dataset = context.options, context.dataset
     settings = _settings(context, dataset, writes=writes)
-    tags = tag_plan.read_section(context.section("tag")) if context.has("tag") else tag_plan.Plan(sets={})
+    tags = context.tags if context.has("tag") else tag_plan.Plan(sets={})
     inputs, entries = context.inputs(), context.entries
     mine = (context.share.inputs if context.share else inputs)[: options.limit]
     carried = ingest_plan.set_schemas(entries)
     tagged = tag_plan.prepare(tags, dataset, carried, overwrite=options.overwrite, write=False) if tags.sets else {}
     listed = _works(context, settings, mine, tags, carried, tagged)
-    return Planned(settings, entries, tags, listed, inputs)
+    return PlannedRun(settings, entries, tags, listed, inputs)
 
 
 def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSettings:
     """Of the mix, which must be of this dataset alone."""
     context.section("ingest"), context.section("mix")
-    settings = works.read(context, writes=writes)
+    settings = preparation.settings_of(context, writes=writes)
     if [stream.dataset for stream in settings.streams] != [dataset]:
         raise ConfigError(f"{settings.place}: expected a mix of the configuration's own dataset for --per-shard")
     if settings.streams[0].weight is not None:
@@ -153,7 +154,7 @@ def _works(
                 f"{settings.place}: expected sets that this configuration makes for --per-shard, got {given.set!r}"
             )
     joined = sets.resolve_sets(stream, made, {})
-    bindings, set_bindings = works.bound(settings, stream, joined)
+    bindings, set_bindings = preparation.bound(settings, stream, joined)
     limit = context.config.max_document_bytes
     mix = join.Work(
         settings=settings,
@@ -188,7 +189,7 @@ def _check_no_others(inputs: list[ingest_plan.Work], dataset: Dataset) -> None:
         )
 
 
-def _do(context: Context, planned: Planned) -> tuple[list[per_shard.Done], list[str]]:
+def _do(context: Context, planned: PlannedRun) -> tuple[list[per_shard.Done], list[str]]:
     dataset, listed, output = context.dataset, planned.works, planned.settings.output.path
     ingesting.sweep_downloads(planned.inputs, dataset)
     noted = FailureRecords(dataset.bookkeeping, "ingest")
@@ -246,9 +247,9 @@ def _by_record(documents: dict[str, str], work: join.Work) -> tuple[str, dict[st
     return None if attributes is None else (documents[work.key], attributes)
 
 
-def _prepared(settings: MixSettings, shards: dict[str, tuple[join.Work, str]], omitted: dict[str, str]) -> Prepared:
+def _prepared(settings: MixSettings, shards: dict[str, tuple[join.Work, str]], omitted: dict[str, str]) -> PreparedMix:
     listed = [work for work, _ in shards.values()]
-    return Prepared(settings, works=listed, sets={"": listed[0].sets}, known=len(listed) + len(omitted))
+    return PreparedMix(settings, works=listed, sets={"": listed[0].sets}, known=len(listed) + len(omitted))
 
 
 def _report(inputs: int, done: list[per_shard.Done], broken: list[str], documents: str) -> str:

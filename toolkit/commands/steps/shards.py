@@ -1,6 +1,7 @@
 """The shards that a command works on: those of its share, and what is to be said of inputs that are not in them."""
 
-from toolkit.commands.steps.context import Context, Outcome
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome
 from toolkit.config import settings
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError, NothingThere, ToolkitError, amount
