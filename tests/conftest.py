@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
-from toolkit.cli import main
+from toolkit import cli
+from toolkit.runs.executors import workers
 from toolkit.runs.processes import import_no_scripts
 from toolkit.storage import retrying, roots
 from toolkit.storage.options import StorageOptions, set_options
@@ -19,6 +21,9 @@ import_no_scripts()  # the script `pytest` is one, too
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a script's `pytest &` has it: the tests send it to runs
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")  # no example fails for the time that it took: the machine may have others to serve
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared" / "data"
@@ -47,7 +52,7 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
     def call(*arguments: object) -> Ran:
         capfd.readouterr()
         try:
-            code = main([str(argument) for argument in arguments])
+            code = cli.main([str(argument) for argument in arguments])
         except SystemExit as exit_:
             code = int(exit_.code or 0)
         out, err = capfd.readouterr()
@@ -82,8 +87,19 @@ def wait_for_no_disk() -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def _one_core() -> Iterator[None]:
+    """Let commands that say no number of processes have one, as on a machine with one core: to start others takes long.
+
+    What several processes do is tested by those who say ``processes``, the same on every machine.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workers, "available_cores", lambda: 1)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
 def _no_waiting_for_disks() -> Iterator[None]:
-    """Ends no file with a wait for the disk, here and in processes forked from here."""
+    """End no file with a wait for the disk, here and in processes forked from here."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", os.fsync)
         wait_for_no_disk()
@@ -92,7 +108,10 @@ def _no_waiting_for_disks() -> Iterator[None]:
 
 @pytest.fixture
 def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long was waited, which takes no time but by the clock that counts."""
+    """How long was waited, which takes no time but by the clock that counts.
+
+    Threads may share it: what one waits for is over for all, and the clock never goes back.
+    """
     found: list[float] = []
     monkeypatch.setattr(retrying, "pause", found.append)
     monkeypatch.setattr(retrying, "clock", lambda: sum(found))

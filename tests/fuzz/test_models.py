@@ -124,7 +124,7 @@ import sys
 import numpy as np
 from pathlib import Path
 from tests.fuzz.guards import Guards
-from toolkit import fasttext_file, fasttext_model
+from toolkit.text.fasttext import model as fasttext_model, model_file as fasttext_file
 from toolkit.text.line_table import LineTable
 
 guards = Guards()

@@ -45,7 +45,9 @@ def fates(project: Project) -> dict[tuple[str, str], str]:
 
 
 @given(model.docs(), model.rules(edits=False), model.rules(edits=False), st.sampled_from([None, '"x"', model.LABEL]))
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 def test_a_comparison_counts_what_two_mixes_write(
     project: Project, docs: list[Doc], one: Rules, other: Rules, label: str | None
 ) -> None:

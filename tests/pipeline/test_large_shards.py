@@ -575,7 +575,7 @@ def check_model(project: Project, spread: Spreading, docs: list[model.Doc], rule
     assert {e["name"]: [e["documents"], e["chars"], e["reached"]] for e in one[1]["rules"]} == wanted.effects
 
 
-BESIDE = [HealthCheck.function_scoped_fixture]
+BESIDE = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
 @given(model.docs(), model.rules())
@@ -1149,9 +1149,9 @@ def test_a_process_that_is_killed_once_costs_its_block_one_retry_and_changes_not
 
 
 SCRIPT = """
-from toolkit import blocks
+from toolkit.runs import blocks
 from toolkit.cli import entry
-from toolkit.commands.steps.context import workers
+from toolkit.runs.executors import workers
 
 workers.LARGE = 1
 blocks.BLOCK_ROWS = 4  # also in workers, which begin by reading this file

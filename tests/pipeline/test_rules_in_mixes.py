@@ -12,7 +12,9 @@ from tests.pipeline.model import Doc, Modelled
 
 Rules = tuple[list[dict[str, Any]], list[Modelled]]
 
-SLOWLY = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SLOWLY = settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 @pytest.fixture

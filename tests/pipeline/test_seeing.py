@@ -93,7 +93,9 @@ RULES = st.one_of(
 
 
 @given(st.lists(RULES, max_size=4), st.sampled_from([300, 3000, 10**9]))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 def test_output_and_rejected_are_the_input_nothing_else_and_nothing_twice(
     numbered: Project, rules: list[dict[str, Any]], part_size: int
 ) -> None:

@@ -186,7 +186,7 @@ def test_what_is_running_and_then_was_killed(processes: int, project: Project) -
     command = [sys.executable, "-m", "toolkit.cli", "tag", "-c", str(project.yaml), "--quiet"]
     running = subprocess.Popen(command, start_new_session=True)
     try:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 120
         while status(project)[1]["tag picky-0"] != (2, 1, 0, 0) and not (
             processes == 1 and status(project)[1]["tag picky-0"] == (1, 1, 0, 1)
         ):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 ROOT = Path(__file__).parent.parent.parent
-PATIENCE = 60
+PATIENCE = 120
 PORT = 6399  # those that Ray gives to workers begin at 10002
 MARK = "TEST_RAY_NODE"
 IMPATIENT = {"RAY_health_check_period_ms": "500", "RAY_health_check_timeout_ms": "1000"}

@@ -20,8 +20,9 @@ import pytest
 
 from toolkit.errors import ConfigError
 from toolkit.runs.blocks import in_order
-from toolkit.runs.executors import Executor, Report, Result, Task, attempt, local
+from toolkit.runs.executors import Executor, Report, Result, Task, attempt, local, workers
 from toolkit.runs.executors.local import InProcess, Local
+from toolkit.runs.executors.settings import LocalSettings
 from toolkit.storage.streams import Output
 
 PATIENCE = 120.0
@@ -54,6 +55,14 @@ def wait_until(condition: Callable[[], bool]) -> bool:
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
     return condition()
+
+
+def test_without_a_number_there_are_as_many_processes_as_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "available_cores", lambda: 3)
+    found = workers.Workers(LocalSettings(), None, ignore, lambda name: None).executor(2)
+    assert isinstance(found, Local)
+    assert found._processes == 3
+    assert local.available_cores() == len(os.sched_getaffinity(0))
 
 
 # --- tasks: found by name in worker processes -------------------------------------------------------------------------

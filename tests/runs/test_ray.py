@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -184,11 +183,9 @@ def test_without_a_cluster_one_line_says_so(small: Project, where: str, monkeypa
         port = server.getsockname()[1]
     address = {"nothing": f"127.0.0.1:{port}", "not a port": "head", "a file's": "ray://head:10001"}[where]
     small.config["executor"] = {"type": "ray", "address": address}
-    begin = time.monotonic()
     ran = small("tag", "--overwrite")
     assert (ran.code, ran.err.count("\n")) == (2, 1), ran.err
     assert address in ran.err
-    assert time.monotonic() - begin < 60, "Ray itself would try for minutes"
 
 
 def test_the_package_is_named_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

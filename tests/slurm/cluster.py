@@ -14,7 +14,7 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol", "scancel", "s
 ADDRESS = "10.99.0.1"
 NODES = ("n1", "n2")
 CPUS = 32
-PATIENCE = 30.0
+PATIENCE = 120.0
 GRACE = 20
 """Seconds until a job in the partition ``patient`` has to leave."""
 

@@ -16,24 +16,29 @@ import urllib.parse
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 ACCESS, SECRET = "test-key", "test-secret"
-PATIENCE = 30.0
+PATIENCE = 120.0
+"""Seconds that nothing takes, however busy the machine is."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody uses now, each with the port 10,000 above it."""
+    """Return ports that nobody uses now, each with the port 10,000 above it; none of them twice.
+
+    They are below those that the system gives to connections.
+    """
     found: list[int] = []
-    while len(found) < count:
-        with socket.socket() as one, socket.socket() as other, suppress(OSError):
-            port = random.randint(10_000, 30_000)
-            one.bind(("127.0.0.1", port))
-            other.bind(("127.0.0.1", port + 10_000))
-            found.append(port)
+    with ExitStack() as held:
+        while len(found) < count:
+            port = random.randrange(10_000, 20_000)
+            with suppress(OSError):
+                for each in (port, port + 10_000):
+                    held.enter_context(socket.socket()).bind(("127.0.0.1", each))
+                found.append(port)
     return found
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
 
-from tests.storage.servers import Server
+from tests.storage.servers import PATIENCE, Server
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Behaviour:
         only: faults and lies are for paths that end so.
         retry_after: what a refusal says.
         rate: bytes a second of each body, 0 for as fast as it goes.
+        half: is waited for in the middle of each body; nothing, if None.
+        sent: is set when a body has been sent.
         length: what answers say of it; ``lying`` by so many bytes.
         lying: bytes, negative if the said length is too small.
         ranges: whether parts are given as asked, the whole instead, or another part.
@@ -54,6 +56,8 @@ class Behaviour:
     only: str = ""
     retry_after: str | None = "0"
     rate: int = 0
+    half: threading.Event | None = None
+    sent: threading.Event = field(default_factory=threading.Event)
     length: Literal["said", "chunked", "none"] = "said"
     lying: int = 0
     ranges: Literal["right", "ignored", "wrong"] = "right"
@@ -139,14 +143,22 @@ def _handler(root: Path, behaviour: Behaviour) -> type[http.server.BaseHTTPReque
         def _send(self, data: bytes, *, chunked: bool) -> None:
             sent, began = 0, time.monotonic()
             size = 1 << 16 if not behaviour.rate else max(1, behaviour.rate // 50)
+            middle = behaviour.half if self.path.endswith(behaviour.only) else None
             with suppress(OSError):
                 while sent < len(data):
+                    if middle:
+                        size = min(size, max(1, len(data) // 2 - sent))
+                        if sent >= len(data) // 2:
+                            assert middle.wait(PATIENCE)
+                            middle, size = None, len(data)
                     block = data[sent : sent + size]
                     self.wfile.write(b"%x\r\n%s\r\n" % (len(block), block) if chunked else block)
                     sent += len(block)
                     if behaviour.rate:
                         time.sleep(max(0.0, began + sent / behaviour.rate - time.monotonic()))
                 self.wfile.flush()
+                if self.path.endswith(behaviour.only):
+                    behaviour.sent.set()
 
         def _say(self, status: int, headers: dict[str, str] | None = None) -> None:
             retry = {} if behaviour.retry_after is None or status == 416 else {"Retry-After": behaviour.retry_after}

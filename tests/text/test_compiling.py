@@ -34,7 +34,7 @@ def total(values, n, found):
 MAIN = """
 import sys
 import numpy as np
-from toolkit import compiling
+from toolkit.text.kernels import compiling
 compiling.SLOW = 0
 total, found = compiling.Compiled("loops:total", "float64* int64 float64*"), np.zeros(1)
 total(np.arange(5.0), 5, found)
@@ -322,7 +322,7 @@ ANOTHER = """
 import importlib.metadata, sys
 version = importlib.metadata.version
 importlib.metadata.version = lambda package: sys.argv[1] if package == "numba" else version(package)
-from toolkit import machine_code
+from toolkit.text.kernels import machine_code
 def private(*_):
     raise AssertionError("expected numba's public interface alone")
 machine_code.compiled = machine_code.loaded = private

@@ -22,7 +22,7 @@ from toolkit.inspect.validation import Work
 from toolkit.mix import publish
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.writer import Writer
-from toolkit.records import rejected, sets
+from toolkit.records import ingested, rejected, sets
 from toolkit.runs.executors import Result, Task
 from toolkit.storage import scheme_of
 from toolkit.storage.concurrent import for_each
@@ -185,7 +185,7 @@ class _Validation:
             self._check_shards(set_name, "attributes", dataset, listed, set_name)
         if self.options.first is None and self.options.shard is None:
             self.findings += validation.check_ingested(dataset)
-            self.findings += map(str, rejected.too_many(sets.sound(dataset), dataset.bookkeeping))
+            self.findings += map(str, rejected.too_many(ingested.load_undamaged(dataset), dataset.bookkeeping))
             self.findings += [
                 f"{path}: expected to be ingested, it failed or was interrupted" for path in inputs.unfinished(dataset)
             ]
@@ -212,7 +212,7 @@ class _Validation:
         try:
             return sharing.mine(self.context, dataset)
         except NoDocuments:
-            if not sets.deleted_shards(dataset):
+            if not ingested.deleted_shards(dataset):
                 raise
             return []
 
@@ -322,7 +322,7 @@ class _Validation:
         there = [
             (name, shard)
             for name, dataset in datasets.items()
-            for shard in sorted({*self._shards(dataset), *sets.deleted_shards(dataset)})
+            for shard in sorted({*self._shards(dataset), *ingested.deleted_shards(dataset)})
         ]
         there = [
             (name, shard) for name, shard in there if (f"{name}/{shard}" if name else shard) not in manifest.omitted

@@ -16,10 +16,11 @@ from toolkit.data.alignment import MAX_ROW, AttributeRows, missing_file
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, Document, DocumentRow, Rows, to_document
 from toolkit.errors import AlignmentError, DataError, StaleError, ToolkitError
-from toolkit.ingest.inputs import carried_shards, load_sound
+from toolkit.ingest.inputs import carried_shards
 from toolkit.inspect.recognition import Format, label_reader
 from toolkit.mix.writer import Writer
-from toolkit.records import sets
+from toolkit.records import ingested, lineage, sets
+from toolkit.records.ingested import load_record
 from toolkit.storage import json_files
 from toolkit.storage.paths import exists, lacking, list_files, stat
 from toolkit.storage.streams import Lines
@@ -243,7 +244,7 @@ def _check_record(work: Work, dataset: Dataset, path: str, findings: Findings) -
             findings.add(DataError(message, path=path))
         try:
             state = row_index.ensure(dataset, work.path, work.max_document_bytes)
-            sets.check_lineage(dataset, work.set, work.path, state)
+            lineage.check_lineage(dataset, work.set, work.path, state)
         except StaleError as error:
             findings.add(error)
 
@@ -265,9 +266,9 @@ def extra_files(dataset: Dataset, set_name: str, shards: Iterable[str]) -> list[
 def check_ingested(dataset: Dataset) -> list[str]:
     """Findings about shards that are not what ingest made, or are gone."""
     findings = []
-    for noted in sets.ingest_files(dataset, ".json"):
+    for noted in ingested.paths(dataset, ".json"):
         try:
-            record = load_sound(noted)
+            record = load_record(noted)
         except DataError as error:
             findings.append(str(error))
             continue

@@ -31,7 +31,7 @@ from toolkit.mix.shown.effects import Counted, RuleCount, Totals, count, count_e
 from toolkit.mix.shown.statistics import NO_LABEL, Statistics, Tally
 from toolkit.mix.splitting import split_of
 from toolkit.mix.writer import Mixed, check_folder
-from toolkit.records import sets
+from toolkit.records import lineage
 from toolkit.runs.blocks import in_order, threads_for
 from toolkit.storage import json_files
 from toolkit.storage.paths import join, remove, stat, strip_suffix, unlike_data
@@ -397,7 +397,7 @@ class _Provenance:
         self._shard = os.path.basename(work.shard) if self._short else work.key
         self._sets = {
             joined.set: {
-                "digest": sets.content_of(work.dataset, joined.set, work.shard),
+                "digest": lineage.content_of(work.dataset, joined.set, work.shard),
                 "versions": {key.name: key.settings["version"] for key in joined.keys if key.settings},
             }
             for joined in work.sets

@@ -99,5 +99,16 @@ def import_no_scripts() -> None:
     Python puts it there, in front of all others, and packages put scripts into it that have the names of modules:
     jsonpath-rw, which mlcroissant needs, a ``jsonpath.py``.
     """
-    scripts = os.path.dirname(sys.executable)
-    sys.path[:] = [path for path in sys.path if os.path.realpath(path or ".") != os.path.realpath(scripts)]
+    scripts = os.path.realpath(os.path.dirname(sys.executable))
+    sys.path[:] = [path for path in sys.path if _whole(path) != scripts]
+
+
+def _whole(path: str) -> str | None:
+    """Return an entry of `sys.path` as a path that links and the working directory have no part in; None if it is none.
+
+    A relative one is none where the working directory is gone: the command says that of itself, a moment later.
+    """
+    try:
+        return os.path.realpath(path or ".")
+    except OSError:
+        return None

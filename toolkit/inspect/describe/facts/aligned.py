@@ -8,7 +8,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError, ToolkitError
 from toolkit.ingest.inputs import carried_shards
 from toolkit.inspect import validation
-from toolkit.records import sets
+from toolkit.records import foreign, lineage, sets
 
 Report = Callable[[int, int], None]
 
@@ -62,7 +62,7 @@ def _check_records(work: Work) -> None:
     dataset, set_name, shard = work.dataset, work.set, work.shard
     documents = row_index.current(dataset, shard)
     if sets.load_schema(dataset, set_name) is None:
-        rows = sets.look_at(dataset, set_name, shard).rows
+        rows = foreign.look_at(dataset, set_name, shard).rows
     else:
         record = sets.load_record(dataset, set_name, shard)
         if record is None:
@@ -71,7 +71,7 @@ def _check_records(work: Work) -> None:
         if not sets.is_intact(dataset, set_name, shard, record):
             raise DataError("expected the file that its completion record describes, it was changed", path=work.path)
         if documents:
-            sets.check_lineage(dataset, set_name, shard, documents)
+            lineage.check_lineage(dataset, set_name, shard, documents)
         rows = record.rows
     if documents and documents.rows != rows:
         raise DataError(

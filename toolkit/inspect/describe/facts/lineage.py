@@ -10,19 +10,19 @@ import msgspec
 from toolkit.config import models
 from toolkit.data.dataset import Dataset
 from toolkit.ingest import crawls
-from toolkit.ingest.inputs import InputRecord, load_sound
 from toolkit.inspect.describe.facts import Ingested, Mixture, Tagged
 from toolkit.mix.publish import Manifest
 from toolkit.mix.writer import Writer
 from toolkit.records import sets
+from toolkit.records.ingested import InputRecord, load_record, paths
 
 
 def ingested(datasets: Iterable[Dataset]) -> list[Ingested]:
     """The inputs of datasets, those of the same settings together."""
     found: dict[bytes, list[InputRecord]] = {}
     for dataset in dict.fromkeys(datasets):
-        for path in sets.ingest_files(dataset, ".json"):
-            if record := load_sound(path):
+        for path in paths(dataset, ".json"):
+            if record := load_record(path):
                 found.setdefault(msgspec.json.encode(record.settings, order="sorted"), []).append(record)
     listed = []
     for same in found.values():

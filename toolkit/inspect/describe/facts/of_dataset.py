@@ -31,7 +31,7 @@ from toolkit.inspect.describe.facts.common import (
 )
 from toolkit.inspect.describe.facts.data_file import Looked, Work, merge_types
 from toolkit.inspect.describe.facts.fields import fields_of, spans_of
-from toolkit.records import sets
+from toolkit.records import foreign, ingested, sets
 from toolkit.storage import Stat
 from toolkit.storage.compression import compression_of
 from toolkit.storage.paths import join, list_files, stat, strip_suffix
@@ -148,7 +148,7 @@ def dataset_facts(
 
 
 def _ingested_states(dataset: Dataset) -> dict[str, sets.OutputState]:
-    found = [inputs.load_sound(path) for path in sets.ingest_files(dataset, ".json")]
+    found = [ingested.load_record(path) for path in ingested.paths(dataset, ".json")]
     return {shard: state for record in found if record for shard, state in record.shards.items()}
 
 
@@ -256,14 +256,14 @@ def _attribute_rows(dataset: Dataset, set_name: str, shard: str, looked: Looked)
     """Rows by the record of the file, of another program's by the look that was taken at it; None of a changed one."""
     done = sets.load_record(dataset, set_name, shard)
     if done is None:
-        return sets.look_at(dataset, set_name, shard).rows
+        return foreign.look_at(dataset, set_name, shard).rows
     return None if looked.sha256 else done.rows
 
 
 def _foreign_types(dataset: Dataset, set_name: str, shards: Sequence[str]) -> dict[str, Type]:
     types: dict[str, Type] = {}
     for shard in shards:
-        for key, found in sets.look_at(dataset, set_name, shard).types.items():
+        for key, found in foreign.look_at(dataset, set_name, shard).types.items():
             type_ = schema.from_json(found)
             types[key] = schema.union(types[key], type_) if key in types else type_
     return types
