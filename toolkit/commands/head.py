@@ -11,7 +11,7 @@ import msgspec
 
 from toolkit.commands.command_line.options import Flag, Limited, Looking, Words
 from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome
+from toolkit.commands.steps.outcome import Outcome, short
 from toolkit.data.alignment import AttributeRows, missing_file
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
@@ -173,18 +173,13 @@ def _show(row: DocumentRow, attributes: dict[str, dict[str, Any]], place: str) -
     lines = [place, *(f"  {name + ':':8} {value}" for name, value in (("id", row.id), ("source", row.source)) if value)]
     lines += [f"  {name}: {date}" for name, date in (("added", row.added), ("created", row.created)) if date]
     for key, value in (msgspec.json.decode(row.metadata) or {}).items():
-        lines.append(f"  {key}: {_short(value)}")
+        lines.append(f"  {key}: {short(value, VALUE_CHARS)}")
     for set_name, values in attributes.items():
         for key, value in values.items() if isinstance(values, dict) else ():
-            lines.append(f"  {f'[{set_name}] ' if set_name else ''}{key}: {_short(value)}")
+            lines.append(f"  {f'[{set_name}] ' if set_name else ''}{key}: {short(value, VALUE_CHARS)}")
     text = row.text.split("\n")
     lines.append(f"  text ({len(row.text):,} characters):")
     lines += [f"    | {line[:TEXT_CHARS]}{'…' if len(line) > TEXT_CHARS else ''}" for line in text[:TEXT_LINES]]
     if len(text) > TEXT_LINES:
         lines.append(f"    … {len(text) - TEXT_LINES} more lines")
     return "\n".join(lines)
-
-
-def _short(value: Any) -> str:
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= VALUE_CHARS else text[:VALUE_CHARS] + "…"

@@ -38,9 +38,7 @@ def run(context: Context, options: Options) -> Outcome:
         return dolma.mix(context, options, run)
     settings = preparation.settings_of(context, writes=not options.only_shows)
     output = settings.output.path
-    publish.check_output(output)
-    if settings.rejected is not None:
-        publish.check_rejected(output, settings.rejected)
+    preparation.check_output(settings)
     prepared = preparation.prepare(context, settings)
     if context.share and not (prepared.works or prepared.unreadable):
         data = {"output": output, "published": False, "shards": 0, "failed": []}
@@ -52,12 +50,12 @@ def run(context: Context, options: Options) -> Outcome:
     if options.dry_run:
         return shards.told(context, previews.dry_run(context, prepared))
     if options.shard:
-        with context.claimed(work_folder(output), output, {"the output": settings.stage_digest()}):
+        with context.claimed_output(output, settings.stage_digest()):
             return _first_stage(context, prepared)
     publishing.check_limit(context, output, len(prepared.works) + len(prepared.unreadable), prepared.known)
     if prepared.unreadable and settings.on_failed_shard == "stop":
         return publishing.failed(output, list(prepared.unreadable.values()))
-    with context.claimed(work_folder(output), output, {"the output": ""}):
+    with context.claimed_output(output):
         outcome = _mix(context, prepared)
     outcome.text += prepared.notes
     return outcome

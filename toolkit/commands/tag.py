@@ -5,18 +5,19 @@ Taggers write attribute files beside the documents, or are tried on some and sho
 
 from typing import Annotated, Any, ClassVar
 
-import msgspec
-
 from toolkit.commands.command_line.options import Flag, Stage, Words
 from toolkit.commands.steps import dolma
 from toolkit.commands.steps import shards as sharing
-from toolkit.commands.steps.context import Context, shard_tasks, show_plan
-from toolkit.commands.steps.outcome import Outcome, failures, table
+from toolkit.commands.steps.context import Context, show_plan
+from toolkit.commands.steps.outcome import Outcome, failures, short, table
 from toolkit.data import row_index
 from toolkit.data.documents import Document
 from toolkit.data.schema import SPANS, Type
 from toolkit.errors import ConfigError
 from toolkit.records.failures import FailureRecords
+from toolkit.runs.executors import Task
+from toolkit.storage.concurrent import for_each
+from toolkit.storage.paths import size_of
 from toolkit.tag import plan as tag_plan
 from toolkit.tag import run as tagging
 from toolkit.tag import trial
@@ -109,7 +110,10 @@ def run(context: Context, options: Options) -> Outcome:
     noted = FailureRecords(dataset.bookkeeping, "tag")
     with context.claimed(dataset.bookkeeping, dataset.attributes, tagging.holds(settings)):
         tag_plan.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=True)
-        results = context.run("tag", tagging.tag_shard, shard_tasks(dataset, works), spreads=True, failed=noted)
+        paths = [dataset.shard_path(shard) for shard in shards]
+        listed = zip(paths, works, for_each(size_of, paths), strict=True)
+        tasks = [Task(path, work, size, key=work.shard) for path, work, size in listed]
+        results = context.run("tag", tagging.tag_shard, tasks, spreads=True, failed=noted)
     if not context.in_part:
         noted.keep_only(shards)
     done = [result.value for result in results if result.value]
@@ -177,15 +181,17 @@ def _show(name: str, value: Any, type_: Type, document: Document) -> list[str]:
         listed = list(value.items())
         cut = type_.kind == "map" and len(listed) > ELEMENTS
         width = max(map(len, value))
-        lines = [f"  {key.ljust(width)}  {_short(each)}" for key, each in (listed[:ELEMENTS] if cut else listed)]
+        lines = [
+            f"  {key.ljust(width)}  {short(each, VALUE_CHARS)}" for key, each in (listed[:ELEMENTS] if cut else listed)
+        ]
     elif isinstance(value, list) and value:
         listed, cut = value, len(value) > ELEMENTS
         texts = _texts(value[:ELEMENTS], len(value), type_, document)
-        elements = [_short(each) for each in value[:ELEMENTS]]
+        elements = [short(each, VALUE_CHARS) for each in value[:ELEMENTS]]
         width = max(map(len, elements))
         lines = [f"  {e.ljust(width)}  {text}".rstrip() for e, text in zip(elements, texts, strict=True)]
     else:
-        return [f"{name}: {_short(value)}"]
+        return [f"{name}: {short(value, VALUE_CHARS)}"]
     return [f"{name}:", *lines, *([f"  … {len(listed) - ELEMENTS:,} more"] if cut else [])]
 
 
@@ -200,8 +206,3 @@ def _texts(elements: list[Any], total: int, type_: Type, document: Document) -> 
 
 def _excerpt(text: str) -> str:
     return "| " + text[:TEXT_CHARS].replace("\n", "⏎") + ("…" if len(text) > TEXT_CHARS else "")
-
-
-def _short(value: Any) -> str:
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= VALUE_CHARS else text[:VALUE_CHARS] + "…"

@@ -16,7 +16,7 @@ import msgspec
 
 from toolkit.errors import ConfigError
 
-O = TypeVar("O", bound="Options")
+AnyOptions = TypeVar("AnyOptions", bound="Options")
 
 
 class Flag:
@@ -106,7 +106,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         """Return whether the command shows what would be done, and does not do it."""
         return self.dry_run
 
-    def as_of(self, other: type[O]) -> O:
+    def as_of(self, other: type[AnyOptions]) -> AnyOptions:
         """Return the options of another command, with the values that both have."""
         common = {*self.__struct_fields__} & {*other.__struct_fields__}
         return other(**{name: getattr(self, name) for name in common})

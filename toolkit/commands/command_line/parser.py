@@ -34,15 +34,24 @@ class Command(Protocol):
 
 
 @functools.cache
+def _files() -> dict[str, Path]:
+    """Return the files of the commands by name, in the order of the help."""
+    found = {
+        module.name: Path(module.module_finder.path, f"{module.name}.py")  # type: ignore[union-attr]
+        for module in pkgutil.iter_modules(commands.__path__)
+        if not module.ispkg
+    }
+    return {name: found[name] for name in [*(name for name in _FIRST if name in found), *sorted(found)]}
+
+
 def names() -> list[str]:
     """Return the names of the commands, in the order of the help."""
-    found = {module.name for module in pkgutil.iter_modules(commands.__path__) if not module.ispkg}
-    return [*(name for name in _FIRST if name in found), *sorted(found - {*_FIRST})]
+    return list(_files())
 
 
 def about(name: str) -> str:
     """Return what a command does, in a sentence; its module is not imported for that."""
-    with Path(commands.__path__[0], f"{name}.py").open(encoding="utf-8") as file:
+    with _files()[name].open(encoding="utf-8") as file:
         return file.readline().strip().strip('"')
 
 
@@ -98,10 +107,12 @@ def parse(name: str, given: Sequence[str], prog: str = "toolkit") -> Options:
     class_ = find(name).Options
     listed = command_options.arguments(class_)
     command = _Parser(prog=f"{prog} {name}", description=about(name), epilog="Example: " + ", or ".join(examples(name)))
+    command.set_defaults(words=[])
     for each in listed:
         _add(command, each)
+    takes_words = any(isinstance(each.given, Words) for each in listed)
     parsed, behind = command.parse_known_args(given)  # KEY=VALUE may also stand behind options
-    if unknown := [word for word in behind if word.startswith("-")]:
+    if unknown := [word for word in behind if word.startswith("-") or not takes_words]:
         command.error(f"unrecognized arguments: {' '.join(unknown)}")
     overrides, targets = command_options.part([*parsed.words, *behind])
     if targets and not any(each.field == "targets" for each in listed):

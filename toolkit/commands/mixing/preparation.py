@@ -16,7 +16,7 @@ from toolkit.data import row_index
 from toolkit.data.alignment import is_of_experiment
 from toolkit.errors import ConfigError, ToolkitError, did_you_mean
 from toolkit.ingest import plan
-from toolkit.mix import binding, sets
+from toolkit.mix import binding, publish, sets
 from toolkit.mix.join import Work
 from toolkit.mix.sets import JoinedSet
 from toolkit.mix.settings import MixSettings, Stream
@@ -67,6 +67,17 @@ def settings_of(context: Context, *, writes: bool = True) -> MixSettings:
     for path in filter(None, (settings.output.path, settings.rejected) if writes else ()):
         check_writable(path, settings.place)
     return settings
+
+
+def check_output(settings: MixSettings) -> None:
+    """Check that output and dropped documents go where nothing else is, or what a mix has made.
+
+    Raises:
+        ConfigError: if something else is there.
+    """
+    publish.check_output(settings.output.path)
+    if settings.rejected is not None:
+        publish.check_rejected(settings.output.path, settings.rejected)
 
 
 def check(context: Context, settings: MixSettings, planned: Mapping[str, records.SetSchema]) -> None:

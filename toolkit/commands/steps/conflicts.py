@@ -8,7 +8,6 @@ from toolkit.commands.mixing import preparation, publishing
 from toolkit.commands.steps.context import Context
 from toolkit.errors import ConfigError
 from toolkit.ingest import plan as ingest_plan
-from toolkit.mix import publish
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records import sets as records
 from toolkit.runs import claims
@@ -72,9 +71,7 @@ def check(context: Context, *, shares_output: bool = False) -> ingest.PlannedIng
         complete = not found  # or else sets are not known, and what is said of them would be wrong
         with found.noted():
             settings = preparation.settings_of(context)
-            publish.check_output(settings.output.path)
-            if settings.rejected is not None:
-                publish.check_rejected(settings.output.path, settings.rejected)
+            preparation.check_output(settings)
             _check_limit(context, settings)
             if complete:
                 preparation.check(context, settings, sets)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self
 
 import msgspec
 
@@ -21,16 +21,15 @@ from toolkit.ingest.shares import Share
 from toolkit.inspect.describe.about import read_splits
 from toolkit.interop.dolma import is_dolma, pointers
 from toolkit.mix import settings as mix_settings
-from toolkit.mix.settings import MixSettings
+from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs import claims
 from toolkit.runs.executors import P, R, Report, Result, Task
 from toolkit.runs.executors.settings import read as read_executor
 from toolkit.runs.executors.workers import Workers
 from toolkit.runs.progress import Progress
-from toolkit.storage.concurrent import for_each
 from toolkit.storage.options import StorageOptions, set_options
-from toolkit.storage.paths import join, remove_stale_temporaries, size_of
+from toolkit.storage.paths import join, remove_stale_temporaries
 from toolkit.storage.roots import note_roots
 from toolkit.tag import plan as tag_plan
 
@@ -188,6 +187,10 @@ class Context:
 
         return claims.claimed(join(folder, "claims"), what, holds, run, doing)
 
+    def claimed_output(self, output: str, digest: str = "") -> AbstractContextManager[None]:
+        """While a run works on the output of a mix, no other does; with a digest, but those whose settings have it."""
+        return self.claimed(work_folder(output), output, {"the output": digest})
+
     def __enter__(self) -> Self:
         return self
 
@@ -282,21 +285,6 @@ def open_context(options: Options) -> Context:
     places = (found.dataset, found.mix.get("rejected"), output.get("path") if isinstance(output, dict) else None)
     note_roots(place for place in places if isinstance(place, str) and place and "\0" not in place)
     return Context(options, found, source)
-
-
-class _OfShard(Protocol):
-    @property
-    def shard(self) -> str: ...
-
-
-W = TypeVar("W", bound=_OfShard)
-
-
-def shard_tasks(dataset: Dataset, works: Iterable[W]) -> list[Task[W]]:
-    """A task for each shard, named by its path, with its size."""
-    named = [(dataset.shard_path(work.shard), work) for work in works]
-    sizes = for_each(size_of, [path for path, _ in named])
-    return [Task(path, work, size, key=work.shard) for (path, work), size in zip(named, sizes, strict=True)]
 
 
 def show_plan(context: Context, plan: dict[str, Any]) -> Outcome:

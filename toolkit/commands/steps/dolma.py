@@ -12,11 +12,11 @@ from toolkit.config import settings
 from toolkit.config.settings import Config, Source
 from toolkit.interop.dolma import read_mixer, read_tagger
 
-O = TypeVar("O", bound=Options)
-Run = Callable[[Context, O], Outcome]
+AnyOptions = TypeVar("AnyOptions", bound=Options)
+Run = Callable[[Context, AnyOptions], Outcome]
 
 
-def mix(context: Context, options: O, run: Run[O]) -> Outcome:
+def mix(context: Context, options: AnyOptions, run: Run[AnyOptions]) -> Outcome:
     """Run a configuration of Dolma's mixer."""
     if "streams" not in context.source.value:
         raise context.source.error((), "expected a configuration of the mixer, with `streams:`")
@@ -24,7 +24,7 @@ def mix(context: Context, options: O, run: Run[O]) -> Outcome:
     return _run(context, options, run, found.configs, dry_run=found.dry_run)
 
 
-def tag(context: Context, options: O, run: Run[O]) -> Outcome:
+def tag(context: Context, options: AnyOptions, run: Run[AnyOptions]) -> Outcome:
     """Run a configuration of Dolma's tagger."""
     if "taggers" not in context.source.value:
         raise context.source.error((), "expected a configuration of the tagger, with `taggers:`")
@@ -34,8 +34,8 @@ def tag(context: Context, options: O, run: Run[O]) -> Outcome:
 
 def _run(
     context: Context,
-    options: O,
-    run: Run[O],
+    options: AnyOptions,
+    run: Run[AnyOptions],
     configs: list[dict[str, Any]],
     *,
     dry_run: bool,

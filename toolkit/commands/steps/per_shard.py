@@ -38,19 +38,17 @@ def run(context: Context) -> Outcome:
         return Outcome(text=context.share.nothing(), data={"output": output, "published": False})
     if options.dry_run:
         return show_plan(context, {"ingest, tag, mix": {work.input.path: work.input.shard for work in listed}})
-    publish.check_output(output)
-    if settings.rejected is not None:
-        publish.check_rejected(output, settings.rejected)
+    preparation.check_output(settings)
     ingest_records.check_settings([work.input for work in listed])
     if options.shard is None:
         publishing.check_limit(context, output, len(listed), len(planned.inputs))
         _check_no_others(planned.inputs, dataset)
-        with context.claimed(work_folder(output), output, {"the output": ""}):
+        with context.claimed_output(output):
             publish.finish_interrupted(output)
     holds = ingest_plan.holds(entries) | (tagging.holds(listed[0].tag.settings) if listed and listed[0].tag else {})
     with (
         context.claimed(dataset.bookkeeping, dataset.documents, holds),
-        context.claimed(work_folder(output), output, {"the output": settings.stage_digest()}),
+        context.claimed_output(output, settings.stage_digest()),
     ):
         ingest_plan.prepare(entries, dataset, overwrite=options.overwrite)
         if tags.sets:
@@ -71,7 +69,7 @@ def run(context: Context) -> Outcome:
         )
     else:
         omitted = {key: why for each in done for key, why in each.failed.items()}
-        with context.claimed(work_folder(output), output, {"the output": ""}):
+        with context.claimed_output(output):
             publish.finish_interrupted(output)
             shards = _shards(listed)
             if shards is None:

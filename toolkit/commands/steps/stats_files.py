@@ -200,7 +200,7 @@ class _Finder:
 
 
 def _merged(manifest: publish.Manifest) -> dict[str, Any]:
-    """Return the types of the attributes that a mix merged into its documents; null where only some streams have them."""
+    """Return the types of attributes that a mix merged into documents; null where only some streams have them."""
     streams = manifest.settings["streams"]
     types: dict[str, schema.Type] = {}
     sure = Counter[str]()
