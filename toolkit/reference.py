@@ -27,7 +27,7 @@ from toolkit.tag import describe, tagger
 
 FOLDER = Path(__file__).parent.parent / "docs"
 EXAMPLE_CHARS = 400
-"""Of a text or a value that are shown."""
+"""Characters of a text or a value that are shown."""
 
 _NOTE = "<!-- Made from the code by `python -m toolkit.reference`; change it there. -->"
 

@@ -28,7 +28,7 @@ class Options(Configured, Stage, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class PlannedIngest:
-    """What an ingest comes to.
+    """The inputs that a section ``ingest:`` names, and those that a run works on.
 
     Attributes:
         entries: of the section.
@@ -111,7 +111,7 @@ def run(context: Context, options: Options, planned: PlannedIngest | None = None
 
 
 class _Counted(Protocol):
-    """What became of an input: counts by reason, and the reject file."""
+    """The outcome of an input: counts by reason, and the reject file."""
 
     @property
     def counts(self) -> dict[str, int]: ...

@@ -54,7 +54,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """What has become of all in a stage, or why that cannot be told."""
+    """The state of everything in a stage, or why it is not known."""
 
     name: str
     items: list[Item]
@@ -106,7 +106,7 @@ class _Look:
         self._mixed: dict[str, bool] = {}
         """Shards that are mixed and whose documents are gone, by key: whether they are in what is published."""
         self._lacks = False
-        """Whether a dataset that is mixed has no documents yet."""
+        """True if a dataset that is mixed has no documents yet."""
 
     def stages(self) -> Iterator[Stage]:
         if self.context.has("ingest"):
@@ -117,7 +117,7 @@ class _Look:
             yield from self._mix(self.settings)
 
     def _item(self, stage_name: str, key: str, cause: str) -> Item:
-        """Of what is not done."""
+        """Return the item of a shard or input that is not done."""
         if any(key in held.claim.doing.get(stage_name, ()) for held in self.claims):
             return Item(key, "running")
         failure = self._failed[stage_name].get(key)
@@ -148,7 +148,7 @@ class _Look:
         return Stage("ingest", [*for_each(look, inputs), *(Item(each.entry, "failed", str(each)) for each in refused)])
 
     def _is_mixed(self, work: per_shard.Work) -> bool:
-        """Whether an input whose documents may be gone is in the mix."""
+        """Tell whether an input whose documents may be gone is in the mix."""
         record = ingest_records.recorded(work.input)
         assert self._published
         if record is None or not record.deleted:
@@ -242,7 +242,7 @@ class _Look:
             yield Stage("publish", [self._item("write", output, cause)])
 
     def _shards(self, dataset: Dataset) -> list[str]:
-        """The shards of the run's share; where documents were mixed and deleted, there may be none."""
+        """Return the shards of the run's share; where documents were mixed and deleted, there may be none."""
         try:
             return sharing.mine(self.context, dataset)
         except NothingThere:
@@ -251,7 +251,7 @@ class _Look:
             return []
 
     def _works(self, settings: MixSettings, stream: Stream) -> Iterator[joining.Work]:
-        """What is mixed of a stream, as far as inputs are told from it: the types of attributes are not needed."""
+        """Give what is mixed of a stream, shard by shard; the types of attributes are not needed, and left out."""
         joined = [
             JoinedSet(set=given.set, keys=[], ours=records.load_schema(stream.dataset, given.set) is not None)
             for given in stream.attributes
@@ -273,7 +273,7 @@ class _Look:
 
 
 def _inputs(work: joining.Work) -> tuple[str, dict[str, str]]:
-    """The content digests of a shard's documents and attributes, by records alone.
+    """Return the content digests of a shard's documents and attributes, from records alone.
 
     Raises:
         ToolkitError: if they are not known, or not what they should be.

@@ -65,7 +65,7 @@ class _Validation:
         self.options = options
         self.limit = context.config.max_document_bytes
         self.whole = options.first is None and not context.in_part
-        """Whether all rows of all files are looked at, so that their numbers are known."""
+        """True if all rows of all files are looked at, so that their numbers are known."""
         self.checked: list[str] = []
         self.findings: list[str] = []
         self.warnings: list[str] = []
@@ -363,7 +363,7 @@ def _labels(manifest: publish.Manifest | None, files: list[str]) -> dict[str, st
 
 
 def _is_rejected(folder: str, path: str, manifest: publish.Manifest | None, rejected: str | None) -> bool:
-    """Whether a file has dropped documents: by the manifest, by the configuration, else by its rows."""
+    """Tell whether a file has dropped documents: by the manifest, by the configuration, else by its rows."""
     labels = {part.path: part.label for part in manifest.parts} if manifest else {}
     if path in labels:
         return labels[path] == mix_settings.REJECTED

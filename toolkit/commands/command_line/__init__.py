@@ -1,1 +1,1 @@
-"""From words to options: what commands take, and the parser, help and page that are made of it."""
+"""The command line: options of commands, and the parser that is made from them."""

@@ -20,7 +20,7 @@ AnyOptions = TypeVar("AnyOptions", bound="Options")
 
 
 class Flag:
-    """How a field is given as an option.
+    """Describes a field that is given as an option.
 
     The type of the field says what it takes: nothing (bool), a number above 0 (int), one of some words (Literal), a
     text, or several of them, each behind the option (tuple).
@@ -39,7 +39,7 @@ class Flag:
 
 
 class Words:
-    """How the words that belong to no option are described; one field of a command's has it.
+    """Describes the words that belong to no option; one field of a command may have it.
 
     On `overrides`, all must be ``KEY=VALUE``. On `targets`, words of another form are allowed, too.
     """

@@ -1,4 +1,4 @@
-"""All that can be told of a configuration's sections before the first one begins, told at once."""
+"""Checks of the sections of a configuration against each other, before the first one begins."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from toolkit.tag import run
 
 
 class Faults:
-    """What is wrong, section by section."""
+    """Collects what is wrong, section by section."""
 
     def __init__(self) -> None:
         self._messages: dict[str, None] = {}
@@ -87,7 +87,7 @@ def check(context: Context, *, shares_output: bool = False) -> ingest.PlannedIng
 
 
 def _check_limit(context: Context, settings: MixSettings) -> None:
-    """As `publishing.check_limit`, of the documents that are there already."""
+    """Do what `publishing.check_limit` does, for the documents that are there already."""
     if context.options.limit is None or context.options.shard is not None:
         return
     known = 0

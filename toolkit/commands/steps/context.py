@@ -1,4 +1,4 @@
-"""What a command works in: its configuration, the share of its run, and the processes that run its tasks."""
+"""The context of a command: its configuration, the share of its run, and the processes that run its tasks."""
 
 import os
 import sys
@@ -36,7 +36,7 @@ from toolkit.tag import plan as tag_plan
 
 @dataclass
 class _Stage:
-    """What is being worked on: the keys of the tasks by name, and of those that have begun."""
+    """A stage that is being worked on: the keys of its tasks by name, and of those that have begun."""
 
     keys: dict[str, str]
     doing: set[str] = field(default_factory=set)
@@ -55,7 +55,7 @@ class Context:
     _inputs: tuple[list[ingest_plan.Work], list[NothingThere]] | None = None
 
     def __post_init__(self) -> None:
-        """Raises ConfigError if there is no such executor."""
+        """Raise ConfigError if there is no such executor."""
         settings = read_executor(self.config.executor, self.source)
         self._workers = Workers(settings, self.config.processes, self._report, self._begun)
 
@@ -68,7 +68,7 @@ class Context:
             raise self.source.error((), str(error)) from None
 
     def section(self, name: str) -> Source:
-        """A section of the configuration.
+        """Return a section of the configuration.
 
         Raises:
             ConfigError: if it is not there.
@@ -79,22 +79,22 @@ class Context:
 
     @property
     def is_dolma(self) -> bool:
-        """Whether the configuration is one of Dolma's."""
+        """Tell whether the configuration is one of Dolma's."""
         return is_dolma(self.source)
 
     @property
     def has_dataset(self) -> bool:
-        """Whether the configuration names a dataset of its own; the streams of a mix may name theirs."""
+        """Tell whether the configuration names a dataset of its own; the streams of a mix may name theirs."""
         return self.config.dataset is not None or self.config.documents is not None
 
     @cached_property
     def entries(self) -> list[ingest_plan.Entry]:
-        """The entries of the section ``ingest:``; none if there is no such section."""
+        """Return the entries of the section ``ingest:``; none if there is no such section."""
         return ingest_plan.read_section(self.section("ingest")) if self.has("ingest") else []
 
     @cached_property
     def tags(self) -> tag_plan.Plan:
-        """The plan of the section ``tag:``.
+        """Return the plan of the section ``tag:``.
 
         Raises:
             ConfigError: naming the place in the file; if there is no such section, too.
@@ -103,7 +103,7 @@ class Context:
 
     @cached_property
     def mix(self) -> MixSettings:
-        """The settings of the section ``mix:``, with what `about.splits` says of the files of the output.
+        """Return the settings of the section ``mix:``, with what `about.splits` says of the files of the output.
 
         Raises:
             ConfigError: naming the place in the file; if there is no such section, too.
@@ -127,7 +127,7 @@ class Context:
         at_once: int | None = None,
         failed: FailureRecords | None = None,
     ) -> list[Result[R]]:
-        """Runs tasks on the configured executor, with progress; results in the order of the tasks.
+        """Run tasks on the configured executor, with progress; return results in the order of the tasks.
 
         Args:
             what: the stage.
@@ -172,7 +172,9 @@ class Context:
             failed.forget(key)
 
     def claimed(self, folder: str, what: str, holds: Mapping[str, str]) -> AbstractContextManager[None]:
-        """While a run works on something, no other does with other settings; see `toolkit.runs.claims`.
+        """Return a context manager, within which no other run works on something with other settings.
+
+        See `toolkit.runs.claims`.
 
         Args:
             folder: the bookkeeping folder of a dataset or an output.
@@ -188,18 +190,20 @@ class Context:
         return claims.claimed(join(folder, "claims"), what, holds, run, doing)
 
     def claimed_output(self, output: str, digest: str = "") -> AbstractContextManager[None]:
-        """While a run works on the output of a mix, no other does; with a digest, but those whose settings have it."""
+        """Return a context manager, within which no other run works on the output of a mix.
+
+        With a digest, runs whose settings have the same one may."""
         return self.claimed(work_folder(output), output, {"the output": digest})
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends the processes that worked for it."""
+        """End the processes that worked for it."""
         self._workers.close()
 
     def inputs(self, *, there: bool = False, asks_web: bool = True) -> list[ingest_plan.Work]:
-        """The inputs of the section ``ingest:``, sorted by shard; they are listed once.
+        """Return the inputs of the section ``ingest:``, sorted by shard; they are listed once.
 
         Args:
             there: leave out what is not there any more, and say nothing of it.
@@ -224,7 +228,7 @@ class Context:
 
     @cached_property
     def share(self) -> Share | None:
-        """The share of the run; None if the run is not one of several.
+        """Return the share of the run; None if the run is not one of several.
 
         Raises:
             ConfigError: if the inputs cannot be listed, so that nobody knows whose they are.
@@ -241,38 +245,38 @@ class Context:
         return Share(*self.options.shard, self.dataset if self.has_dataset else None, inputs)
 
     def is_mine(self, dataset: Dataset, shard: str) -> bool:
-        """Whether a shard of a dataset is in this run's share."""
+        """Tell whether a shard of a dataset is in this run's share."""
         return self.share is None or self.share.owns(dataset, shard)
 
     def limited(self, shards: list[str]) -> list[str]:
-        """At most so many as asked for."""
+        """Return the first shards, as many as `--limit` says."""
         return shards[: self.options.limit]
 
     @property
     def only_warns(self) -> bool:
-        """Whether what a whole run refuses is only told: of some shards, or where nothing is written."""
+        """Tell whether the run only warns of what a whole run refuses: some shards are left out, or nothing is written."""
         return self.in_part or self.options.only_shows
 
     @staticmethod
     def warn(messages: Iterable[str]) -> None:
-        """Tells on standard error what the user should know, and nothing is refused for."""
+        """Tell on standard error what the user should know, and nothing is refused for."""
         for message in messages:
             print(f"warning: {message}", file=sys.stderr)
 
     @property
     def in_part(self) -> bool:
-        """Whether some shards are left to other runs."""
+        """Tell whether some shards are left to other runs."""
         return self.options.limit is not None or self.options.shard is not None
 
     def sweep(self, *roots: str) -> None:
-        """Deletes temporary files that killed runs left below the roots."""
+        """Delete temporary files that killed runs left below the roots."""
         count = sum(remove_stale_temporaries(root) for root in roots)
         if count and not self.options.quiet:
             print(f"deleted {count} temporary files of runs that were killed", file=sys.stderr)
 
 
 def open_context(options: Options) -> Context:
-    """Reads the configuration; without one, all settings have their defaults."""
+    """Read the configuration; without one, all settings have their defaults."""
     if options.config is None:
         return Context(options, Config(), Source({}))
     source = config.load_source(options.config, list(options.overrides))
@@ -288,7 +292,7 @@ def open_context(options: Options) -> Context:
 
 
 def show_plan(context: Context, plan: dict[str, Any]) -> Outcome:
-    """The outcome of a dry run; of a share, with what it has of all that there is."""
+    """Return the outcome of a dry run; of a share, with what it has of all that there is."""
     if context.share:
         plan = {"share": context.share.plan(), **plan}
     resolved = config.plain(context.config)

@@ -1,4 +1,4 @@
-"""What a command gives back, and the text that it is shown as."""
+"""The outcome of a command, and the text that it is shown as."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from toolkit.runs.executors import Result
 
 @dataclass
 class Outcome:
-    """What a command did.
+    """The outcome of a command.
 
     Attributes:
         text: for people.

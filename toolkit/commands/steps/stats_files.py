@@ -1,4 +1,4 @@
-"""From paths, or a configuration, to the files that ``toolkit stats`` counts."""
+"""The files that ``toolkit stats`` counts: those of paths, or of a configuration."""
 
 import os
 import re
@@ -35,7 +35,7 @@ from toolkit.storage.paths import BOOKKEEPING, check_writable, join, strip_suffi
 from toolkit.text.languages.labels import label_of_path
 
 _PATHS = ("language.label", "oscar.identification.label")
-"""Where documents have a label, if no mix says so."""
+"""Expressions for the label of documents, if no mix has one."""
 
 
 @dataclass

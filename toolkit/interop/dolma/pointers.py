@@ -1,4 +1,4 @@
-"""What is here instead of the commands, flags and configurations of Dolma that do not run here."""
+"""Hints for commands, flags and configurations of Dolma that do not run here."""
 
 from collections.abc import Sequence
 from typing import Any
