@@ -192,7 +192,8 @@ class Context:
     def claimed_output(self, output: str, digest: str = "") -> AbstractContextManager[None]:
         """Return a context manager, within which no other run works on the output of a mix.
 
-        With a digest, runs whose settings have the same one may."""
+        With a digest, runs whose settings have the same one may.
+        """
         return self.claimed(work_folder(output), output, {"the output": digest})
 
     def __enter__(self) -> Self:
@@ -254,7 +255,7 @@ class Context:
 
     @property
     def only_warns(self) -> bool:
-        """Tell whether the run only warns of what a whole run refuses: some shards are left out, or nothing is written."""
+        """Tell whether the run only warns of what a whole run refuses: it leaves shards out, or writes nothing."""
         return self.in_part or self.options.only_shows
 
     @staticmethod
