@@ -9,22 +9,23 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
-from toolkit.errors import DataError, NoDocuments
+from toolkit.errors import NoDocuments
 from toolkit.ingest import inputs
-from toolkit.inspect import folders, targets, validation
+from toolkit.inspect import targets
 from toolkit.inspect.describe import check
-from toolkit.inspect.describe.card import beside_data
-from toolkit.inspect.describe.check import files as checking_files
-from toolkit.inspect.describe.check.files import Checked
-from toolkit.inspect.describe.croissant import document, mlcroissant
-from toolkit.inspect.recognition import recognised, recorded
-from toolkit.inspect.validation import Work
+from toolkit.inspect.describe.card import check as card_check
+from toolkit.inspect.describe.check.files import Checked, FileCheck, check_file
+from toolkit.inspect.describe.croissant import document
+from toolkit.inspect.targets import format_of, recorded_format
+from toolkit.inspect.validate import dataset as whole_dataset
+from toolkit.inspect.validate import one_file
+from toolkit.inspect.validate.one_file import ValidateJob
+from toolkit.inspect.validate.output import check_folder
 from toolkit.mix import publish
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.writer import Writer
 from toolkit.records import ingested, rejected, sets
 from toolkit.runs.executors import Result, Task
-from toolkit.storage import scheme_of
 from toolkit.storage.concurrent import for_each
 from toolkit.storage.paths import exists, is_folder, join, size_of
 from toolkit.tag import plan as tag_plan
@@ -48,13 +49,13 @@ class Options(Looking, Shared, Limited, frozen=True, kw_only=True):
 
 def run(context: Context, options: Options) -> Outcome:
     """Check what the configuration, or the given paths, name. Any finding makes the exit status 1."""
-    validation_ = _Validation(context, options)
+    found = _Validation(context, options)
     if options.targets:
         for target in options.targets:
-            validation_.check_target(target.rstrip("/"))
+            found.check_target(target.rstrip("/"))
     else:
-        validation_.check_configured()
-    return validation_.outcome()
+        found.check_configured()
+    return found.outcome()
 
 
 class _Validation:
@@ -120,7 +121,7 @@ class _Validation:
             others = (*targets.DESCRIPTIONS, "splits/**")
             dataset = Dataset(target, join(target, ".toolkit", "none"), exclude=others)
             self._check_documents(dataset)
-            self.findings += beside_data.check_documents(dataset, known.files) if self.whole else []
+            self.findings += card_check.check_documents(dataset, known.files) if self.whole else []
         self._note_description(target)
 
     def _note_description(self, folder: str) -> None:
@@ -129,47 +130,22 @@ class _Validation:
         if exists(path):
             self._described[path] = None
 
-    # --- Croissant files ----------------------------------------------------------------------------------------------
-
     def _check_croissant(self, path: str) -> None:
-        """Hold a Croissant file against the specification, what it lists, and what mlcroissant says, if it is here."""
-        first = self.options.first
-        self.checked.append(path)
-        try:
-            plan = check.plan(path, first, self.limit)
-        except DataError as error:
-            self.findings.append(str(error))
-            return
-        before = len(self.findings)
-        self.findings += plan.findings
-        done = self._check_listed(plan.works)
-        self.findings += check.finish(plan, done)
-        if lost := check.lost(done):
-            again = self._check_listed(lost) if first is None else []
-            led = check.found_in(checked for _, checked in again)
-            nowhere = sorted({id_ for _, checked in again for id_ in checked.leads} - led)
-            self.findings += [f"{path}: {id_}: expected a JSON path that leads to a key of some row" for id_ in nowhere]
-        if len(self.findings) == before and mlcroissant.is_installed() and not scheme_of(path):
-            read = mlcroissant.check(path, plan.document, first)
-            self.findings += read.findings
-            self.warnings += read.warnings
+        """Check a Croissant document, and each file that it describes."""
 
-    def _check_listed(self, works: list[checking_files.Work]) -> list[tuple[checking_files.Work, Checked]]:
-        """Check each file that a Croissant file lists by itself; return what was found of those that could be read."""
-        tasks = [Task(work.path, work) for work in works]
-        results = self.context.run("croissant", checking_files.check_file, tasks, "files")
-        for result in results:
-            if result.value:
-                self.findings += result.value.findings
-                self.warnings += result.value.warnings
-            self.findings += [result.failure.message] if result.failure else []
-        return [(work, result.value) for work, result in zip(works, results, strict=True) if result.value]
+        def each_file(works: list[FileCheck]) -> list[Result[Checked]]:
+            return self.context.run("croissant", check_file, [Task(work.path, work) for work in works], "files")
+
+        self.checked.append(path)
+        found = check.check(path, self.options.first, self.limit, each_file)
+        self.findings += found.findings
+        self.warnings += found.warnings
 
     # --- documents and attributes -------------------------------------------------------------------------------------
 
     def _check_dataset(self, dataset: Dataset) -> None:
         shards = self._check_documents(dataset)
-        self.findings += beside_data.check_dataset(dataset, shards) if self.whole else []
+        self.findings += card_check.check_dataset(dataset, shards) if self.whole else []
 
     def _check_documents(self, dataset: Dataset) -> list[str]:
         """Check the shards of a dataset, and their attributes; return all shards of the run's share."""
@@ -178,19 +154,19 @@ class _Validation:
         self.checked.append(f"{len(shards)} shards of {dataset.documents}")
         self._check_shards("documents", "documents", dataset, shards)
         for set_name in dataset.sets():
-            extra = [] if self.context.in_part else validation.extra_files(dataset, set_name, shards)
+            extra = [] if self.context.in_part else whole_dataset.extra_files(dataset, set_name, shards)
             covered = inputs.carried_shards(dataset, set_name)
             self.checked.append(f"the set {set_name}")
             listed = [*(shard for shard in shards if covered is None or shard in covered), *extra]
             self._check_shards(set_name, "attributes", dataset, listed, set_name)
         if self.options.first is None and self.options.shard is None:
-            self.findings += validation.check_ingested(dataset)
+            self.findings += whole_dataset.check_ingested(dataset)
             self.findings += map(str, rejected.too_many(ingested.load_undamaged(dataset), dataset.bookkeeping))
             self.findings += [
                 f"{path}: expected to be ingested, it failed or was interrupted" for path in inputs.unfinished(dataset)
             ]
-            repeated = validation.Findings()
-            for finding in validation.duplicates(dataset, shards):
+            repeated = one_file.Findings()
+            for finding in whole_dataset.duplicates(dataset, shards):
                 repeated.add(finding)
             self.findings += repeated.listed(dataset.documents)
         return mine
@@ -202,7 +178,7 @@ class _Validation:
         self._run(
             what,
             [
-                Work(kind=kind, path=shard, dataset=dataset, set=set_, max_document_bytes=limit, first=first)
+                ValidateJob(kind=kind, path=shard, dataset=dataset, set=set_, max_document_bytes=limit, first=first)
                 for shard in shards
             ],
         )
@@ -234,8 +210,8 @@ class _Validation:
     def _check_file(self, target: str) -> None:
         folder, name = os.path.split(target)
         self.checked.append(target)
-        if (found := recognised(target)) is not None:
-            work = Work(
+        if (found := format_of(target)) is not None:
+            work = ValidateJob(
                 kind="output",
                 path=target,
                 format=found.name,
@@ -246,7 +222,7 @@ class _Validation:
                 first=self.options.first,
             )
         else:
-            work = Work(
+            work = ValidateJob(
                 kind="documents",
                 path=name,
                 dataset=Dataset(folder or ".", join(folder or ".", ".toolkit", "none")),
@@ -264,18 +240,18 @@ class _Validation:
         documents = {part.path: part.documents for part in manifest.parts} if manifest else {}
         labels = _labels(manifest, files)
         fields = mix_settings.MixSettings.added_fields(manifest.settings) if manifest else []
-        found = recorded(manifest.settings) if manifest else None
+        found = recorded_format(manifest.settings) if manifest else None
         works = []
         for path in self.context.limited(mine):
             is_rejected = _is_rejected(folder, path, manifest, rejected)
             if not (manifest or is_rejected):
-                found = recognised(join(folder, path)) or found  # a damaged file is of the format of the others
+                found = format_of(join(folder, path)) or found  # a damaged file is of the format of the others
             if found is None and not is_rejected:
                 what = "expected the lines of a format that is installed, got others"
                 self.findings.append(f"{join(folder, path)}: {what}")
                 continue
             works.append(
-                Work(
+                ValidateJob(
                     kind="rejected" if is_rejected else "output",
                     path=join(folder, path),
                     format=found.name if found else "",
@@ -290,14 +266,14 @@ class _Validation:
             )
         results = self._run("output", works, "files")
         if self.options.first is None and self.options.shard is None:
-            self.findings += folders.check_folder(folder)
+            self.findings += check_folder(folder)
         if self.whole:
             done = {
                 work.path: result.value for work, result in zip(works, results, strict=True) if work.kind == "output"
             }
             mine = [path for path in files if join(folder, path) in done]
             writer = found.writer() if found else Writer()
-            self.findings += beside_data.check_output(
+            self.findings += card_check.check_output(
                 folder, manifest, writer, mine, [done[join(folder, path)] for path in mine]
             )
 
@@ -343,9 +319,9 @@ class _Validation:
                     made = f"made from earlier attributes {set_name} of {entry.shard}"
                     self.findings.append(f"{path}: expected the attributes of now, {made}{remedy}")
 
-    def _run(self, what: str, works: list[Work], unit: str = "shards") -> list[Result[validation.Checked]]:
+    def _run(self, what: str, works: list[ValidateJob], unit: str = "shards") -> list[Result[one_file.Checked]]:
         """Check each file by itself; what is found is added."""
-        results = self.context.run(what, validation.check_file, [Task(f"{w.set} {w.path}", w) for w in works], unit)
+        results = self.context.run(what, one_file.check_file, [Task(f"{w.set} {w.path}", w) for w in works], unit)
         for result in results:
             self.findings += result.value.findings if result.value else []
             self.findings += [result.failure.message] if result.failure else []
@@ -368,4 +344,4 @@ def _is_rejected(folder: str, path: str, manifest: publish.Manifest | None, reje
     if path in labels:
         return labels[path] == mix_settings.REJECTED
     below = os.path.relpath(join(folder, path), rejected).split(os.sep)[0] if rejected else os.pardir
-    return below != os.pardir or validation.is_rejected(join(folder, path))
+    return below != os.pardir or one_file.is_rejected(join(folder, path))

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 import msgspec
 import xxhash
 
-from toolkit.data.documents import BAD_ROW, explain_bad_row
+from toolkit.data.documents import BAD_ROW, explain_bad_row, value_at
 from toolkit.errors import DataError
 from toolkit.rules.rule import Entries, Rule
 from toolkit.storage.streams import Lines
@@ -180,13 +180,8 @@ def url_of(fields: Mapping[str, Any], path: str) -> str | None:
         fields: of its row; of the metadata only `URL_FIELDS` if the path is empty.
         path: dotted; empty for the first of `URL_FIELDS`.
     """
-    for each in (path,) if path else URL_FIELDS:
-        value: Any = fields
-        for key in each.split("."):
-            value = value.get(key) if isinstance(value, Mapping) else None
-        if isinstance(value, str):
-            return value
-    return None
+    values = (value_at(fields, each) for each in ((path,) if path else URL_FIELDS))
+    return next((value for value in values if isinstance(value, str)), None)
 
 
 class Watch:

@@ -23,10 +23,8 @@ from toolkit.interop.dolma import is_dolma, pointers
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records.failures import FailureRecord, FailureRecords
-from toolkit.runs import claims
+from toolkit.runs import claims, workers
 from toolkit.runs.executors import P, R, Report, Result, Task
-from toolkit.runs.executors.settings import read as read_executor
-from toolkit.runs.executors.workers import Workers
 from toolkit.runs.progress import Progress
 from toolkit.storage.options import StorageOptions, set_options
 from toolkit.storage.paths import join, remove_stale_temporaries
@@ -56,8 +54,8 @@ class Context:
 
     def __post_init__(self) -> None:
         """Raise ConfigError if there is no such executor."""
-        settings = read_executor(self.config.executor, self.source)
-        self._workers = Workers(settings, self.config.processes, self._report, self._begun)
+        chosen = workers.read(self.config.executor, self.source)
+        self._workers = workers.Workers(chosen, self.config.processes, self._report, self._begun)
 
     @property
     def dataset(self) -> Dataset:

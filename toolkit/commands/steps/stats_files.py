@@ -17,16 +17,17 @@ from toolkit.data import schema
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.inspect import targets as inspected
-from toolkit.inspect.recognition import Format, recorded
-from toolkit.inspect.stats import files, places, shard
+from toolkit.inspect.documents import expected_format
+from toolkit.inspect.stats import cache, shard
 from toolkit.inspect.stats.distributions import leaves
 from toolkit.inspect.stats.keys import LABELS
-from toolkit.inspect.stats.shard import Settings, Work
+from toolkit.inspect.stats.shard import CountJob, Settings
+from toolkit.inspect.targets import Format, recorded_format
 from toolkit.interop.foreign import ForeignRows
-from toolkit.mix import publish, sets
+from toolkit.mix import joined_sets, publish
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.join import JoinedShard
-from toolkit.mix.sets import JoinedSet, Key, names_for_rules, null_safe
+from toolkit.mix.joined_sets import JoinedSet, Key, names_for_rules, null_safe
 from toolkit.mix.settings import Joined, Stream
 from toolkit.mix.writer import Writer
 from toolkit.rules import Rule
@@ -49,7 +50,7 @@ class Counting:
         notes: what is to be said of inputs that are not in it.
     """
 
-    works: list[Work] = field(default_factory=list)
+    works: list[CountJob] = field(default_factory=list)
     rules: list[Rule] = field(default_factory=list)
     unit: str = "files"
     notes: str = ""
@@ -117,9 +118,9 @@ class _Finder:
         """Return the folder for results, below the one that a function gives; if that cannot be, for this run only."""
         try:
             folder = find()
-            kept = join(places.kept(folder), digest)
+            kept = join(cache.counts_folder(folder), digest)
             check_writable(kept, "stats")
-            places.forget_former(folder)
+            cache.forget_former(folder)
         except ConfigError as error:
             if not self._context.options.quiet:
                 print(f"warning: what is counted is not kept: {error}", file=sys.stderr)
@@ -129,21 +130,21 @@ class _Finder:
 
     def _add_files(self, target: inspected.Target) -> None:
         """Add the files of a folder, or one file."""
-        home = places.home_of(target.path)
+        home = inspected.home_of(target.path)
         manifest = publish.load_manifest(home.root) if home.kind == "output" else None
         labels = {part.path: part.label for part in manifest.parts} if manifest else {}
-        places.forget_former(join(target.folder, BOOKKEEPING))
+        cache.forget_former(join(target.folder, BOOKKEEPING))
         found = [join(target.folder, path) for path in target.files]
         self.emptied = self.emptied or (target.kind == "output" and not found)
         types = _merged(manifest) if manifest else {}
         root = home.root if home.kind == "files" else ""
-        kept = self._kept(home.folder, self._settings.digest(home.kind, root, types))
+        kept = self._kept(lambda: cache.base_folder(home), self._settings.digest(home.kind, root, types))
         paths = {home.name(path): path for path in found}
         for name in self._context.limited(list(paths)):
             path, label = paths[name], labels.get(name)
             format_ = _format_of(path, label, manifest)
             writer = format_.writer() if format_ else None
-            work = Work(
+            work = CountJob(
                 settings=_with_label_of(writer, self._settings),
                 folder=kept,
                 name=name,
@@ -168,7 +169,7 @@ class _Finder:
         for path in shards:
             one = JoinedShard(stream=stream, sets=joined, shard=path, max_document_bytes=limit)
             self.found.works.append(
-                Work(settings=settings, folder=kept, name=path, shard=one, max_document_bytes=limit)
+                CountJob(settings=settings, folder=kept, name=path, shard=one, max_document_bytes=limit)
             )
 
     def _joined(
@@ -179,18 +180,18 @@ class _Finder:
         Raises:
             ConfigError: for what is wrong with them, and for shards of other programs' sets that cannot be read.
         """
-        foreign = {*sets.foreign_sets(stream, {})}
+        foreign = {*joined_sets.foreign_sets(stream, {})}
         ours = msgspec.structs.replace(stream, attributes=[j for j in stream.attributes if j.set not in foreign])
         if not (foreign and settings.attributes):
             try:  # files of other programs must be read to know their types
-                found, resolved = _needed(settings, ours, sets.resolve_sets(ours, {}, {}), label)
+                found, resolved = _needed(settings, ours, joined_sets.resolve_sets(ours, {}, {}), label)
                 if not foreign or resolved.label or not {*settings.by} & {*LABELS}:
                     return found, resolved
             except ConfigError:
                 if not foreign:
                     raise
         seen, unreadable = preparation.look_at_foreign(self._context, stream, shards)
-        found, resolved = _needed(settings, stream, sets.resolve_sets(stream, {}, seen), label)
+        found, resolved = _needed(settings, stream, joined_sets.resolve_sets(stream, {}, seen), label)
         if unreadable:
             raise ConfigError("\n".join(unreadable.values()))
         return found, resolved
@@ -204,7 +205,7 @@ def _merged(manifest: publish.Manifest) -> dict[str, Any]:
     streams = manifest.settings["streams"]
     types: dict[str, schema.Type] = {}
     sure = Counter[str]()
-    for stream in streams if recorded(manifest.settings).writer().takes_all() else ():
+    for stream in streams if recorded_format(manifest.settings).writer().takes_all() else ():
         paths = (join(stream["name"], joined["set"]) for joined in stream["attributes"])
         keys = [key for path in paths for key in msgspec.convert(manifest.sets.get(path, []), list[Key])]
         sure.update({key.name for key in keys if not key.default})
@@ -220,8 +221,8 @@ def _merged(manifest: publish.Manifest) -> dict[str, Any]:
 def _format_of(path: str, label: str | None, manifest: publish.Manifest | None) -> Format | None:
     """Return the format of a file of an output; None for documents, as those are that a mix has dropped."""
     if manifest is None or label is None:
-        return files.format_of(path)
-    return None if label == mix_settings.REJECTED else recorded(manifest.settings)
+        return expected_format(path)
+    return None if label == mix_settings.REJECTED else recorded_format(manifest.settings)
 
 
 def _with_label_of(writer: Writer | None, settings: Settings) -> Settings:
@@ -267,13 +268,13 @@ def _needed(
     else:
         settings = msgspec.structs.replace(settings, label=null_safe(settings.label, names) or settings.label)
     one = JoinedShard(stream=stream, sets=joined, shard="", max_document_bytes=1)
-    work = Work(settings=settings, folder="", name="", shard=one, max_document_bytes=1)
+    work = CountJob(settings=settings, folder="", name="", shard=one, max_document_bytes=1)
     used = shard.keys_of(work).used | set(shard.leaves_of(work))
     _check_attributes(settings, [work])
     return [each for each in joined if any(key.name in used for key in each.keys)], settings
 
 
-def _check_attributes(settings: Settings, listed: list[Work]) -> None:
+def _check_attributes(settings: Settings, listed: list[CountJob]) -> None:
     """Raise ConfigError for an attribute of which nothing is known."""
     if not settings.attributes or not listed:
         return
