@@ -318,7 +318,10 @@ def test_reading_and_processing_overlap(project: Project, monkeypatch: pytest.Mo
         return decode(block, invalid, source)
 
     monkeypatch.setattr(wet, "decode", meeting)
-    for name in ("toolkit.streams.READ", "toolkit.arrivals.BLOCK"):  # what is read at once: less than a half
+    for name in (
+        "toolkit.storage.streams.READ",
+        "toolkit.ingest.arrivals.BLOCK",
+    ):  # less than a half
         monkeypatch.setattr(name, 1 << 12)
     with web(project.root / "www", behaviour) as url:
         assert project.ingest(entry(url)).code == 0

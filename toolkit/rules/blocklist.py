@@ -23,8 +23,7 @@ from urllib.parse import urlsplit
 import msgspec
 import xxhash
 
-from toolkit.data.documents import BAD_ROW, explain_bad_row
-from toolkit.data.dotted import value_at
+from toolkit.data.documents import BAD_ROW, explain_bad_row, value_at
 from toolkit.errors import DataError
 from toolkit.storage.streams import Lines
 
@@ -183,10 +182,8 @@ def url_of(fields: Mapping[str, Any], path: str) -> str | None:
         fields: of its row; of the metadata only `URL_FIELDS` if the path is empty.
         path: dotted; empty for the first of `URL_FIELDS`.
     """
-    for each in (path,) if path else URL_FIELDS:
-        if isinstance(value := value_at(fields, each), str):
-            return value
-    return None
+    values = (value_at(fields, each) for each in ((path,) if path else URL_FIELDS))
+    return next((value for value in values if isinstance(value, str)), None)
 
 
 class Watch:

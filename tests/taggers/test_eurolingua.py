@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolkit.tag.eurolingua import eurolingua_statistics
+from taggers._eurolingua import eurolingua_statistics
 
 
 def test_of_an_empty_text_all_is_0_but_its_one_line() -> None:

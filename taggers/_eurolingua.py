@@ -11,9 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from toolkit.text.languages.spacy_kinds import SpacyKind, spacy_kind
-from toolkit.text.languages.spacy_tokenizer import spacy_words
-from toolkit.text.languages.stop_lists import stop_words
+from toolkit.text import SpacyKind, spacy_kind, spacy_words, stop_words
 
 DECIMALS = 5
 SHORT, VERY_SHORT = 100, 30
