@@ -23,7 +23,7 @@ from toolkit.text.editing import Edited, along
 
 
 class Encoded(NamedTuple):
-    """What becomes of a block: pieces of labels, in order, and what was counted."""
+    """A block, encoded: pieces of labels, in order, and what was counted."""
 
     pieces: list[tuple[str, bytes]]
     counted: Counted
