@@ -31,6 +31,7 @@ from toolkit import (
     explain_bad_row,
     label_of,
     merge_fields,
+    value_at,
 )
 from toolkit.text import without_capitals
 
@@ -234,10 +235,7 @@ class Oscar(Writer):
         fields: dict[str, Any] = msgspec.json.decode(document.row) if self.warc_headers else {}
         headers = {}
         for name, path in self.warc_headers.items():
-            value: Any = fields
-            for key in path.split("."):
-                value = value.get(key) if isinstance(value, dict) else None
-            if value is not None:
+            if (value := value_at(fields, path)) is not None:
                 headers[name] = value if isinstance(value, str) else _ENCODER.encode(value).decode()
         return headers
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from toolkit.data.addresses import url_of
 from toolkit.errors import DataError
-from toolkit.rules.blocklist import Blocklist, url_of
+from toolkit.rules.blocklist import Blocklist
 from toolkit.rules.rule import Entries
 
 
