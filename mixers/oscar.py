@@ -235,7 +235,8 @@ class Oscar(Writer):
         fields: dict[str, Any] = msgspec.json.decode(document.row) if self.warc_headers else {}
         headers = {}
         for name, path in self.warc_headers.items():
-            if (value := value_at(fields, path)) is not None:
+            value = value_at(fields, path)
+            if value is not None:
                 headers[name] = value if isinstance(value, str) else _ENCODER.encode(value).decode()
         return headers
 

@@ -118,7 +118,10 @@ def _no_waiting_for_disks() -> Iterator[None]:
 
 @pytest.fixture
 def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long was waited, which takes no time but by the clock that counts."""
+    """How long was waited, which takes no time but by the clock that counts.
+
+    Threads may share it: what one waits for is over for all, and the clock never goes back.
+    """
     found: list[float] = []
     monkeypatch.setattr(retrying, "pause", found.append)
     monkeypatch.setattr(retrying, "clock", lambda: sum(found))

@@ -76,15 +76,15 @@ def test_modules_do_not_import_each_other_in_circles() -> None:
     list(TopologicalSorter(graph).static_order())
 
 
-def test_executors_know_nothing_of_the_toolkit_but_its_errors_and_processes() -> None:
-    """What is configured of them is read by a module of its own."""
+def test_executors_know_nothing_of_the_work() -> None:
+    """A task is a function and its payload; an executor is read, as every plugin, by its name and its settings."""
     executors = [path for module, path in MODULES.items() if module.startswith("toolkit.runs.executors")]
-    known = {name for path in executors if path.stem not in ("settings", "workers") for name in ours(path)}
-    assert {name for name in known if not name.startswith("toolkit.runs.executors")} == {
+    known = {name for path in executors for name in ours(path)}
+    assert {name for name in known if folder(name) != "runs"} == {
+        "toolkit.config.settings",
+        "toolkit.config.sizes",
         "toolkit.distribution",
         "toolkit.errors",
-        "toolkit.interrupts",
-        "toolkit.runs.processes",
     }
 
 

@@ -7,12 +7,13 @@ command line is `toolkit.cli`.
 from toolkit.config.models import Files, Model, entries, for_language, read_list, resolve
 from toolkit.config.sizes import Size
 from toolkit.data import documents as _documents
-from toolkit.data.addresses import host_of, split_url, url_of, value_at
-from toolkit.data.documents import Document, Labelled, Prediction, Span, explain_bad_row, split_lines
+from toolkit.data.addresses import host_of, split_url, url_of
+from toolkit.data.documents import Document, Labelled, Prediction, Span, explain_bad_row, split_lines, value_at
 from toolkit.data.metadata_fields import label_of
 from toolkit.distribution import missing_extra
 from toolkit.errors import AlignmentError, ConfigError, DataError, MissingExtra, ToolkitError
-from toolkit.mix.writer import Mixed, Reading, Wanted, Writer, check_label, merge_fields
+from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
+from toolkit.mix.writer import Mixed, MixedBatch, Pieces, Reading, Wanted, Writer, check_label, merge_fields
 from toolkit.tag.tagger import Attribute, Example, Neutral, Tagger
 from toolkit.text.batch import Batch, Column
 from toolkit.text.words import words_of as _words_of
@@ -29,14 +30,20 @@ __all__ = [
     "ConfigError",
     "DataError",
     "Document",
+    "Draft",
+    "DraftColumns",
     "Example",
     "Files",
+    "Input",
     "Labelled",
     "MissingExtra",
     "Mixed",
+    "MixedBatch",
     "Model",
     "Neutral",
+    "Pieces",
     "Prediction",
+    "Reader",
     "Reading",
     "Size",
     "Span",

@@ -241,7 +241,7 @@ def test_code_that_changes_during_a_run_fails_it(own: Project) -> None:
     """A worker process loads the file when it begins to work, which may be long after the run began."""
     script = (
         "import sys, msgspec\n"
-        "from toolkit import tag_plan\n"
+        "from toolkit.tag import plan as tag_plan\n"
         "from toolkit.config.settings import Source\n"
         "plan = tag_plan.read_section(Source({'own-0': sys.argv[1]}))\n"
         "sys.stdout.write(msgspec.json.encode(plan).decode())\n"
@@ -251,7 +251,7 @@ def test_code_that_changes_during_a_run_fails_it(own: Project) -> None:
     edit(own, "self.factor *", "1 + self.factor *")
     script = (
         "import sys, msgspec\n"
-        "from toolkit import tag_plan\n"
+        "from toolkit.tag import plan as tag_plan\n"
         "tag_plan.build(msgspec.json.decode(sys.stdin.read(), type=tag_plan.Plan))\n"
     )
     ran = subprocess.run([sys.executable, "-c", script], input=made, capture_output=True, check=False)

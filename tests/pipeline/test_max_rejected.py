@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from tests.pipeline.conftest import Project, read_rows, write_rows
-from toolkit.records.rejected import too_many
-from toolkit.records.sets import Ingested
+from toolkit.records.rejected import Tally, too_many
 
 
 def entry(project: Project, name: str = "raw", **more: Any) -> dict[str, Any]:
@@ -114,7 +113,7 @@ def test_what_is_trimmed_and_records_that_are_no_documents_are_no_damage(project
         "rejected.record": 100,
         "charset.guessed": 9,
     }
-    record = Ingested(input="", shards={}, counts=counts)
+    record = Tally(counts=counts)
     assert not too_many([record], ".toolkit"), "100 of 1,000 items"
     counts["rejected.record"] = 101
     assert too_many([record], ".toolkit")

@@ -1,5 +1,7 @@
 """What every store keeps, on disk and on a real S3 server."""
 
+import os
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -14,7 +16,7 @@ from toolkit.storage import Stat, retrying, store_of
 from toolkit.storage.paths import expand, join, list_files
 from toolkit.storage.s3 import split
 from toolkit.storage.s3.writing import SMALL
-from toolkit.storage.streams import Output, write_file
+from toolkit.storage.streams import Output, open_stored, write_file
 
 NAMES = ["a b", "a+b", "100%", "#1", "ü/ö", "c?d", "q=1&r", "a/b", "a-b", "a", "a.b", "日本", "x/y/z.gz", "~", "(1)"]
 ROOTS = ["local", pytest.param("s3", marks=pytest.mark.s3)]
@@ -175,7 +177,7 @@ def test_what_a_killed_process_leaves_is_found_and_aborted(bucket: str, run: Run
     ],
 )
 def test_what_is_wrong_is_said_at_once(
-    wrong: str, said: str, bucket: str, seaweed: Seaweed, monkeypatch: pytest.MonkeyPatch
+    wrong: str, said: str, bucket: str, seaweed: Seaweed, monkeypatch: pytest.MonkeyPatch, naps: list[float]
 ) -> None:
     from toolkit.storage.streams import open_stored
 
@@ -262,3 +264,13 @@ def test_a_folder_that_others_delete_meanwhile_is_made_again(tmp_path: Path) -> 
         ended.set()
         for thread in threads:
             thread.join()
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="this machine has no file system in memory")
+def test_a_file_in_shared_memory_is_a_file() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        path = join(folder, "x")
+        write_file(path, b"whole")
+        assert store_of(path).read(path) == b"whole"
+        with open_stored(path) as source:
+            assert source.read() == b"whole"

@@ -12,7 +12,7 @@ from toolkit.commands.steps.context import Context, Outcome, failures, show_plan
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import run as ingesting
-from toolkit.records import rejected, sets
+from toolkit.records import rejected
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import P, R, Report, Result, Task
 from toolkit.storage import is_web
@@ -129,9 +129,7 @@ def verdicts(
     """
     done = {result.name: result.value for result in results if result.value}
     inputs = [
-        sets.Ingested(
-            input=work.path,
-            shards={},
+        rejected.Tally(
             counts=found.counts,
             entry=work.entry.name,
             max_rejected=work.entry.settings().max_rejected,

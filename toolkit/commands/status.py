@@ -21,7 +21,7 @@ from toolkit.mix import per_shard, stage
 from toolkit.mix.published import Published
 from toolkit.mix.sets import JoinedSet
 from toolkit.mix.settings import MixSettings, Stream, work_folder
-from toolkit.records import rejected
+from toolkit.records import foreign, ingested, rejected
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecords
 from toolkit.runs import claims
@@ -135,7 +135,7 @@ class _Look:
                 cause = str(error)
             return self._item("ingest", work.key, cause)
 
-        refused = rejected.too_many(records.ingested(self.dataset).values(), self.dataset.bookkeeping)
+        refused = rejected.too_many(ingested.load_all(self.dataset).values(), self.dataset.bookkeeping)
         return Stage("ingest", [*for_each(look, inputs), *(Item(each.entry, "failed", str(each)) for each in refused)])
 
     def _is_mixed(self, work: per_shard.Work) -> bool:
@@ -276,7 +276,7 @@ def _inputs(work: joining.Work) -> tuple[str, dict[str, str]]:
         path = work.dataset.attribute_path(joined.set, work.shard)
         if not exists(path):
             raise DataError(f"it has no attributes {joined.set}")
-        if not joined.ours and not records.seen_before(work.dataset, joined.set, work.shard):
+        if not joined.ours and not foreign.seen_before(work.dataset, joined.set, work.shard):
             raise DataError(f"its attributes {joined.set} have not been looked at, or have changed")
         if joined.ours and records.load_record(work.dataset, joined.set, work.shard) is None:
             raise DataError(f"its attributes {joined.set} are not complete; run `toolkit tag`")

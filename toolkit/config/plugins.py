@@ -35,12 +35,14 @@ class Kind(Generic[T]):
         package: whose modules are the built-in plugins.
         group: of the entry points.
         base: the class that they extend.
+        home: the module from which authors import it.
     """
 
     word: str
     package: str
     group: str
     base: type[T]
+    home: str = "toolkit"
 
     def names(self) -> list[str]:
         """All names that can be used: modules of the package and entry points, sorted."""
@@ -103,7 +105,9 @@ class Kind(Generic[T]):
 
     def _checked(self, found: Any, reference: str) -> type[T]:
         if not (isinstance(found, type) and issubclass(found, self.base)):
-            raise ConfigError(f"{reference}: expected a class that extends toolkit.{self.base.__name__}, got {found!r}")
+            raise ConfigError(
+                f"{reference}: expected a class that extends {self.home}.{self.base.__name__}, got {found!r}"
+            )
         return found
 
 

@@ -1,9 +1,11 @@
-"""Fields of a document's metadata by a dotted path, and addresses on the web: where they are, and their hosts."""
+"""Addresses on the web: where a document has its own, and their hosts."""
 
 import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
+
+from toolkit.data.documents import value_at
 
 URL_FIELDS = ("metadata.warc_headers.warc-target-uri", "metadata.url")
 """Where documents of WET input, and of Dolma's own tools, have their URL."""
@@ -11,13 +13,6 @@ URL_FIELDS = ("metadata.warc_headers.warc-target-uri", "metadata.url")
 LONGEST_HOST = 253
 
 _SCHEME = re.compile(r"(?i)[a-z][a-z0-9+.-]*://")
-
-
-def value_at(fields: Any, path: str) -> Any:
-    """Return the value at a dotted path of objects in each other; None where there is none."""
-    for key in path.split("."):
-        fields = fields.get(key) if isinstance(fields, Mapping) else None
-    return fields
 
 
 def url_of(fields: Mapping[str, Any], path: str = "") -> str | None:

@@ -1,6 +1,6 @@
-"""What is known about inputs: the record of each that is ingested, and of attempts that did not end.
+"""Decisions about inputs from what is noted of them: the records of those that are ingested, and attempts at others.
 
-``.toolkit/ingest/<source>/<path of the input>.json``          an `InputRecord`
+``.toolkit/ingest/<source>/<path of the input>.json``          an `InputRecord` of `toolkit.records.ingested`
 ``.toolkit/ingest/<source>/<path of the input>.json.started``  an `Attempt`, until there is a record
 """
 
@@ -13,41 +13,12 @@ import xxhash
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError
 from toolkit.ingest.plan import FIRST_VERSION, Entry, Work, makers, settings_of
-from toolkit.records import sets
+from toolkit.records import ingested, sets
+from toolkit.records.ingested import InputRecord
 from toolkit.storage import Stat, is_web, json_files
 from toolkit.storage.concurrent import for_each
 from toolkit.storage.paths import exists, join, lacking, list_files, remove, stat
 from toolkit.storage.streams import stored_digest
-
-
-class InputRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One input file is ingested.
-
-    Attributes:
-        size, stamp, content: of the input as stored: the quick test, and xxh3-128.
-        settings: of the entry.
-        shards: written, each with its digest.
-        counts: by reason.
-        deleted: whether the shards were deleted when they had been mixed.
-        entry: of the configuration that the input belongs to, by its name.
-        max_rejected: share of the entry's items that may be bad.
-        rejects: the reject file below the bookkeeping folder; empty if there is none.
-    """
-
-    version: int = 1
-    input: str
-    size: int
-    stamp: str
-    content: str
-    settings: dict[str, Any]
-    shards: dict[str, sets.OutputState]
-    rows: int
-    counts: dict[str, int]
-    seconds: float
-    deleted: bool = False
-    entry: str = ""
-    max_rejected: float = 0.1
-    rejects: str = ""
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +45,7 @@ def check_settings(works: Iterable[Work]) -> None:
         )
 
 
-def check_made(entries: Iterable[Entry], inputs: Iterable[sets.Ingested]) -> None:
+def check_made(entries: Iterable[Entry], inputs: Iterable[InputRecord]) -> None:
     """Check that documents were made as the section ``ingest:`` says now, before they are used.
 
     Inputs of sources that the section does not have are not compared, nor is it looked at which inputs there are.
@@ -120,7 +91,7 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
 def inputs_gone(works: Iterable[Work], dataset: Dataset) -> list[str]:
     """Inputs that were ingested before and are not among these."""
     known = {record_path(work) for work in works}
-    found = [json_files.load(path, InputRecord) for path in sets.ingest_files(dataset, ".json") if path not in known]
+    found = [json_files.load(path, InputRecord) for path in ingested.paths(dataset, ".json") if path not in known]
     return sorted(record.input for record in found if record)
 
 
@@ -153,15 +124,6 @@ def _is_same(work: Work, record: InputRecord, found: Stat) -> bool:
     if is_web(work.path) or record.size != found.size:
         return False
     return record.content == stored_digest(work.path, xxhash.xxh3_128())
-
-
-def load_sound(path: str) -> InputRecord | None:
-    """Return the record of an input, by its path; None if there is none.
-
-    Raises:
-        DataError: if it is damaged.
-    """
-    return json_files.load_strictly(path, InputRecord, "run `toolkit ingest`, which makes it again")
 
 
 def why_not_done(work: Work) -> str:
@@ -218,7 +180,7 @@ def note_deletion(work: Work, record: InputRecord) -> None:
 def forget_attempts(works: Iterable[Work], dataset: Dataset) -> None:
     """Forgets failed attempts at inputs that are not wanted any more, where they have left no shard."""
     known = {record_path(work) + ".started" for work in works}
-    for path in sets.ingest_files(dataset, ".started"):
+    for path in ingested.paths(dataset, ".started"):
         attempt = json_files.load(path, Attempt)
         if path not in known and attempt and not any(exists(dataset.shard_path(shard)) for shard in attempt.shards):
             remove(path)
@@ -234,7 +196,7 @@ def carried_shards(dataset: Dataset, set_name: str) -> set[str] | None:
     formats = {str(key.settings.get("format")) for key in found.keys.values()} if found else set()
     if found is None or any("tagger" in key.settings for key in found.keys.values()):
         return None
-    inputs = [json_files.load(path, InputRecord) for path in sets.ingest_files(dataset, ".json")]
+    inputs = [json_files.load(path, InputRecord) for path in ingested.paths(dataset, ".json")]
     ours = (
         each
         for each in inputs
@@ -254,7 +216,7 @@ def unfinished(dataset: Dataset, among: Iterable[Work] | None = None) -> list[st
         dataset: whose records are read.
         among: the inputs that matter, if not all do.
     """
-    paths = sets.ingest_files(dataset, ".started")
+    paths = ingested.paths(dataset, ".started")
     if among is not None:
         ours = {record_path(work) + ".started" for work in among}
         paths = [path for path in paths if path in ours]
@@ -264,7 +226,7 @@ def unfinished(dataset: Dataset, among: Iterable[Work] | None = None) -> list[st
 
 def not_begun(works: Sequence[Work], dataset: Dataset, shards: Iterable[str]) -> list[str]:
     """Return the keys of the inputs without a record, an attempt, or a shard of theirs among those that there are."""
-    noted = {*sets.ingest_files(dataset, ".json"), *sets.ingest_files(dataset, ".started")}
+    noted = {*ingested.paths(dataset, ".json"), *ingested.paths(dataset, ".started")}
     left = [w for w in works if not {record_path(w), record_path(w) + ".started"} & noted]
     if not left:
         return []

@@ -22,10 +22,11 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, NO_ATTRIBUTES, DocumentRow, explain_bad_row, fault_of, split_lines
 from toolkit.errors import DataError
 from toolkit.ingest import arrivals, downloads
-from toolkit.ingest.inputs import Attempt, InputRecord, note_entry, record_path, still_done
+from toolkit.ingest.inputs import Attempt, note_entry, record_path, still_done
 from toolkit.ingest.plan import Work, settings_of, settings_of_set
 from toolkit.ingest.reader import Draft, Input, Rejects
 from toolkit.records import sets
+from toolkit.records.ingested import InputRecord
 from toolkit.storage import json_files
 from toolkit.storage.paths import exists, join, lacking, list_files, remove, stat
 from toolkit.storage.streams import HEAD, RowOutput
@@ -206,7 +207,7 @@ class _Writer:
         self.reader = work.entry.reader()
 
     def run(self) -> None:
-        drafts = self._rows(self.reader.read(self.source))
+        drafts = self._rows(itertools.chain.from_iterable(self.reader.read_batches(self.source)))
         size = self.common.shard_size
         first, number = next(drafts, None), 0
         while first is not None or number == 0:

@@ -29,7 +29,9 @@ from toolkit.errors import DataError
 from toolkit.mix.binding import Binding
 from toolkit.mix.sets import JoinedSet, compile_rules
 from toolkit.mix.settings import MixSettings, Stream
+from toolkit.records import lineage
 from toolkit.records import sets as records
+from toolkit.records.foreign import look_at
 from toolkit.rules import WHOLE, RuleSet
 from toolkit.runs.blocks import Block, in_blocks, next_block
 from toolkit.storage.paths import exists
@@ -119,7 +121,7 @@ def inputs_of(work: JoinedShard, *, learn: bool = False) -> tuple[row_index.Shar
         if not exists(path):
             raise missing_file(path, dataset.shard_path(shard))
         if not joined.ours:
-            digests[joined.set] = records.look_at(dataset, joined.set, shard).content
+            digests[joined.set] = look_at(dataset, joined.set, shard).content
             continue
         record = records.load_record(dataset, joined.set, shard)
         if record is None or not records.is_intact(dataset, joined.set, shard, record, learn=learn):
@@ -127,7 +129,7 @@ def inputs_of(work: JoinedShard, *, learn: bool = False) -> tuple[row_index.Shar
             if record is None:
                 raise DataError("expected a complete file, got one without its record; run `toolkit tag`", path=path)
             raise DataError("expected the file that its record describes, it was changed; run `toolkit tag`", path=path)
-        records.check_lineage(dataset, joined.set, shard, state)
+        lineage.check_lineage(dataset, joined.set, shard, state)
         digests[joined.set] = record.output.content
     return state, digests
 

@@ -17,6 +17,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError, ToolkitError
 from toolkit.ingest import inputs, plan, run
 from toolkit.mix import join, stage
+from toolkit.records import ingested
 from toolkit.records import sets as records
 from toolkit.storage.paths import remove, remove_empty_folders
 from toolkit.tag import run as tagging
@@ -56,7 +57,7 @@ class Done(ConfigStruct):
         counts: of the ingest, by reason.
         skipped: whether it had been done before.
         failed: why shards could not be mixed, by key, where the mix may omit them.
-        rejects: as in `toolkit.ingest.inputs.InputRecord`.
+        rejects: as in `toolkit.records.ingested.InputRecord`.
     """
 
     shards: list[str]
@@ -103,7 +104,7 @@ def _say_nothing(documents: int, size: int) -> None:
     """Documents are counted once, when they are ingested."""
 
 
-def is_mixed(work: Work, record: inputs.InputRecord) -> bool:
+def is_mixed(work: Work, record: ingested.InputRecord) -> bool:
     """Whether the parts of the mix of all shards of an input are there."""
     for shard, found in record.shards.items():
         mixed = work.of_shard(shard)
@@ -135,7 +136,7 @@ def attributes_by_record(work: join.Work, documents: str) -> dict[str, str] | No
     return digests
 
 
-def forget_data(work: Work, record: inputs.InputRecord) -> None:
+def forget_data(work: Work, record: ingested.InputRecord) -> None:
     """Deletes the documents of an input, their row indexes, and their attributes in all sets."""
     dataset = work.input.dataset
     inputs.note_deletion(work.input, record)

@@ -11,6 +11,7 @@ from toolkit.data import schema
 from toolkit.data.schema import ANY, INT, STR, Type
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.mix.settings import MixSettings, Stream
+from toolkit.records import foreign
 from toolkit.records import sets as records
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import Name, check
@@ -59,7 +60,7 @@ class JoinedSet(ConfigStruct):
 
 
 def resolve_sets(
-    stream: Stream, planned: Mapping[str, records.SetSchema], seen: Mapping[str, Iterable[records.Seen]]
+    stream: Stream, planned: Mapping[str, records.SetSchema], seen: Mapping[str, Iterable[foreign.Seen]]
 ) -> list[JoinedSet]:
     """The joined sets with the types of their keys.
 
@@ -137,7 +138,7 @@ def foreign_sets(stream: Stream, planned: Mapping[str, records.SetSchema]) -> li
     ]
 
 
-def _foreign_keys(seen: Iterable[records.Seen]) -> dict[str, tuple[Type, Type | None]]:
+def _foreign_keys(seen: Iterable[foreign.Seen]) -> dict[str, tuple[Type, Type | None]]:
     """The type of each key; and that where rows have it, if some lack it."""
     types: dict[str, Type] = {}
     files = [found for found in seen if found.rows]

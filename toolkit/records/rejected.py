@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from toolkit.records.sets import Ingested
+from toolkit.records.ingested import InputRecord
 from toolkit.storage.paths import join
 
 JUDGED = 100
@@ -20,6 +20,18 @@ _ITEMS = ("documents", "trim", "not_http", "empty", "no_text", "binary", "too_la
 _KINDS = ("rejected.", "lost.", "record.", "status.", "content_type.", "content_encoding.")
 _NO_ITEMS = ("content_type.missing",)
 """Names of counts, each item under one of them; all others say something of items that are counted already."""
+
+
+class Tally(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run has counted in an input; its fields are those of `InputRecord`."""
+
+    counts: dict[str, int]
+    entry: str = ""
+    max_rejected: float = 0.1
+    rejects: str = ""
+
+
+Judged = InputRecord | Tally
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,20 +68,20 @@ def read_items(counts: Mapping[str, int]) -> int:
     return sum(n for name, n in counts.items() if name not in _NO_ITEMS and (name in _ITEMS or name.startswith(_KINDS)))
 
 
-def too_many(inputs: Iterable[Ingested], bookkeeping: str) -> list[Verdict]:
+def too_many(inputs: Iterable[Judged], bookkeeping: str) -> list[Verdict]:
     """Return a verdict for each entry of which too many items were rejected, sorted by name.
 
     Args:
-        inputs: records of all inputs.
+        inputs: the records, or the tallies, of all inputs.
         bookkeeping: folder of the records, below which reject files are.
     """
-    entries: dict[str, list[Ingested]] = {}
+    entries: dict[str, list[Judged]] = {}
     for each in inputs:
         entries.setdefault(each.entry, []).append(each)
     return [found for name in sorted(entries) if (found := _judged(name, entries[name], bookkeeping))]
 
 
-def _judged(name: str, inputs: list[Ingested], bookkeeping: str) -> Verdict | None:
+def _judged(name: str, inputs: list[Judged], bookkeeping: str) -> Verdict | None:
     reasons: Counter[str] = Counter()
     for each in inputs:
         reasons.update(_reasons(each))
@@ -88,6 +100,6 @@ def _judged(name: str, inputs: list[Ingested], bookkeeping: str) -> Verdict | No
     )
 
 
-def _reasons(each: Ingested) -> dict[str, int]:
+def _reasons(each: Judged) -> dict[str, int]:
     prefix = "rejected."
     return {name.removeprefix(prefix): n for name, n in each.counts.items() if name.startswith(prefix)}

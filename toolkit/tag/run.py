@@ -20,7 +20,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, Document, Rows, Span, to_document
 from toolkit.data.metadata_fields import MetadataField
 from toolkit.errors import ConfigError, DataError, StaleError, Unreadable, did_you_mean
-from toolkit.records import sets
+from toolkit.records import foreign, lineage, sets
 from toolkit.runs.blocks import Block, in_blocks, in_order, next_block, threads_for
 from toolkit.storage import json_files
 from toolkit.storage.paths import exists, stat
@@ -100,10 +100,10 @@ def _has_changed(
 ) -> bool:
     """Whether a set that was read is another now, or is itself made from something that has changed."""
     try:
-        sets.check_lineage(dataset, other, shard, state)
+        lineage.check_lineage(dataset, other, shard, state)
     except StaleError:
         return True
-    return sets.content_of(dataset, other, shard) != record.reads.get(other)
+    return lineage.content_of(dataset, other, shard) != record.reads.get(other)
 
 
 def tag_shard(work: Work, report: Report) -> Done:
@@ -128,8 +128,8 @@ def tag_shard(work: Work, report: Report) -> Done:
     reads = {}
     for name in external:
         assert state
-        sets.check_lineage(dataset, name, shard, state)
-        reads[name] = sets.content_of(dataset, name, shard)
+        lineage.check_lineage(dataset, name, shard, state)
+        reads[name] = lineage.content_of(dataset, name, shard)
     for name in todo:
         sets.forget(dataset, name, shard)
     path = dataset.shard_path(shard)
@@ -410,7 +410,7 @@ def _read(work: Work, set_name: str, steps: list[Step]) -> _Read:
     path = work.dataset.attribute_path(set_name, work.shard)
     ours = sets.load_schema(work.dataset, set_name) is not None
     if not ours:
-        keys = sets.look_at(work.dataset, set_name, work.shard).types
+        keys = foreign.look_at(work.dataset, set_name, work.shard).types
         for each in references:
             if each.type == list[Span] and keys and each.key not in keys and not is_of_experiment(each.key, keys):
                 hint = did_you_mean(each.key, keys) or f"; there are: {', '.join(keys)}"

@@ -21,6 +21,7 @@ from toolkit.mix.sets import JoinedSet
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.mix.shown import preview
 from toolkit.records import sets as records
+from toolkit.records.foreign import Seen, look_at
 from toolkit.rules import filters
 from toolkit.runs.executors import Task
 from toolkit.storage.concurrent import for_each
@@ -308,14 +309,14 @@ class Look(msgspec.Struct, frozen=True):
     shard: str
 
 
-def look(work: Look, report: Any) -> records.Seen:
+def look(work: Look, report: Any) -> Seen:
     """Reads a foreign attribute file."""
-    return records.look_at(work.dataset, work.set, work.shard)
+    return look_at(work.dataset, work.set, work.shard)
 
 
 def look_at_foreign(
     context: Context, stream: Stream, shards: list[str]
-) -> tuple[dict[str, list[records.Seen]], dict[str, str]]:
+) -> tuple[dict[str, list[Seen]], dict[str, str]]:
     """What the files of other programs hold, by set; and for each of the shards that cannot be read, why.
 
     Their types are those of all shards, so a share looks at the others' files, too: behind its own, because by then the
@@ -330,7 +331,7 @@ def look_at_foreign(
         Task(f"{name}/{shard}", Look(stream.dataset, name, shard)) for shard in [*shards, *others] for name in foreign
     ]
     results = context.run("look at foreign attributes", look, listed, "files")
-    seen: dict[str, list[records.Seen]] = {name: [] for name in foreign}
+    seen: dict[str, list[Seen]] = {name: [] for name in foreign}
     unreadable: dict[str, str] = {}
     for task, result in zip(listed, results, strict=True):
         if result.value:

@@ -6,7 +6,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError, NothingThere, ToolkitError, amount
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
-from toolkit.records import rejected, sets
+from toolkit.records import ingested, rejected
 from toolkit.storage.paths import absolute
 
 NAMED = 3
@@ -49,10 +49,10 @@ def shards(context: Context, dataset: Dataset, *, judges: bool = False) -> tuple
         DataError: naming shards that are gone, or entries of which too much was rejected.
     """
     found = mine(context, dataset)
-    inputs = sets.ingested(dataset)
+    inputs = ingested.load_all(dataset)
     if context.entries and context.has_dataset and dataset == context.dataset:
         ingest_records.check_made(context.entries, inputs.values())
-    if missing := sets.missing_shards(dataset, found, inputs, lambda shard: context.is_mine(dataset, shard)):
+    if missing := ingested.missing_shards(dataset, found, inputs, lambda shard: context.is_mine(dataset, shard)):
         raise DataError("\n".join(missing))
     refused = list(map(str, rejected.too_many(inputs.values(), dataset.bookkeeping)))
     if refused and judges and not context.only_warns:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import msgspec
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.data.addresses import value_at
+from toolkit.data.documents import value_at
 from toolkit.ingest.reader import Draft, Input, Reader
 
 Names = str | list[str]
@@ -61,6 +61,7 @@ class Jsonl(Reader):
         for name in [names] if isinstance(names, str) else names:
             if name in row:
                 return name, row[name]
-            if (value := value_at(row, name)) is not None:
+            value = value_at(row, name)
+            if value is not None:
                 return name, value
         return None, None

@@ -1,4 +1,4 @@
-"""How the data came about, in words: terms of the RAI vocabulary, and provenance, from the records of the runs.
+"""Terms of the RAI vocabulary, and provenance: how the data came about, in words, by the records of the runs.
 
 Source: Croissant RAI Vocabulary 1.0 (docs.mlcommons.org/croissant); PROV-O.
 """
@@ -18,7 +18,7 @@ _NAMES = 5
 
 
 def rai_terms(facts: Facts, about: About) -> dict[str, Any]:
-    """The terms with their values; what the YAML gives stands in place of what records tell."""
+    """Return the terms with their values; what the YAML gives stands in place of what records tell."""
     found: dict[str, Any] = {}
     if facts.ingested:
         found["dataCollection"] = " ".join(_collection(each) for each in facts.ingested)
@@ -53,7 +53,7 @@ def _collection(each: Ingested) -> str:
 
 
 def _records(facts: Facts) -> dict[str, Any]:
-    """The terms that tell of WARC records: of all documents, or else of which."""
+    """Return the terms that tell of WARC records, which all documents come from, or those of some sources."""
     all_of_them = sum(each.documents for each in facts.crawled) == facts.rows
     dates = [date for each in facts.crawled for date in each.dates or ()]
     found: dict[str, Any] = {}
@@ -81,7 +81,7 @@ def _kept(headers: Sequence[str]) -> str:
 
 
 def _protocol(facts: Facts) -> str:
-    """What was made by software, by the records; of other attributes it is not known."""
+    """Return which attributes software made, by the records; of others it is not known."""
     tagged = [each for each in facts.tagged if each.in_rows]
     made = list(dict.fromkeys(each.set for each in tagged if "tagger" in (each.made_by or {})))
     others = list(dict.fromkeys(each.set for each in tagged if "tagger" not in (each.made_by or {})))
@@ -122,13 +122,13 @@ def _tagger(made_by: Mapping[str, Any]) -> str:
 
 
 def tools_of(facts: Facts) -> list[str]:
-    """The taggers of what is in the rows, with versions, options and models."""
+    """Return the taggers of what is in the rows, with versions, options and models."""
     made = [each.made_by for each in facts.tagged if each.in_rows and each.made_by and "tagger" in each.made_by]
     return list(dict.fromkeys(map(_tagger, made)))
 
 
 def steps(facts: Facts, *, rules: bool = True) -> list[str]:
-    """What was done, in order.
+    """Return the steps that were taken, in order.
 
     Args:
         facts: of a dataset or an output.
@@ -179,7 +179,7 @@ def _rule(effect: RuleEffect, settings: Mapping[str, Any]) -> str:
 
 
 def provenance(facts: Facts) -> dict[str, Any]:
-    """What the data were derived from, and by which steps; without times, which records do not have."""
+    """Return what the data were derived from, and by which steps; without times, which records do not have."""
     crawls = sorted({crawl for each in facts.ingested for crawl in each.crawls} | {*facts.crawls})
     entities = [
         {
@@ -208,6 +208,6 @@ def provenance(facts: Facts) -> dict[str, Any]:
 
 
 def _folder(crawl: str) -> str:
-    """Of a crawl, below that of all; of news there is one for each month of a year."""
+    """Return the folder of a crawl below that of all crawls; news have one for each month of a year."""
     kind, name, *date = crawl.split("-")
     return "/".join((f"{kind}-{name}", *date)) if name == "NEWS" else crawl

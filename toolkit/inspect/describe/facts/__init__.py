@@ -92,7 +92,7 @@ class PathField:
 
 @dataclass(frozen=True)
 class Undescribed:
-    """What is in the rows and cannot be described."""
+    """A value in the rows that cannot be described."""
 
     name: str
     why: str
@@ -207,7 +207,7 @@ class Tagged:
 
 @dataclass(frozen=True)
 class Mixture:
-    """What a mix did.
+    """The work of a mix.
 
     Attributes:
         rules: what each did, in order, with its settings.

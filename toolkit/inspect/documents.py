@@ -1,6 +1,6 @@
 """The files of an output, or a release, as documents: each is read as its output format says."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from toolkit.data import schema
 from toolkit.data.documents import BAD_ROW, LATE_DECODER, Document, LateDocument, Rows, check_metadata, explain_bad_row
 from toolkit.data.schema import ANY, INT, STR, Type, field_name
 from toolkit.errors import ConfigError, DataError
-from toolkit.inspect.recognition import LONGEST, Format, recognised
+from toolkit.inspect.targets import LONGEST, Format, format_of
 from toolkit.mix.join import narrowed
 from toolkit.mix.writer import WRITERS, Reading, Writer
 from toolkit.rules.expressions import Name
@@ -22,7 +22,7 @@ _DOCUMENT = Name(
 ARGUMENTS = ("r0", "document")
 
 
-def names(writer: Writer | None, merged: Mapping[str, Any]) -> dict[str, Name]:
+def names_in_file(writer: Writer | None, merged: Mapping[str, Any]) -> dict[str, Name]:
     """Return what expressions over a file's documents may use.
 
     Args:
@@ -35,7 +35,7 @@ def names(writer: Writer | None, merged: Mapping[str, Any]) -> dict[str, Name]:
 
 
 def types_of(writer: Writer | None, merged: Mapping[str, Any]) -> dict[str, Type]:
-    """Return the types of the values in a file, by name; the arguments are those of `names`."""
+    """Return the types of the values in a file, by name; the arguments are those of `names_in_file`."""
     declared = writer.READING.types if writer else {}
     found = {name: schema.from_annotation(annotation, name) for name, annotation in declared.items()}
     return found | {key: schema.from_json(type_) for key, type_ in merged.items()}
@@ -49,13 +49,13 @@ class _Text(msgspec.Struct):
     text: msgspec.Raw
 
 
-def format_of(path: str) -> Format | None:
+def expected_format(path: str) -> Format | None:
     """Return the format of a file without a manifest; None if it has documents, or nothing.
 
     Raises:
         ConfigError: if no installed format takes it for its own, and its first line is no document.
     """
-    if (found := recognised(path)) is not None:
+    if (found := format_of(path)) is not None:
         return found
     with Lines(path, LONGEST) as lines:
         first = next(lines, None)
@@ -71,8 +71,8 @@ def format_of(path: str) -> Format | None:
     return None
 
 
-def documents(lines: Lines, path: str) -> Iterator[Document]:
-    """The documents of a shard."""
+def shard_documents(lines: Lines, path: str) -> Iterator[Document]:
+    """Yield the documents of a shard."""
     rows = Rows(lines, LATE_DECODER, path)
     for row, line in rows:
         try:
@@ -83,7 +83,7 @@ def documents(lines: Lines, path: str) -> Iterator[Document]:
         yield LateDocument(row.text, id=row.id, source=row.source, metadata=row.metadata, row=line)
 
 
-class Source:
+class FileDocuments:
     """The documents of a file.
 
     Args:
@@ -91,7 +91,7 @@ class Source:
         writer: of its format; None for documents.
         max_bytes: a longer line is an error.
         used_fields: of the values that are needed, by key.
-        merged: types of the attributes that are in the documents (see `names`).
+        merged: types of the attributes that are in the documents (see `names_in_file`).
 
     Attributes:
         content: xxh3-128 (hex) of the uncompressed bytes, when all documents have been read.
@@ -127,7 +127,7 @@ class Source:
             self.content = lines.content or ""
 
     def _read(self, read: Iterator[tuple[Document, str | None]], lines: Lines) -> Iterator[tuple[Document, _Labelled]]:
-        """Documents by the format's own code."""
+        """Yield documents by the format's own code."""
         try:
             for document, label in read:
                 yield document, _Labelled(label)
@@ -135,7 +135,7 @@ class Source:
             raise DataError(error.message, path=self.path, line=lines.number, id=error.id) from None
 
     def _rows(self, lines: Lines) -> Iterator[tuple[Document, Any]]:
-        """Documents of lines that are JSON objects."""
+        """Yield documents of lines that are JSON objects."""
         reading = self._writer.READING if self._writer else Reading()
         id_keys = self._writer.ID if self._writer else Writer.ID
         values, nothing = self._values()
@@ -157,7 +157,7 @@ class Source:
             )
 
     def _row_type(self, reading: Reading, id_keys: Sequence[str], values: Any, nothing: Any) -> type[msgspec.Struct]:
-        """The type of a line, of which only what is needed is decoded."""
+        """Return the type of a line, of which only what is needed is decoded."""
         keys = {"text": reading.text, "metadata": reading.headers or "metadata", "values": reading.values}
         fields: list[Any] = [("text", msgspec.Raw), ("metadata", msgspec.Raw, _NULL)]
         mandatory = self._writer is None  # in documents id and source are
@@ -188,7 +188,7 @@ class Source:
             raise DataError(explain_bad_row(metadata, error), path=self.path, line=number, id=id) from None
 
     def _values(self) -> tuple[Any, Any]:
-        """The type of the values that are needed, and one without any if all may be absent; None if none are needed."""
+        """Return the type of the values that are needed, and one without any if all may be absent; None for none."""
         types = {key: narrowed(self._types[key], fields) for key, fields in self._used.items() if key in self._types}
         if not types:
             return None, None
@@ -197,14 +197,48 @@ class Source:
         return found, found() if len(defaults) == len(types) else None
 
 
+def label_reader(reading: Reading) -> Callable[[bytes], str | None] | None:
+    """Return a reader of the label in a line that is JSON; None where it is not at a plain path of fields.
+
+    Of a line without a label, or that is damaged, it gives None; those of languages it gives in lower case.
+    """
+    keys = [reading.values, *reading.label.split(".")]
+    if not all(key.isidentifier() for key in keys):
+        return None
+    row: Any = str
+    for key in reversed(keys):
+        row = msgspec.defstruct("Row", [("inner", row | None, None)], rename={"inner": key})
+    decoder = msgspec.json.Decoder(row)
+
+    def label_of(line: bytes) -> str | None:
+        try:
+            value = decoder.decode(line)
+        except BAD_ROW:
+            return None
+        while value is not None and not isinstance(value, str):
+            value = value.inner
+        return value.lower() if value and reading.is_language else value
+
+    return label_of
+
+
 _NULL = msgspec.Raw(b"null")
 
 
+def text_at(value: msgspec.Raw, keys: Sequence[str]) -> str | None:
+    """Return the text that keys lead to in a JSON text; None if there is none.
+
+    Raises:
+        ValidationError, DecodeError: if there is another value, or one on the way is no object.
+    """
+    for key in keys:
+        value = (msgspec.json.decode(value, type=dict[str, msgspec.Raw] | None) or {}).get(key, _NULL)
+    return msgspec.json.decode(value, type=str | None)
+
+
 def _inner(value: msgspec.Raw, keys: Sequence[str]) -> str:
-    """Return the text that the keys lead to in a JSON text; empty if there is none."""
+    """Return the text that keys lead to in a JSON text; empty if there is none, or another value."""
     try:
-        for key in keys:
-            value = (msgspec.json.decode(value, type=dict[str, msgspec.Raw] | None) or {}).get(key, _NULL)
-        return msgspec.json.decode(value, type=str | None) or ""
+        return text_at(value, keys) or ""
     except BAD_ROW:
         return ""

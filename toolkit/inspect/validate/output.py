@@ -14,12 +14,12 @@ from toolkit.text.languages.labels import label_of_path
 
 
 def check_folder(folder: str) -> list[str]:
-    """Findings about an output as a whole: checksums, parts, manifest."""
+    """Return findings about an output as a whole: checksums, parts, manifest."""
     return [*_check_checksums(folder), *_check_numbers(folder), *_check_manifest(folder)]
 
 
 def _check_checksums(folder: str) -> Iterator[str]:
-    """Checksum files in all the spellings that OSCAR releases had.
+    """Check checksum files, in all the spellings that OSCAR releases had.
 
     ``<hex><two spaces><name>`` and ``<hex> *<name>`` (sha256sum), ``<hex> <name>`` (ungoliant), ``<name><TAB><hex>``
     (2019), SHA-256 or SHA-384.

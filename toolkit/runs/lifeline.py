@@ -45,7 +45,7 @@ class Lifeline:
 
     @property
     def address(self) -> Address:
-        """For `held`."""
+        """The address of the server, for `held`."""
         return self._host, self._server.getsockname()[1]
 
     def __enter__(self) -> Self:
@@ -60,7 +60,7 @@ class Lifeline:
             one.close()
 
     def cut(self) -> None:
-        """Interrupts the tasks that run, and each that begins from now on."""
+        """Interrupt the tasks that run, and each that begins from now on."""
         self._cut = True
         self._tell.send(b".")
 
@@ -107,9 +107,9 @@ class Lifeline:
 
 @contextlib.contextmanager
 def held(address: Address) -> Iterator[None]:
-    """Raises `KeyboardInterrupt` in what is done meanwhile, in the main thread, when the driver ends or stops.
+    """Raise `KeyboardInterrupt` in the ``with`` block, in the main thread, when the driver ends or stops.
 
-    Where the driver cannot be reached, what is done goes on unheld.
+    Where the driver cannot be reached, the block runs to its end.
     """
     if address in _unreachable:
         yield

@@ -1,11 +1,11 @@
-"""Checks of what is on disk: documents, attribute sets, outputs. Findings are texts ``path:line: expected …, got …``.
+"""Checks of one file of documents, of attributes, or of an output; none stops at the first finding.
 
-Each check reads one file (or index) and can run in a worker; none stops at the first finding.
+Each check reads one file (or index), and can run in a worker.
 """
 
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -16,12 +16,14 @@ from toolkit.data.alignment import MAX_ROW, AttributeRows, missing_file
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, Document, DocumentRow, Rows, to_document
 from toolkit.errors import AlignmentError, DataError, StaleError, ToolkitError
-from toolkit.ingest.inputs import carried_shards, load_sound
-from toolkit.inspect.recognition import Format, label_reader
+from toolkit.ingest.inputs import carried_shards
+from toolkit.inspect.documents import label_reader
+from toolkit.inspect.targets import Format
 from toolkit.mix.writer import Writer
-from toolkit.records import sets
+from toolkit.records import lineage, sets
+from toolkit.runs.executors import Report
 from toolkit.storage import json_files
-from toolkit.storage.paths import exists, lacking, list_files, stat
+from toolkit.storage.paths import exists, stat
 from toolkit.storage.streams import Lines
 from toolkit.text.languages.labels import is_known
 
@@ -31,14 +33,9 @@ SHOWN = 20
 INDEX_ROWS = 1 << 12
 """Rows of attributes that are compared at a time."""
 
-PARTITION = 1 << 24
-"""Row hashes held at a time when duplicates are looked for."""
-
-Report = Callable[[int, int], None]
-
 
 class Findings:
-    """Gathers findings about one file, and keeps the first ones."""
+    """Findings about one file, of which the first ones are kept."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -50,12 +47,12 @@ class Findings:
             self.shown.append(str(finding))
 
     def listed(self, path: str) -> list[str]:
-        """What is shown of them."""
+        """Return the findings that are shown."""
         more = self.count - len(self.shown)
         return [*self.shown, f"{path}: {more:,} more findings"] if more else self.shown
 
 
-class Work(ConfigStruct):
+class ValidateJob(ConfigStruct):
     """One file to check.
 
     Attributes:
@@ -85,7 +82,7 @@ class Work(ConfigStruct):
 
 
 class Checked(NamedTuple):
-    """What came of a file.
+    """The outcome of a check.
 
     Attributes:
         findings: texts.
@@ -100,7 +97,7 @@ class Checked(NamedTuple):
     labels: dict[str, int] = {}  # nobody adds to it
 
 
-def check_file(work: Work, report: Report) -> Checked:
+def check_file(work: ValidateJob, report: Report) -> Checked:
     """Return the findings about one file, and what of it was counted."""
     findings = Findings()
     counted: Checked | None = None
@@ -114,8 +111,8 @@ def check_file(work: Work, report: Report) -> Checked:
 # --- documents and attributes -----------------------------------------------------------------------------------------
 
 
-def _check_documents(work: Work, findings: Findings, report: Report) -> None:
-    """Types and mandatory fields of each row; a shard without findings is indexed on the way."""
+def _check_documents(work: ValidateJob, findings: Findings, report: Report) -> None:
+    """Check types and mandatory fields of each row; a shard without findings is indexed on the way."""
     dataset, shard = work.dataset, work.path
     assert dataset
     path = dataset.shard_path(shard)
@@ -154,7 +151,7 @@ class _Unindexed(Exception):  # no error: what was found is no index
     """The rows have findings."""
 
 
-def _documents(path: str, work: Work, findings: Findings) -> Iterator[tuple[Document, int]]:
+def _documents(path: str, work: ValidateJob, findings: Findings) -> Iterator[tuple[Document, int]]:
     with Lines(path, work.max_document_bytes) as lines:
         for _, document, _ in _rows(lines, path, findings, work.first):
             yield document, lines.number
@@ -163,7 +160,7 @@ def _documents(path: str, work: Work, findings: Findings) -> Iterator[tuple[Docu
 def _rows(
     lines: Lines, path: str, findings: Findings, first: int | None = None
 ) -> Iterator[tuple[DocumentRow, Document, bytes]]:
-    """The good rows of a shard with their lines; the bad ones become findings."""
+    """Yield the good rows of a shard with their lines; the bad ones become findings."""
     rows = Rows(lines, DOCUMENT_DECODER, path)
     while first is None or rows.number < first:
         try:
@@ -177,7 +174,7 @@ def _rows(
                 return
 
 
-def _check_attributes(work: Work, findings: Findings, report: Report) -> None:
+def _check_attributes(work: ValidateJob, findings: Findings, report: Report) -> None:
     dataset, shard = work.dataset, work.path
     assert dataset
     path, documents_path = dataset.attribute_path(work.set, shard), dataset.shard_path(shard)
@@ -213,8 +210,8 @@ def _check_attributes(work: Work, findings: Findings, report: Report) -> None:
         _check_record(work, dataset, path, findings)
 
 
-def _fits_index(dataset: Dataset, work: Work, ours: sets.SetSchema, report: Report) -> bool:
-    """Whether all rows are sound and those of the documents as these were indexed; if not, a closer look says why."""
+def _fits_index(dataset: Dataset, work: ValidateJob, ours: sets.SetSchema, report: Report) -> bool:
+    """Return whether all rows are sound, and of the documents as indexed; if not, a closer look says why."""
     if row_index.current(dataset, work.path) is None:
         return False
     path = dataset.attribute_path(work.set, work.path)
@@ -228,7 +225,7 @@ def _fits_index(dataset: Dataset, work: Work, ours: sets.SetSchema, report: Repo
     return True
 
 
-def _check_record(work: Work, dataset: Dataset, path: str, findings: Findings) -> None:
+def _check_record(work: ValidateJob, dataset: Dataset, path: str, findings: Findings) -> None:
     record, damaged = json_files.load_told(sets.record_path(dataset, work.set, work.path), sets.ShardRecord)
     if record is None:
         command = "tag" if carried_shards(dataset, work.set) is None else "ingest"
@@ -243,7 +240,7 @@ def _check_record(work: Work, dataset: Dataset, path: str, findings: Findings) -
             findings.add(DataError(message, path=path))
         try:
             state = row_index.ensure(dataset, work.path, work.max_document_bytes)
-            sets.check_lineage(dataset, work.set, work.path, state)
+            lineage.check_lineage(dataset, work.set, work.path, state)
         except StaleError as error:
             findings.add(error)
 
@@ -256,78 +253,10 @@ def _row_type(ours: sets.SetSchema | None) -> Any:
     return msgspec.defstruct("Row", [*fields, ("source", str) if ours else ("source", str | None, None)])
 
 
-def extra_files(dataset: Dataset, set_name: str, shards: Iterable[str]) -> list[str]:
-    """Files of a set that belong to no shard."""
-    known = set(shards)
-    return [path for path in list_files(dataset.attribute_path(set_name, "")) if path not in known]
-
-
-def check_ingested(dataset: Dataset) -> list[str]:
-    """Findings about shards that are not what ingest made, or are gone."""
-    findings = []
-    for noted in sets.ingest_files(dataset, ".json"):
-        try:
-            record = load_sound(noted)
-        except DataError as error:
-            findings.append(str(error))
-            continue
-        for shard, output in record.shards.items() if record and not record.deleted else ():
-            path = dataset.shard_path(shard)
-            found, state = stat(path), row_index.current(dataset, shard)
-            if found is None:
-                found_there = f"{path}: expected the documents of {record.input if record else ''}, got {lacking(path)}"
-                findings.append(f"{found_there}; run `toolkit ingest`")
-            elif state and state.content != output.content:
-                findings.append(f"{path}: expected the documents as they were ingested, they were changed")
-    return findings
-
-
-def duplicates(dataset: Dataset, shards: list[str]) -> Iterator[str]:
-    """Documents whose (source, id) another one has, within or across shards, from the row indexes.
-
-    Holds `PARTITION` hashes at a time, and the keys that are suspect. Equal hashes are confirmed by reading the rows.
-    Shards without index (those in which something else was found) are left out.
-    """
-    import numpy as np
-
-    states = {shard: state for shard in shards if (state := row_index.current(dataset, shard))}
-    indexed = list(states)
-    partitions = -(-sum(state.rows for state in states.values()) // PARTITION) or 1
-    suspects: dict[int, set[int]] = {}
-    for partition in range(partitions):
-        hashes, places = [], []
-        for number, shard in enumerate(indexed):
-            for block in row_index.read(dataset, shard):
-                chosen = block["hash"][block["hash"] % partitions == partition]
-                hashes.append(chosen)
-                places.append(np.full(len(chosen), number, dtype=np.uint32))
-        if not hashes:
-            continue
-        values, owners = np.concatenate(hashes), np.concatenate(places)
-        order = np.lexsort((owners, values))
-        values, owners = values[order], owners[order]
-        for i in np.flatnonzero(values[1:] == values[:-1]):
-            for j in (i, i + 1):
-                suspects.setdefault(int(owners[j]), set()).add(int(values[j]))
-    first: dict[tuple[str, str], str] = {}
-    for owner in sorted(suspects):
-        path = dataset.shard_path(indexed[owner])
-        with Lines(path, MAX_ROW) as lines:
-            rows = Rows(lines, DOCUMENT_DECODER, path)
-            for row, _ in rows:
-                key = (row.source, row.id)
-                if row_index.row_hash(*key) not in suspects[owner]:
-                    continue
-                place = f"{path}:{rows.number}"
-                if (before := first.setdefault(key, place)) != place:
-                    message = f"expected each (source, id) once, got that of {before} again"
-                    yield str(DataError(message, path=path, line=rows.number, id=row.id))
-
-
 # --- outputs ----------------------------------------------------------------------------------------------------------
 
 
-def _check_output(work: Work, findings: Findings, report: Report) -> Checked | None:
+def _check_output(work: ValidateJob, findings: Findings, report: Report) -> Checked | None:
     writer = Format(work.format, work.options).writer()
     if not writer.CONCATENATES:
         for row, fault in writer.check_file(work.path, work.documents, work.first):
@@ -351,13 +280,13 @@ def _check_output(work: Work, findings: Findings, report: Report) -> Checked | N
 
 
 class _Labels:
-    """Checks the labels of rows: that each is the one of the folder, and that it is known.
+    """A check of the labels of rows: that each is the one of the folder, and that it is known.
 
     Attributes:
         found: labels with the number of their rows.
     """
 
-    def __init__(self, work: Work, writer: Writer, findings: Findings) -> None:
+    def __init__(self, work: ValidateJob, writer: Writer, findings: Findings) -> None:
         self.found = Counter[str]()
         self._work = work
         self._findings = findings
@@ -408,8 +337,8 @@ class _RejectedRow(msgspec.Struct):
 _REJECTED = msgspec.json.Decoder(_RejectedRow)
 
 
-def _check_rejected(work: Work, findings: Findings, report: Report) -> None:
-    """Documents as they were, each with the rule that dropped it."""
+def _check_rejected(work: ValidateJob, findings: Findings, report: Report) -> None:
+    """Check documents that a mix dropped: they are as they were, each with the rule that dropped it."""
     with Lines(work.path, work.max_document_bytes * 2) as lines:
         for row, document, line in _rows(lines, work.path, findings, work.first):
             try:
@@ -421,7 +350,7 @@ def _check_rejected(work: Work, findings: Findings, report: Report) -> None:
 
 
 def is_rejected(path: str) -> bool:
-    """Whether the rows of a file are documents that a mix dropped, by the first one."""
+    """Return whether the rows of a file are documents that a mix dropped, by the first one."""
     if ".jsonl" not in os.path.basename(path):
         return False
     try:
@@ -434,7 +363,7 @@ def is_rejected(path: str) -> bool:
     return True
 
 
-_CHECKS: dict[str, Callable[[Work, Findings, Report], Checked | None]] = {
+_CHECKS: dict[str, Callable[[ValidateJob, Findings, Report], Checked | None]] = {
     "documents": _check_documents,
     "attributes": _check_attributes,
     "output": _check_output,

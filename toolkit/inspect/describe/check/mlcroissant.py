@@ -1,4 +1,4 @@
-"""What mlcroissant, the reference implementation, says of a Croissant file, and of the records that it reads by it."""
+"""Checks by mlcroissant, the reference implementation: of a Croissant document, and of the records that it reads."""
 
 import contextlib
 import itertools
@@ -6,12 +6,11 @@ import logging
 import warnings
 from collections.abc import Iterator
 from importlib.util import find_spec
-from typing import Any
 
 from toolkit.distribution import missing_extra
 from toolkit.inspect.describe.check.distribution import bytes_of
 from toolkit.inspect.describe.check.files import Checked
-from toolkit.inspect.describe.check.structure import fields_of, nodes
+from toolkit.inspect.describe.check.nodes import Node, fields_of, nodes
 
 RECORDS = 100
 """Of each record set, that are read."""
@@ -25,14 +24,14 @@ def is_installed() -> bool:
 
 
 def check_installed() -> None:
-    """Raises MissingExtra if mlcroissant is not there."""
+    """Raise MissingExtra if mlcroissant is not there."""
     if not is_installed():
         raise missing_extra("croissant", "reading by Croissant", "mlcroissant")
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the log and the warnings of mlcroissant: what matters of it comes back as findings."""
+    """Silence the log and the warnings of mlcroissant; what matters of them comes back as findings."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -43,12 +42,12 @@ def _quiet() -> Iterator[None]:
         logging.disable(before)
 
 
-def check(path: str, document: dict[str, Any], first: int | None) -> Checked:
-    """Loads the document, and the first records of each record set.
+def check(path: str, document: Node, first: int | None) -> Checked:
+    """Load the document, and the first records of each record set; return what is found.
 
     Args:
-        path: local.
-        document: what is there.
+        path: of a local file.
+        document: its content.
         first: records of each record set; by default `RECORDS`, and none if a file is large.
     """
     check_installed()
@@ -83,17 +82,14 @@ def check(path: str, document: dict[str, Any], first: int | None) -> Checked:
     return checked
 
 
-def _of_lines(document: dict[str, Any]) -> set[str]:
-    """The record sets whose fields are lines of text."""
+def _of_lines(document: Node) -> set[str]:
+    """Return the record sets whose fields are lines of text."""
     return {
         str(record.get("@id"))
         for record in nodes(document, "recordSet")
-        for field, _ in fields_of(record)
-        if isinstance(source := field.get("source"), dict)
-        and isinstance(extract := source.get("extract"), dict)
-        and extract.get("fileProperty") == "lines"
+        if any(each.extract.get("fileProperty") == "lines" for each in fields_of(record))
     }
 
 
-def _largest(document: dict[str, Any]) -> int:
+def _largest(document: Node) -> int:
     return max((bytes_of(node) or 0 for node in nodes(document, "distribution")), default=0)

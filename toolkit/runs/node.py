@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from toolkit import distribution
 from toolkit.distribution import NAME
-from toolkit.runs.executors import Failure, Report, Result, Task, attempt
-from toolkit.runs.executors.lifeline import Address, held
+from toolkit.runs.executors import Report, Task, attempt, packed
+from toolkit.runs.lifeline import Address, held
 
 CARRIED = ("AWS_", "TOOLKIT_")
 """Environment variables that begin so are the calling process's in every task."""
@@ -31,10 +31,10 @@ class Unfit(NamedTuple):
     reason: str
 
 
-class Done(NamedTuple):
-    """What a node did: the result, and what was reported."""
+class Returned(NamedTuple):
+    """What a node did: the result, pickled by `packed`, and what was reported."""
 
-    result: Result[Any]
+    result: bytes
     documents: int = 0
     bytes: int = 0
 
@@ -45,27 +45,27 @@ def version() -> str:
 
 
 def caller(line: Address | None = None) -> Caller:
-    """What tasks take over from this process, which hold on to `line` while they run."""
+    """Return what tasks take over from this process; they hold on to `line` while they run."""
     carried = {name: value for name, value in os.environ.items() if name.startswith(CARRIED)}
     return Caller(version(), os.getcwd(), carried, line)
 
 
 def work(given: Caller, pickled: bytes) -> bytes:
-    """Does a task.
+    """Do a task.
 
     Args:
         given: from whom it comes.
         pickled: the function and the task.
 
     Returns:
-        `Done` or `Unfit`, pickled.
+        `Returned` or `Unfit`, pickled.
     """
     with held(given.line) if given.line else contextlib.nullcontext():
-        return _sent(_unfitness(given) or _done(pickled))
+        return pickle.dumps(_unfitness(given) or _done(pickled))
 
 
 def _unfitness(given: Caller) -> Unfit | None:
-    """Becomes like the calling process; why it cannot."""
+    """Make this process like the calling one; return why that is impossible, None if it was possible."""
     here = socket.gethostname()
     if version() != given.version:
         return Unfit(f"expected {NAME} {given.version} on every node, got {version()} on {here}; install the same")
@@ -84,7 +84,7 @@ def _unfitness(given: Caller) -> Unfit | None:
     return None
 
 
-def _done(pickled: bytes) -> Done | Unfit:
+def _done(pickled: bytes) -> Returned | Unfit:
     try:
         loaded: tuple[Callable[[Any, Report], Any], Task[Any]] = pickle.loads(pickled)  # noqa: S301  # from the caller
     except Exception as error:
@@ -97,15 +97,5 @@ def _done(pickled: bytes) -> Done | Unfit:
         nonlocal documents, size
         documents, size = documents + more, size + longer
 
-    result = attempt(function, task, report)
-    return Done(result, documents, size)
-
-
-def _sent(found: Done | Unfit) -> bytes:
-    try:
-        return pickle.dumps(found)
-    except Exception as error:
-        assert isinstance(found, Done)
-        name, problem = found.result.name, f"{type(error).__name__}: {error}"
-        failure = Failure(f"{name}: expected a result that can be sent, got {problem}")
-        return pickle.dumps(found._replace(result=Result(name, failure=failure)))
+    result = packed(attempt(function, task, report))
+    return Returned(result, documents, size)

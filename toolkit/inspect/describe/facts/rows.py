@@ -1,30 +1,22 @@
-"""What describing a dataset and describing an output have in common."""
+"""Rows as they are described: the record type of documents, examples, where they come from, what readers change."""
 
 import contextlib
 import dataclasses
-import fnmatch
 import itertools
-import os
-import re
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 
 from toolkit.data.schema import Type
 from toolkit.inspect.describe.facts import Crawled, Field, Group, PathField, RecordType, Undescribed
-from toolkit.inspect.describe.facts.data_file import DATES, FromWarc, Looked, Work
+from toolkit.inspect.describe.facts.data_file import DATES, FromWarc, Looked, LookJob
 from toolkit.inspect.describe.facts.fields import INTEGERS, KEYS, SCALARS, TEXTS, bare, fields_of
-from toolkit.storage.paths import join, strip_suffix
+from toolkit.storage.paths import join
 from toolkit.storage.streams import Lines
 
-Looks = Callable[[list[Work]], list[Looked]]
+Looks = Callable[[list[LookJob]], list[Looked]]
 """Runs looks, in the order given."""
-
-MEDIA_TYPES = {".jsonl": "application/jsonlines", ".json": "application/jsonlines", ".txt": "text/plain"}
-MEDIA_TYPES |= {".parquet": "application/x-parquet", ".zst": "application/zstd", ".zstd": "application/zstd"}
-"""By the last suffix, that of gzip taken off: readers find gzip by itself."""
 
 DOCUMENT = {
     "id": "Identifies the document within its source.",
@@ -36,56 +28,10 @@ DOCUMENT = {
 }
 
 
-_ANY_TYPE = "application/octet-stream"
-
-
-def media_type(path: str) -> str:
-    suffix = os.path.splitext(path.removesuffix(".gz"))[1]
-    return MEDIA_TYPES.get(suffix or (".jsonl" if path.endswith(".gz") else ""), _ANY_TYPE)
-
-
-def matches(path: str, pattern: str) -> bool:
-    """As mlcroissant matches: ``*`` spans folders."""
-    return fnmatch.fnmatchcase(path, pattern)
-
-
-def matching(paths: Iterable[str], globs: Iterable[str]) -> list[str]:
-    """The paths that some glob matches."""
-    listed = list(globs)
-    plain = {glob for glob in listed if not re.search(r"[*?\[]", glob)}
-    others = [glob for glob in listed if glob not in plain]
-    return [path for path in paths if path in plain or any(matches(path, glob) for glob in others)]
-
-
-def group_of(name: str, description: str, paths: Sequence[str], globs: Iterable[str], there: Sequence[str]) -> Group:
-    """Files as globs, if these match no others of those that are there; else each by its path."""
-    includes = [glob for glob in globs if any(matches(path, glob) for path in paths)]
-    if set(matching(there, includes)) != set(paths):
-        includes = [re.sub(r"([*?\[])", r"[\1]", path) for path in paths]
-    types = {media_type(path) for path in paths}
-    return Group(name, description, types.pop() if len(types) == 1 else _ANY_TYPE, includes, list(paths))
-
-
-def suffix_of(paths: Sequence[str], suffixes: Sequence[str]) -> str:
-    """The suffix that all paths have; empty if there are several."""
-    found = {path[len(strip_suffix(path, suffixes)) :] for path in paths}
-    return found.pop() if len(found) == 1 else ""
-
-
 def apart(places: Iterable[PathField], fields: Iterable[Field]) -> list[PathField]:
-    """The fields that say where a row lies, under other names where a field of the rows has theirs."""
+    """Return the fields that say where a row lies, under other names where a field of the rows has theirs."""
     taken = {field.name for field in fields}
     return [dataclasses.replace(p, name=f"path_{p.name}") if p.name in taken else p for p in places]
-
-
-def not_read(what: str, paths: Sequence[str]) -> str:
-    """Says why there is no record set of these files, by the first one that is not read."""
-    others = [path for path in paths if media_type(path) != MEDIA_TYPES[".jsonl"]]
-    more = f" and {len(others) - 1:,} more" if others[1:] else ""
-    return (
-        f"{what}: no record set, because Croissant's reader does not take files such as {others[0]}{more}; they are "
-        "listed"
-    )
 
 
 Rows = Callable[[str], Generator[dict[str, Any], None, None]]
@@ -93,7 +39,7 @@ Rows = Callable[[str], Generator[dict[str, Any], None, None]]
 
 
 def json_rows(max_bytes: int) -> Rows:
-    """Reads files whose lines are objects."""
+    """Return a reader of files whose lines are objects."""
 
     def rows(path: str) -> Generator[dict[str, Any], None, None]:
         with Lines(path, max_bytes) as lines:
@@ -103,7 +49,7 @@ def json_rows(max_bytes: int) -> Rows:
 
 
 def first_rows(root: str, paths: Iterable[str], number: int, rows: Rows) -> list[tuple[str, int, dict[str, Any]]]:
-    """The first rows over the files in order, each with its file's path and its number in it."""
+    """Return the first rows over the files in order, each with its file's path and its number in it."""
     found: list[tuple[str, int, dict[str, Any]]] = []
     for path in paths:
         if len(found) == number:
@@ -120,7 +66,7 @@ def documents(
     examples: list[tuple[str, int, dict[str, Any]]],
     places: list[PathField],
 ) -> RecordType:
-    """The record type of documents."""
+    """Return the record type of documents."""
     described, refused = columns(types, absent)
     order = dict.fromkeys((*DOCUMENT, *described))
     fields, more = fields_of([(k, described[k]) for k in order if k in described], descriptions=DOCUMENT)
@@ -137,7 +83,7 @@ def documents(
 
 
 def columns(types: dict[str, Type], absent: set[str]) -> tuple[dict[str, Type], list[Undescribed]]:
-    """The columns that pandas reads as they are, and the others."""
+    """Return the columns that pandas reads as they are, and the others."""
     described, refused = {}, []
     for name, type_ in types.items():
         if name in absent:
@@ -150,7 +96,7 @@ def columns(types: dict[str, Type], absent: set[str]) -> tuple[dict[str, Type], 
 
 
 def changed_notes(paths: Sequence[str], looked: Sequence[Looked], record: RecordType | None) -> list[str]:
-    """Notes about values at top level that readers change; they leave what lies deeper as it is."""
+    """Return notes about values at top level that readers change; they leave what lies deeper as it is."""
     kinds = {field.column: field.type.kind for field in record.fields if not field.keys} if record else {}
     texts = [column for column, kind in kinds.items() if kind in TEXTS and kind != "digits"]
     numbers = [column for column, kind in kinds.items() if kind in (*INTEGERS, "float")]
@@ -171,7 +117,7 @@ def changed_notes(paths: Sequence[str], looked: Sequence[Looked], record: Record
 
 
 def unreadable_notes(paths: Sequence[str], looked: Sequence[Looked]) -> list[str]:
-    """A note about values because of which readers take nothing of a file."""
+    """Return a note about values because of which readers take nothing of a file."""
     large = [f"{path}:{each.too_large}" for path, each in zip(paths, looked, strict=True) if each.too_large]
     note = _note(large, "an integer of 2^64 or more; Croissant's reader cannot read the file")
     return [note] if note else []
@@ -182,16 +128,8 @@ def _note(places: Sequence[str], text: str) -> str:
     return f"{places[0]}: {text}{more}" if places else ""
 
 
-def odd_paths_note(paths: Iterable[str]) -> list[str]:
-    """Says that a path is no URL, if one is not: readers take ``contentUrl`` for a path as it is."""
-    odd = [path for path in paths if quote(path, safe="/~!$&'()*+,;=:@") != path]
-    more = f" (and {len(odd) - 1:,} more)" if odd[1:] else ""
-    text = "has signs that a URL may not have; Croissant's reader wants it as it is, other programs may not take it"
-    return [f"{odd[0]}: its path {text}{more}"] if odd else []
-
-
 def crawled(looked: Sequence[Looked]) -> list[Crawled]:
-    """The documents of WARC records in all files, by source, sorted."""
+    """Return the documents of WARC records in all files, by source, sorted."""
     sources: dict[str, FromWarc] = {}
     for each in looked:
         for source, found in each.warc.items():
@@ -203,7 +141,7 @@ def crawled(looked: Sequence[Looked]) -> list[Crawled]:
 
 
 def origins(looked: Sequence[Looked], *, whole: bool) -> dict[str, Any]:
-    """What the rows of documents tell of where they come from, as facts; whole: whether these are all."""
+    """Return what the rows of documents tell of where they come from, as facts; whole: whether these are all."""
     return {
         "crawled": crawled(looked),
         "crawls": sorted({crawl for each in looked for crawl in each.crawls}),

@@ -1,0 +1,105 @@
+"""Attribute sets that other programs wrote: read once, and what was found is kept.
+
+``.toolkit/sets/<set>/seen/<shard>.json``  a `Seen`
+"""
+
+from typing import Any
+
+import msgspec
+
+from toolkit.data import schema
+from toolkit.data.alignment import MAX_ROW, missing_file
+from toolkit.data.dataset import Dataset
+from toolkit.data.documents import BAD_ROW, AttributesRow, Rows
+from toolkit.errors import DataError
+from toolkit.records.sets import set_folder
+from toolkit.storage import Stat
+from toolkit.storage.json_files import load, save
+from toolkit.storage.paths import join, stat
+from toolkit.storage.streams import Lines
+
+_DECODER = msgspec.json.Decoder(AttributesRow)
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """An attribute file that another program wrote, as it was read once."""
+
+    size: int
+    stamp: str
+    content: str
+    rows: int
+    types: dict[str, Any]
+    everywhere: list[str]
+
+
+def seen_before(dataset: Dataset, set_name: str, shard: str) -> bool:
+    """Return whether an attribute file that another program wrote is as it was when `look_at` read it."""
+    seen = load(_seen_path(dataset, set_name, shard), Seen)
+    return seen is not None and Stat(seen.size, seen.stamp) == stat(dataset.attribute_path(set_name, shard))
+
+
+def _seen_path(dataset: Dataset, set_name: str, shard: str) -> str:
+    return join(set_folder(dataset, set_name), "seen", shard + ".json")
+
+
+def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
+    """Read an attribute file that another program wrote, once; return its types, rows and digest.
+
+    Raises:
+        DataError: if it is not an attribute file.
+    """
+    path = dataset.attribute_path(set_name, shard)
+    found = stat(path)
+    if found is None:
+        raise missing_file(path, dataset.shard_path(shard))
+    cache = _seen_path(dataset, set_name, shard)
+    seen = load(cache, Seen)
+    if seen is not None and Stat(seen.size, seen.stamp) == found:
+        return seen
+    types: dict[str, schema.Type] = {}
+    counts: dict[str, int] = {}
+    whole = 0  # rows that have all keys and no new types
+    known: msgspec.json.Decoder[Any] | None = None
+    with Lines(path, MAX_ROW, digest=True) as lines:
+        rows = Rows(lines, _DECODER, path)
+        for row, _ in rows:
+            try:
+                if known:
+                    known.decode(row.attributes)
+                    whole += 1
+                    continue
+            except BAD_ROW:
+                pass
+            values = _plain(row, rows)
+            before = dict(types)
+            for key, value in values.items():
+                types[key] = schema.union(types[key], schema.infer(value)) if key in types else schema.infer(value)
+                counts[key] = counts.get(key, 0) + 1
+            if types != before:
+                counts = {key: counts[key] + (whole if key in before else 0) for key in counts}
+                whole = 0
+                struct = schema.exact(types)
+                known = msgspec.json.Decoder(struct) if struct else None
+    counts = {key: count + whole for key, count in counts.items()}
+    seen = Seen(
+        size=found.size,
+        stamp=found.stamp,
+        content=lines.content or "",
+        rows=rows.number,
+        types={key: schema.to_json(t) for key, t in types.items()},
+        everywhere=[key for key, count in counts.items() if count == rows.number],
+    )
+    save(cache, seen)
+    return seen
+
+
+def _plain(row: AttributesRow, rows: Rows[AttributesRow]) -> dict[str, Any]:
+    try:
+        values = msgspec.json.decode(row.attributes)
+    except BAD_ROW as error:
+        raise DataError(f"expected JSON values, got: {error}", path=rows.path, line=rows.number, id=row.id) from None
+    if values == []:  # Dolma's deduper writes [] for a document that it skipped
+        return {}
+    if not isinstance(values, dict):
+        raise DataError("expected object - at $.attributes", path=rows.path, line=rows.number, id=row.id)
+    return values

@@ -1,0 +1,50 @@
+"""Checks that attributes were made from the documents, and other sets, that there are now."""
+
+from toolkit.data.alignment import missing_file
+from toolkit.data.dataset import Dataset
+from toolkit.data.row_index import ShardState
+from toolkit.errors import DataError, StaleError
+from toolkit.records.foreign import look_at
+from toolkit.records.sets import is_intact, load_record, load_schema
+from toolkit.storage.paths import exists
+
+
+def content_of(dataset: Dataset, set_name: str, shard: str) -> str:
+    """Return the content digest of an attribute file, from its record or, in a foreign set, from what was seen.
+
+    Raises:
+        DataError: if there is no such file, or it is not the one that its record describes.
+    """
+    path = dataset.attribute_path(set_name, shard)
+    if load_schema(dataset, set_name) is None:
+        return look_at(dataset, set_name, shard).content
+    record = load_record(dataset, set_name, shard)
+    if not exists(path):
+        raise missing_file(path, dataset.shard_path(shard))
+    if record is None:
+        raise DataError("expected a complete file, got one without its record; run `toolkit tag`", path=path)
+    if not is_intact(dataset, set_name, shard, record):
+        raise DataError("expected the file that its completion record describes, it was changed since", path=path)
+    return record.output.content
+
+
+def check_lineage(dataset: Dataset, set_name: str, shard: str, documents: ShardState) -> None:
+    """Raise StaleError if a shard of a set was made from other documents, or other attributes, than there are now."""
+    record = load_record(dataset, set_name, shard)
+    if record is None:
+        return
+    path = dataset.attribute_path(set_name, shard)
+    if record.input.content != documents.content:
+        raise StaleError(
+            f"expected attributes of {dataset.shard_path(shard)} as it is now, got those of an earlier version; "
+            "run `toolkit tag`",
+            path=path,
+        )
+    for other, digest in record.reads.items():
+        check_lineage(dataset, other, shard, documents)
+        if content_of(dataset, other, shard) != digest:
+            raise StaleError(
+                f"expected attributes made from the set {other} as it is now, got those made from an earlier version; "
+                "run `toolkit tag`",
+                path=path,
+            )
