@@ -124,7 +124,11 @@ def on_the_web(folder: Path) -> None:
     behaviour.fault = lambda path, size: ("drop", 7_000)  # type: ignore[method-assign]
     with web(folder, behaviour) as url:
         got = []
-        for read in (lambda: open_stored(url + "x").read(), lambda: http.open(url + "x", "rb").read()):
+        readers: list[Callable[[], bytes]] = [
+            lambda: open_stored(url + "x").read(),
+            lambda: http.open(url + "x", "rb").read(),
+        ]
+        for read in readers:
             behaviour.log.clear()
             try:
                 found = f"{len(read()):,} bytes"

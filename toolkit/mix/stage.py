@@ -71,7 +71,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShardMixed(ConfigStruct):
-    """The outcome of a shard."""
+    """What became of a shard."""
 
     shard: str
     skipped: bool

@@ -91,7 +91,7 @@ class Rule(ConfigStruct, kw_only=True, tag_field="kind", tag=lambda name: snake_
     """The form in which the kind is written."""
 
     ROLE: ClassVar[Role] = Role.EDITS
-    """The thing that rules of the kind do. Rules that drop or annotate decide first; all others are applied to documents that stay."""
+    """The thing that rules of the kind do. Those that drop or annotate come first, others for documents that stay."""
 
     SIZE_NEEDS_TEXT: ClassVar[bool] = False
     """Only the text tells how many characters an edit changes, so a dry run does not know."""

@@ -8,8 +8,9 @@ import msgspec
 
 from toolkit import __version__
 from toolkit.commands.mixing import tables
-from toolkit.commands.mixing.works import Prepared, failed
-from toolkit.commands.steps.context import Context, Outcome, failures
+from toolkit.commands.mixing.preparation import PreparedMix
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.errors import ConfigError
 from toolkit.mix import assemble, plan, publish, stage
 from toolkit.mix import settings as mix_settings
@@ -53,7 +54,7 @@ def already(context: Context, settings: MixSettings, manifest: Manifest, keeps: 
     return _outcome(output, manifest, unmatched.load(output), already=True)
 
 
-def finish(context: Context, prepared: Prepared, omitted: dict[str, str], *, keeps: bool = False) -> Outcome:
+def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, keeps: bool = False) -> Outcome:
     """Plans the parts, writes them, and publishes.
 
     Args:
@@ -143,7 +144,7 @@ def _counts(stages: Mapping[str, stage.StageRecord]) -> dict[str, int]:
 
 
 def _manifest(
-    prepared: Prepared,
+    prepared: PreparedMix,
     stages: dict[str, stage.StageRecord],
     omitted: dict[str, str],
     parts: list[assemble.PartRecord],
@@ -202,7 +203,7 @@ def _manifest(
 
 
 def _blocklists(
-    prepared: Prepared, stages: dict[str, stage.StageRecord]
+    prepared: PreparedMix, stages: dict[str, stage.StageRecord]
 ) -> tuple[list[BlocklistCount], dict[str, list[str]]]:
     found = [
         (work, {int(i): entries for i, entries in stages[work.key].matched.items()})
@@ -210,6 +211,14 @@ def _blocklists(
         if work.key in stages
     ]
     return unmatched.matches(found)
+
+
+def failed(output: str, messages: list[str]) -> Outcome:
+    """Return the outcome of a mix that published nothing."""
+    text = f"nothing was published in {output}: {len(messages)} failed; run the same command again when that is mended"
+    return Outcome(
+        text=text, data={"output": output, "published": False, "failed": messages}, failures=messages, exit_code=1
+    )
 
 
 def _outcome(

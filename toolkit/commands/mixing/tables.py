@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from toolkit.commands.steps.context import table
+from toolkit.commands.steps.outcome import table
 from toolkit.errors import amount
 from toolkit.mix.effects.before_after import NO_LABEL
 from toolkit.mix.effects.compare import Comparison

@@ -1,4 +1,4 @@
-"""Statistics as tables: Markdown as the papers print them, CSV and JSON with every number as it is."""
+"""SizesByLabel as tables: Markdown as the papers print them, CSV and JSON with every number as it is."""
 
 import csv
 import heapq

@@ -8,14 +8,15 @@ from typing import Any
 
 import msgspec
 
-from toolkit.commands.steps import mix_section, places
+from toolkit.commands.steps import places
 from toolkit.commands.steps import shards as sharing
-from toolkit.commands.steps.context import Context, Outcome, failures
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import failures
 from toolkit.data import row_index
 from toolkit.data.alignment import is_of_experiment
 from toolkit.errors import ConfigError, ToolkitError, did_you_mean
 from toolkit.ingest import plan
-from toolkit.mix import binding, joined_sets
+from toolkit.mix import binding, joined_sets, publish
 from toolkit.mix.effects import preview
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.joined_sets import JoinedSet
@@ -33,7 +34,7 @@ SLIP = 0.8
 
 
 @dataclass
-class Prepared:
+class PreparedMix:
     """A mix that is ready to begin.
 
     Attributes:
@@ -53,19 +54,30 @@ class Prepared:
     notes: str = ""
 
 
-def read(context: Context, *, writes: bool = True) -> MixSettings:
+def settings_of(context: Context, *, writes: bool = True) -> MixSettings:
     """Return the settings of a configuration's mix, its paths checked.
 
     Args:
         context: of the configuration.
         writes: whether the output will be written; on S3, whether it can be is found out by an upload.
     """
-    settings = mix_section.read(context)
+    settings = context.mix
     settings.writer().check_installed()
     places.check_mix(context, settings)
     for path in filter(None, (settings.output.path, settings.rejected) if writes else ()):
         check_writable(path, settings.place)
     return settings
+
+
+def check_output(settings: MixSettings) -> None:
+    """Check that output and dropped documents go where nothing else is, or what a mix has made.
+
+    Raises:
+        ConfigError: if something else is there.
+    """
+    publish.check_output(settings.output.path)
+    if settings.rejected is not None:
+        publish.check_rejected(settings.output.path, settings.rejected)
 
 
 def check(context: Context, settings: MixSettings, planned: Mapping[str, records.SetSchema]) -> None:
@@ -109,7 +121,7 @@ def bound(
     return binding.bind_writer(settings, joined, rules), binding.bind_rules(settings, joined, rules)
 
 
-def prepare(context: Context, settings: MixSettings) -> Prepared:
+def prepare(context: Context, settings: MixSettings) -> PreparedMix:
     """The shards of all streams, with what is joined to them.
 
     Raises:
@@ -117,7 +129,7 @@ def prepare(context: Context, settings: MixSettings) -> Prepared:
         DataError: if shards that are known are gone.
     """
     check_sets(context, settings)
-    prepared = Prepared(settings)
+    prepared = PreparedMix(settings)
     if settings.streams[0].weight is not None and context.options.shard:
         raise ConfigError(f"{settings.place}: expected a mix without weights for --shard: they depend on all shards")
     for stream in settings.streams:
@@ -128,7 +140,7 @@ def prepare(context: Context, settings: MixSettings) -> Prepared:
     return prepared
 
 
-def _add_stream(context: Context, prepared: Prepared, stream: Stream) -> None:
+def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None:
     shards, notes = sharing.shards(context, stream.dataset, judges=True)
     prepared.known += len(shards)
     prepared.notes += notes
@@ -270,7 +282,7 @@ def tasks(works: list[ShardToMix]) -> list[Task[ShardToMix]]:
 # --- weights ----------------------------------------------------------------------------------------------------------
 
 
-def _weigh(context: Context, prepared: Prepared) -> None:
+def _weigh(context: Context, prepared: PreparedMix) -> None:
     """Finds the share of each stream's documents that brings the kept characters to the weights.
 
     The stream that is shortest for its weight gives all it has; nothing is repeated.
@@ -339,11 +351,3 @@ def look_at_foreign(
         elif result.failure and task.payload.shard in ours:
             unreadable.setdefault(task.payload.shard, result.failure.message)
     return seen, unreadable
-
-
-def failed(output: str, messages: list[str]) -> Outcome:
-    """The outcome of a mix that published nothing."""
-    text = f"nothing was published in {output}: {len(messages)} failed; run the same command again when that is mended"
-    return Outcome(
-        text=text, data={"output": output, "published": False, "failed": messages}, failures=messages, exit_code=1
-    )
