@@ -135,7 +135,7 @@ class _Look:
         if self.context.share:
             inputs = self.context.share.inputs
 
-        def look(work: ingest_plan.Work) -> Item:
+        def look(work: ingest_plan.InputToIngest) -> Item:
             try:
                 cause = ingest_records.why_not_done(work)
                 if not cause or (work.key in by_shard and self._is_mixed(by_shard[work.key])):
@@ -180,7 +180,9 @@ class _Look:
         limit, dataset = self.context.config.max_document_bytes, self.dataset
 
         def look(shard: str) -> list[str]:
-            work = tagging.Work(dataset=dataset, plan=plan, settings=settings, shard=shard, max_document_bytes=limit)
+            work = tagging.ShardToTag(
+                dataset=dataset, plan=plan, settings=settings, shard=shard, max_document_bytes=limit
+            )
             return tagging.outdated(work, row_index.current(dataset, shard))
 
         todo = dict(zip(shards, for_each(look, shards), strict=True))

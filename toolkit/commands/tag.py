@@ -94,7 +94,7 @@ def run(context: Context, options: Options) -> Outcome:
     schemas = tag_plan.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=False)
     settings = tagging.settings_of(schemas)
     works = [
-        tagging.Work(
+        tagging.ShardToTag(
             dataset=dataset,
             plan=plan,
             settings=settings,

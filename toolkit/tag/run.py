@@ -6,7 +6,7 @@ attributes/<other set>/X ──rows────┘  only for sets that are read 
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from toolkit.data.metadata_fields import MetadataField
 from toolkit.errors import ConfigError, DataError, StaleError, Unreadable, did_you_mean
 from toolkit.records import foreign, lineage, sets
 from toolkit.runs.blocks import Block, in_blocks, in_order, next_block, threads_for
+from toolkit.runs.executors import Report
 from toolkit.storage import json_files
 from toolkit.storage.paths import exists, stat
 from toolkit.storage.streams import Lines, RowOutput
@@ -32,11 +33,8 @@ from toolkit.text.batch import Batch, Column
 
 CHECKED_ROWS = 64  # rows of a shard whose values are checked against the declared type
 
-Report = Callable[[int, int], None]
-"""Called with documents and uncompressed bytes done since the last call."""
 
-
-class Work(ConfigStruct):
+class ShardToTag(ConfigStruct):
     """One shard to tag.
 
     Attributes:
@@ -52,7 +50,7 @@ class Work(ConfigStruct):
     processes: int = 1
 
 
-class Done(ConfigStruct):
+class TaggedShard(ConfigStruct):
     """What was done to a shard: which sets were written, and how many documents it has."""
 
     shard: str
@@ -74,7 +72,7 @@ def holds(settings: Mapping[str, dict[str, Any]]) -> dict[str, str]:
     }
 
 
-def outdated(work: Work, state: row_index.ShardState | None, *, learn: bool = False) -> list[str]:
+def outdated(work: ShardToTag, state: row_index.ShardState | None, *, learn: bool = False) -> list[str]:
     """Return the sets of the plan that must be (re)done for a shard; `learn` as in `toolkit.records.sets.is_intact`."""
     dataset, shard = work.dataset, work.shard
     todo: list[str] = []
@@ -106,7 +104,7 @@ def _has_changed(
     return lineage.content_of(dataset, other, shard) != record.reads.get(other)
 
 
-def tag_shard(work: Work, report: Report) -> Done:
+def tag_shard(work: ShardToTag, report: Report) -> TaggedShard:
     """Writes what is missing or outdated of a shard's attribute files.
 
     Raises:
@@ -121,7 +119,7 @@ def tag_shard(work: Work, report: Report) -> Done:
     if not todo:
         assert state
         report(state.rows, 0)
-        return Done(shard=shard, written=[], documents=state.rows, seconds=time.perf_counter() - start)
+        return TaggedShard(shard=shard, written=[], documents=state.rows, seconds=time.perf_counter() - start)
     external = sorted({r.set for step in _steps(work, todo) for r in step.references} - set(todo))
     if external and state is None:
         state = row_index.build(dataset, shard, work.max_document_bytes)
@@ -166,11 +164,11 @@ def tag_shard(work: Work, report: Report) -> Done:
     seconds = time.perf_counter() - start
     for name in todo:
         _record(work, name, state, outputs[name], reads, outputs, seconds)
-    return Done(shard=shard, written=todo, documents=state.rows, seconds=seconds)
+    return TaggedShard(shard=shard, written=todo, documents=state.rows, seconds=seconds)
 
 
 def _record(
-    work: Work,
+    work: ShardToTag,
     name: str,
     state: row_index.ShardState,
     output: RowOutput,
@@ -191,7 +189,7 @@ def _record(
     json_files.save(sets.record_path(work.dataset, name, work.shard), record)
 
 
-def _steps(work: Work, todo: list[str]) -> list[Step]:
+def _steps(work: ShardToTag, todo: list[str]) -> list[Step]:
     return [step for step in build(work.plan) if step.set in todo]
 
 
@@ -206,7 +204,7 @@ class _Part(NamedTuple):
     others: list[Block]
 
 
-def _parts(work: Work, external: list[str], lines: Lines, others: list[Lines]) -> Iterator[_Part]:
+def _parts(work: ShardToTag, external: list[str], lines: Lines, others: list[Lines]) -> Iterator[_Part]:
     number = 0
     for block in in_blocks(lines):
         yield _Part(number, block, [next_block(other, block.rows_beside) for other in others])
@@ -225,7 +223,7 @@ class _Job(NamedTuple):
         indexes: whether the row index is made on the way.
     """
 
-    work: Work
+    work: ShardToTag
     todo: list[str]
     external: list[str]
     indexes: bool
@@ -400,7 +398,7 @@ class _Read(NamedTuple):
     ours: bool
 
 
-def _read(work: Work, set_name: str, steps: list[Step]) -> _Read:
+def _read(work: ShardToTag, set_name: str, steps: list[Step]) -> _Read:
     """Return what is read of a set.
 
     Raises:
@@ -423,7 +421,7 @@ def _read(work: Work, set_name: str, steps: list[Step]) -> _Read:
 class _Others(AttributeRows):
     """The rows of an existing attribute file, given to the documents that they describe."""
 
-    def __init__(self, work: Work, read: _Read, block: Block, number: int) -> None:
+    def __init__(self, work: ShardToTag, read: _Read, block: Block, number: int) -> None:
         documents = work.dataset.shard_path(work.shard)
         super().__init__(read.path, documents, any_source=not read.ours, block=block, number=number)
         self._references, self._ours = read.references, read.ours
