@@ -150,7 +150,7 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 LIMITED = """
 import resource, sys
 from toolkit.cli import main
-from toolkit.ingest import input_bytes, run; from toolkit.ingest.web import records  # what is loaded is not what is measured
+from toolkit.ingest import input_bytes, run; from toolkit.ingest.web import records  # not what is measured
 from toolkit.ingest.formats import dolma, jsonl, oscar, text, wet
 import fastwarc.warc, isal.igzip
 held = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
@@ -334,7 +334,7 @@ def test_whatever_a_file_holds_it_is_read_or_an_error_of_ours(
         try:
             drafts = list(reader.read(source))
         except ToolkitError as error:
-            assert str(path) in str(error)  # noqa: PT017
+            assert str(path) in str(error)
             return
     rejected = {name: n for name, n in source.counts.items() if name.startswith("rejected.")}
     assert skip or not rejected

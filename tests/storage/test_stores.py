@@ -261,6 +261,7 @@ def test_a_folder_that_others_delete_meanwhile_is_made_again(tmp_path: Path) -> 
     try:
         for i in range(300):
             write_file(f"{folder}/{i}", b"x")
+            assert store.stat(f"{folder}/{i}")
             store.remove(f"{folder}/{i}")
     finally:
         ended.set()
