@@ -37,7 +37,8 @@ from toolkit.runs.blocks import in_order
 from toolkit.runs.executors import Report, Task, workers
 from toolkit.runs.executors.local import InProcess
 from toolkit.runs.executors.workers import LARGE
-from toolkit.storage import streams
+from toolkit.storage import reading
+from toolkit.storage.compression import compress_zstd
 from toolkit.tag import run as tagging
 
 SHARD = "d.jsonl.gz"
@@ -313,7 +314,7 @@ def spread(monkeypatch: pytest.MonkeyPatch) -> Spreading:
     """Also makes blocks small, and what is read at a time: that is done in this process."""
     monkeypatch.setattr(blocks, "BLOCK_ROWS", 16)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 3000)
-    monkeypatch.setattr(streams, "READ", 2000)
+    monkeypatch.setattr(reading, "READ", 2000)
     return Spreading(monkeypatch)
 
 
@@ -638,7 +639,7 @@ def test_several_large_shards_are_the_same_in_workers_that_have_processes(
         if shard.endswith(".zst"):
             for path in (project.data / folder for folder in ("documents", "attributes/exp", "attributes/dedup")):
                 plain = path / "c.jsonl"
-                plain.with_suffix(".jsonl.zst").write_bytes(streams.compress_zstd(plain.read_bytes()))
+                plain.with_suffix(".jsonl.zst").write_bytes(compress_zstd(plain.read_bytes()))
                 plain.unlink()
             (project.attributes / "nameless" / "c.jsonl").unlink()
     (project.root / "list.txt").write_text("a3\nt\tb5\nnobody\nh1.example\n")

@@ -23,7 +23,7 @@ from toolkit.runs.blocks import in_order
 from toolkit.runs.executors import Executor, Report, Result, Task, attempt, local, workers
 from toolkit.runs.executors.local import InProcess, Local
 from toolkit.runs.executors.settings import LocalSettings
-from toolkit.storage.streams import Output
+from toolkit.storage.outputs import Output
 
 PATIENCE = 120.0
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from toolkit.errors import ConfigError, DataError, NothingThere
 from toolkit.storage import store_of
 from toolkit.storage.paths import fault_of_name, join
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 
 BASE = "https://data.commoncrawl.org/"
 """Where the files officially are."""

@@ -15,8 +15,8 @@ import msgspec
 import xxhash
 
 from toolkit.storage import Stat, store_of
+from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join
-from toolkit.storage.streams import write_file
 
 BLOCK = 1 << 18
 """Bytes that are read at a time."""

@@ -17,7 +17,7 @@ from toolkit.errors import DataError, Unreadable
 from toolkit.ingest.downloads import BLOCK, Keep, Kept
 from toolkit.storage import Stat, store_of
 from toolkit.storage.paths import stat
-from toolkit.storage.streams import open_stored
+from toolkit.storage.reading import open_stored
 
 QUEUED = 64
 """Blocks that wait for the reader: with that many the thread pauses."""

@@ -12,7 +12,7 @@ from toolkit.data.documents import BAD_ROW
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.interop import foreign
 from toolkit.mix.writer import WRITERS, Reading, Writer, find_writer
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 
 LONGEST = 1 << 30
 """Bytes of a first line, at most."""

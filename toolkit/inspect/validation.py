@@ -23,7 +23,7 @@ from toolkit.records import ingested, lineage, sets
 from toolkit.records.ingested import load_record
 from toolkit.storage import json_files
 from toolkit.storage.paths import exists, lacking, list_files, stat
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 from toolkit.text.languages.labels import is_known
 
 SHOWN = 20

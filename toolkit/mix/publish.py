@@ -16,7 +16,7 @@ from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.mix.shown.effects import RuleEffect, Totals
 from toolkit.mix.shown.statistics import Statistics
 from toolkit.storage import json_files, store_of
-from toolkit.storage.concurrent import for_each
+from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import (
     below,
     exists,
@@ -29,7 +29,7 @@ from toolkit.storage.paths import (
     remove_tree,
     stat,
 )
-from toolkit.storage.streams import write_file
+from toolkit.storage.threads import for_each
 
 
 class LabelTotals(msgspec.Struct, kw_only=True):

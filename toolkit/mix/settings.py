@@ -21,9 +21,9 @@ from toolkit.mix.writer import Writer, check_label, find_writer, part_name
 from toolkit.rules import Rule
 from toolkit.rules.expressions import is_name
 from toolkit.storage import store_of
+from toolkit.storage.compression import COMPRESSORS
 from toolkit.storage.globs import glob_regex
 from toolkit.storage.paths import fault_of_name, join
-from toolkit.storage.streams import COMPRESSORS
 from toolkit.text import editing
 
 Compression = Literal["gzip", "gzip-fast", "zstd", "none"]

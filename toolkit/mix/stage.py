@@ -34,8 +34,9 @@ from toolkit.mix.writer import Mixed, check_folder
 from toolkit.records import lineage
 from toolkit.runs.blocks import in_order, threads_for
 from toolkit.storage import json_files
+from toolkit.storage.compression import COMPRESSORS
+from toolkit.storage.outputs import Compressing, Output
 from toolkit.storage.paths import join, remove, stat, strip_suffix, unlike_data
-from toolkit.storage.streams import COMPRESSORS, Compressing, Output
 from toolkit.text.editing import Edited, along
 
 Report = Callable[[int, int], None]

@@ -26,7 +26,7 @@ import xxhash
 from toolkit.data.documents import BAD_ROW, explain_bad_row
 from toolkit.errors import DataError
 from toolkit.rules.rule import Entries, Rule
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 
 MAX_ENTRY = 100_000_000
 

@@ -14,7 +14,7 @@ from toolkit.errors import ConfigError, did_you_mean
 from toolkit.rules.rule import Entries, Rule, Syntax
 from toolkit.rules.scopes import Scope, check_used, merged, names_in, read_scope
 from toolkit.storage.paths import expand
-from toolkit.storage.streams import content_digest
+from toolkit.storage.reading import content_digest
 from toolkit.text import editing
 
 _OPTIONS: dict[str, tuple[str, ...]] = {

@@ -7,7 +7,7 @@ import msgspec
 
 from toolkit.errors import DataError
 from toolkit.storage import store_of
-from toolkit.storage.streams import write_file
+from toolkit.storage.outputs import write_file
 
 T = TypeVar("T")
 

@@ -18,8 +18,9 @@ import msgspec
 from toolkit import distribution
 from toolkit.errors import ConfigError, DataError, MissingModel, Unreadable, did_you_mean
 from toolkit.storage import store_of
+from toolkit.storage.outputs import Output
 from toolkit.storage.paths import list_files, stat
-from toolkit.storage.streams import READ, Decompressed, Output, open_stored
+from toolkit.storage.reading import READ, Decompressed, open_stored
 
 Model = Annotated[str, msgspec.Meta(extra={"model": True})]
 """Type of an option that names a model file; its sha256 is part of the recorded settings."""

@@ -7,14 +7,14 @@ from contextlib import suppress
 
 from toolkit.errors import ConfigError, NothingThere, Unreadable
 from toolkit.storage import Stat, store_of
-from toolkit.storage.concurrent import for_each
 from toolkit.storage.globs import glob_regex
+from toolkit.storage.threads import for_each
 
 BOOKKEEPING = ".toolkit"
 """Name of the folders that hold our own records; nothing below one is data."""
 
 TEMPORARY = re.compile(r"^\..+\.tmp$")
-"""Names of files that are being written (see `toolkit.storage.streams`)."""
+"""Names of files that are being written (see `toolkit.storage.outputs`)."""
 
 
 def stat(path: str) -> Stat | None:

@@ -21,10 +21,10 @@ from toolkit.runs.executors import P, R, Report, Result, Task
 from toolkit.runs.executors.settings import read as read_executor
 from toolkit.runs.executors.workers import Workers
 from toolkit.runs.progress import Progress
-from toolkit.storage.concurrent import for_each
 from toolkit.storage.options import StorageOptions, set_options
 from toolkit.storage.paths import join, remove_stale_temporaries, size_of
 from toolkit.storage.roots import note_roots
+from toolkit.storage.threads import for_each
 
 
 @dataclass(frozen=True)

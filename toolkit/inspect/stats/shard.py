@@ -32,7 +32,7 @@ from toolkit.mix.writer import Reading, Writer
 from toolkit.rules.expressions import Name
 from toolkit.storage import Stat, json_files
 from toolkit.storage.paths import join, lacking, remove, stat, unlike_data
-from toolkit.storage.streams import Lines, content_digest
+from toolkit.storage.reading import Lines, content_digest
 from toolkit.text.counting import measure, measure_json
 
 Report = Callable[[int, int], None]

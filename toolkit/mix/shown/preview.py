@@ -19,7 +19,7 @@ from toolkit.mix.sets import JoinedSet
 from toolkit.mix.shown.effects import RuleCount, Totals, finish
 from toolkit.mix.shown.statistics import NO_LABEL
 from toolkit.rules import Outcome, RuleSet, rules_in
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 
 Report = Callable[[int, int], None]
 

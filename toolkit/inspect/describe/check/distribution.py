@@ -15,7 +15,7 @@ from toolkit.inspect.describe.facts.common import MEDIA_TYPES, matches, matching
 from toolkit.mix import publish
 from toolkit.mix.settings import REJECTED
 from toolkit.storage.paths import is_folder, join, list_files
-from toolkit.storage.streams import stored_digest
+from toolkit.storage.reading import stored_digest
 
 _UNITS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([KMGT]?)i?B?|bytes)", re.IGNORECASE)

@@ -14,7 +14,7 @@ from toolkit.inspect.describe.check.examples import Example, is_row
 from toolkit.inspect.describe.check.values import Column, fault, leads
 from toolkit.inspect.describe.facts.data_file import DATES, EXACT, NUMERIC
 from toolkit.storage.paths import stat
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 
 Report = Callable[[int, int], None]
 

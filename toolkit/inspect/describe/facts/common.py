@@ -17,7 +17,7 @@ from toolkit.inspect.describe.facts import Crawled, Field, Group, PathField, Rec
 from toolkit.inspect.describe.facts.data_file import DATES, FromWarc, Looked, Work
 from toolkit.inspect.describe.facts.fields import INTEGERS, KEYS, SCALARS, TEXTS, bare, fields_of
 from toolkit.storage.paths import join, strip_suffix
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 
 Looks = Callable[[list[Work]], list[Looked]]
 """Runs looks, in the order given."""

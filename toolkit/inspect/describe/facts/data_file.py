@@ -17,7 +17,7 @@ from toolkit.ingest import crawls
 from toolkit.inspect.describe.facts.fields import HUGE, INTEGERS, KEYS, LONG, bare, merged
 from toolkit.inspect.recognition import Format, label_reader
 from toolkit.storage.paths import lacking, stat
-from toolkit.storage.streams import Lines, stored_digest
+from toolkit.storage.reading import Lines, stored_digest
 
 Report = Callable[[int, int], None]
 

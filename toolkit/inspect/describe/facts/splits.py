@@ -19,8 +19,9 @@ from toolkit.errors import ConfigError, DataError
 from toolkit.inspect.describe.facts import Facts, Field, File, PathField, RecordType, Split
 from toolkit.inspect.describe.facts.common import MEDIA_TYPES, apart, group_of, suffix_of
 from toolkit.mix.splitting import split_of
+from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, list_files, remove, remove_empty_folders
-from toolkit.storage.streams import Lines, RowOutput
+from toolkit.storage.reading import Lines
 
 FOLDER = "splits"
 SUFFIX = ".split.gz"
