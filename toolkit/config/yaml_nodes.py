@@ -42,6 +42,8 @@ class Loader(yaml.SafeLoader):
         return node
 
 
+# PyYAML reads version 1.1. These lines are fewer than what another library would need: ruamel.yaml makes dates of
+# `2024-01-01` and numbers of `0b11`, and yamlcore a text of `1_000_000`, which configurations have for a size.
 _CHANGED = {f"tag:yaml.org,2002:{name}" for name in ("bool", "int", "float", "timestamp")}
 Loader.yaml_implicit_resolvers = {
     first: [(tag, regexp) for tag, regexp in resolvers if tag not in _CHANGED]
