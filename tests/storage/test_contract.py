@@ -143,7 +143,7 @@ def test_stores_are_found_as_other_plugins_are(page: Path, run: Run, monkeypatch
     assert {"http", "https", "local", "s3"} <= set(STORES.names())
     with pytest.raises(ConfigError, match=r"^sqlite://: expected a local path, http:// or https:// or s3://; "):
         store_of("sqlite://x/y")
-    with pytest.raises(ConfigError, match="^local://: expected a local path"):
+    with pytest.raises(ConfigError, match=r"^local://: expected a local path"):
         store_of("local://x")
     set_options(StorageOptions(stores={"sqlite": "json:JSONDecoder"}))
     with pytest.raises(ConfigError, match=r"json:JSONDecoder: expected a class that extends toolkit\.storage\.Store"):

@@ -1,4 +1,4 @@
-"""YAML as nodes: by version 1.2 where 1.1 surprises, and no more of them than their text is worth."""
+"""A loader of YAML: version 1.2 where 1.1 surprises, and bounds on what a small text can ask for."""
 
 import re
 from typing import Any

@@ -84,7 +84,7 @@ class Compressing:
     def write(
         self, data: bytes, compress: Callable[[bytes], bytes], then: Callable[[int, int], None] | None = None
     ) -> None:
-        """Appends a block.
+        """Append a block.
 
         Args:
             data: the block.
@@ -99,7 +99,7 @@ class Compressing:
             self._take()
 
     def flush(self) -> None:
-        """Waits until all is written."""
+        """Wait until all is written."""
         while self._pending:
             self._take()
 
@@ -157,7 +157,7 @@ class RowOutput(Output):
         return self._content_sha256.hexdigest()
 
     def write_row(self, row: bytes) -> None:
-        r"""Appends a row; ``\n`` is added."""
+        r"""Append a row; ``\n`` is added."""
         self._block.append(row)
         self._held += len(row) + 1
         self.rows += 1
@@ -165,7 +165,7 @@ class RowOutput(Output):
             self._flush()
 
     def write_rows(self, rows: Iterable[bytes]) -> None:
-        """Appends rows."""
+        """Append rows."""
         for row in rows:
             self.write_row(row)
 
@@ -196,7 +196,7 @@ class RowOutput(Output):
 
 
 def write_file(path: str, data: bytes) -> Stat:
-    """Writes a small file atomically."""
+    """Write a small file atomically; return its `Stat`."""
     with Output(path) as out:
         out.write(data)
     return out.stat

@@ -33,7 +33,7 @@ class Digest(Protocol):
 
 
 def open_stored(path: str) -> IO[bytes]:
-    """The bytes as stored, not decompressed. Closed by ``with``.
+    """Return the bytes as stored, not decompressed; closed by ``with``.
 
     Raises:
         DataError: if there is no such file.
@@ -73,7 +73,7 @@ class Decompressed(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """Up to so many bytes; empty at the end."""
+        """Return up to so many bytes; none at the end."""
         try:
             data = self._read(size)
         except Exception as error:
@@ -84,7 +84,7 @@ class Decompressed(io.RawIOBase):
         return data
 
     def _explained(self, error: BaseException) -> str | None:
-        """What a decompressor's error means to the owner of the file; None if it is something else."""
+        """Return what a decompressor's error means to the owner of the file; None if it is something else."""
         where = f"at byte {self._stored.at:,} ({self._size:,} uncompressed)"
         if isinstance(error, EOFError):
             what = f"it is truncated, or something else follows it; {DAMAGED}"
@@ -182,13 +182,13 @@ class Lines(Iterator[bytes]):
         raise StopIteration
 
     def blocks(self) -> Iterator[list[bytes]]:
-        """All lines, many at a time."""
+        """Yield all lines, many at a time."""
         for block in self._blocks:
             self.number += len(block)
             yield block
 
     def give_back(self, block: list[bytes]) -> None:
-        """Takes back the last block given, so that its lines are given one by one."""
+        """Take back the last block given, so that its lines are given one by one."""
         self.number -= len(block)
         self._pending = iter(block)
 
@@ -220,7 +220,7 @@ class Lines(Iterator[bytes]):
             self.content = self._hash.hexdigest()
 
     def _kept(self, rest: list[bytes], block: bytes, size: int) -> list[bytes]:
-        """What is kept of a line of so many bytes when a block comes to it."""
+        """Return what is kept of a line of so many bytes when a block comes to it."""
         if size <= self._max:
             rest.append(block)
             return rest
@@ -228,7 +228,7 @@ class Lines(Iterator[bytes]):
         return [b"".join((*rest, block))[:HEAD]] if sum(map(len, rest)) < HEAD or len(rest) > 1 else rest
 
     def _bounded(self, line: bytes, size: int, index: int, offset: int) -> bytes:
-        """A line, or what is given of it if it is too long."""
+        """Return a line, or what is given of it if it is too long."""
         if size <= self._max:
             return line
         self._check(size, index)
@@ -256,7 +256,7 @@ class Lines(Iterator[bytes]):
 
 
 def content_digest(path: str) -> str:
-    """xxh3-128 (hex) of the uncompressed bytes of a file."""
+    """Return xxh3-128 (hex) of the uncompressed bytes of a file."""
     digest = xxhash.xxh3_128()
     with Decompressed(path) as stream:
         while block := stream.read(READ):
@@ -265,7 +265,7 @@ def content_digest(path: str) -> str:
 
 
 def stored_digest(path: str, digest: Digest) -> str:
-    """Hex, of the bytes of a file as they are stored.
+    """Return the digest (hex) of the bytes of a file as they are stored.
 
     Args:
         path: of the file.
