@@ -21,7 +21,7 @@ from toolkit.inspect.targets import format_of, recorded_format
 from toolkit.mix import publish
 from toolkit.mix.writer import Writer
 from toolkit.storage.paths import is_folder, join, not_in
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 
 _VALUES = {"bool": "bool", "int": "int64", "float": "float64", "str": "string"}
 

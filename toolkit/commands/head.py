@@ -24,7 +24,7 @@ from toolkit.mix.settings import REJECTED
 from toolkit.mix.writer import Writer
 from toolkit.records import sets as records
 from toolkit.storage.paths import exists, is_folder, join, lacking, not_in
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 
 TEXT_LINES = 12
 TEXT_CHARS = 160

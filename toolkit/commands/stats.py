@@ -23,8 +23,8 @@ from toolkit.mix import publish
 from toolkit.rules import Rule
 from toolkit.runs.executors import Task
 from toolkit.storage import json_files
+from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import is_folder, join, not_in, size_of
-from toolkit.storage.streams import write_file
 
 FORMATS = {".md": "markdown", ".csv": "csv", ".json": "json"}
 

@@ -27,8 +27,8 @@ from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecords
 from toolkit.runs import claims
 from toolkit.storage import json_files
-from toolkit.storage.concurrent import for_each
 from toolkit.storage.paths import exists, join
+from toolkit.storage.threads import for_each
 from toolkit.tag import plan as tag_plan
 from toolkit.tag import run as tagging
 

@@ -16,8 +16,8 @@ from toolkit.data.schema import SPANS, Type
 from toolkit.errors import ConfigError
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Task
-from toolkit.storage.concurrent import for_each
 from toolkit.storage.paths import size_of
+from toolkit.storage.threads import for_each
 from toolkit.tag import plan as tag_plan
 from toolkit.tag import run as tagging
 from toolkit.tag import trial

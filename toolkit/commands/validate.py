@@ -26,8 +26,8 @@ from toolkit.mix import settings as mix_settings
 from toolkit.mix.writer import Writer
 from toolkit.records import ingested, rejected, sets
 from toolkit.runs.executors import Result, Task
-from toolkit.storage.concurrent import for_each
 from toolkit.storage.paths import exists, is_folder, join, size_of
+from toolkit.storage.threads import for_each
 from toolkit.tag import plan as tag_plan
 from toolkit.text.languages.labels import label_of_path
 

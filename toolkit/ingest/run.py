@@ -28,8 +28,9 @@ from toolkit.ingest.reader import Draft, Input, Rejects
 from toolkit.records import sets
 from toolkit.records.ingested import InputRecord
 from toolkit.storage import json_files
+from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import exists, join, lacking, list_files, remove, stat
-from toolkit.storage.streams import HEAD, RowOutput
+from toolkit.storage.reading import HEAD
 
 Report = Callable[[int, int], None]
 

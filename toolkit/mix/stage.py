@@ -15,8 +15,9 @@ from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.runs.blocks import in_order, threads_for
 from toolkit.runs.executors import Report
 from toolkit.storage import json_files
+from toolkit.storage.compression import COMPRESSORS
+from toolkit.storage.outputs import Compressing, Output
 from toolkit.storage.paths import join, remove, stat, unlike_data
-from toolkit.storage.streams import COMPRESSORS, Compressing, Output
 
 HELD = 32 << 20
 """Bytes of all labels together that are held before the largest is written; bounds memory with many labels."""

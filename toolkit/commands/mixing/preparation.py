@@ -25,8 +25,8 @@ from toolkit.records import sets as records
 from toolkit.records.foreign import Seen, look_at
 from toolkit.rules import filters
 from toolkit.runs.executors import Task
-from toolkit.storage.concurrent import for_each
 from toolkit.storage.paths import check_writable, size_of
+from toolkit.storage.threads import for_each
 from toolkit.tag import check as tag_check
 
 SLIP = 0.8

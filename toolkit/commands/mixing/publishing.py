@@ -22,7 +22,7 @@ from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.rules import Role, kind_called
 from toolkit.runs.executors import Task
-from toolkit.storage.concurrent import for_each
+from toolkit.storage.threads import for_each
 
 
 def check_limit(context: Context, output: str, now: int, known: int) -> None:

@@ -23,7 +23,7 @@ from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs.executors import Task
-from toolkit.storage.concurrent import for_each
+from toolkit.storage.threads import for_each
 from toolkit.tag import plan as tag_plan
 from toolkit.tag import run as tagging
 
