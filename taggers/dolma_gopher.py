@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 import msgspec
 import numpy as np
 
-from toolkit import HAS_ALPHA, Batch, Document, Example, Sequences, Span, Tagger, hashes_of, is_among
+from toolkit import Batch, Document, Example, Span, Tagger
+from toolkit.text import HAS_ALPHA, Sequences, hashes_of, is_among
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Type = Literal[

@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 import msgspec
 import numpy as np
 
-from toolkit import Batch, Document, Example, Span, Tagger, compiled
+from toolkit import Batch, Document, Example, Span, Tagger
+from toolkit.text import compiled
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Type = Literal[

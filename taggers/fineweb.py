@@ -12,21 +12,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from toolkit import (
-    SPACE,
-    TERMINALS,
-    Attribute,
-    Batch,
-    ConfigError,
-    Document,
-    Example,
-    LineTable,
-    Sequences,
-    Tagger,
-    characters,
-    check_word_language,
-    compiled,
-)
+from toolkit import Attribute, Batch, ConfigError, Document, Example, Tagger
+from toolkit.text import SPACE, TERMINALS, LineTable, Sequences, characters, check_word_language, compiled
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

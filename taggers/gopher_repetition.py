@@ -16,21 +16,8 @@ from typing import Annotated, Any, Literal, cast
 import msgspec
 import numpy as np
 
-from toolkit import (
-    Attribute,
-    Batch,
-    ConfigError,
-    Document,
-    Example,
-    LineTable,
-    Sequences,
-    Splitter,
-    Tagger,
-    Words,
-    check_word_language,
-    compiled,
-    decomposed,
-)
+from toolkit import Attribute, Batch, ConfigError, Document, Example, Tagger
+from toolkit.text import LineTable, Sequences, Splitter, Words, check_word_language, compiled, decomposed
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

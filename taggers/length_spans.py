@@ -17,7 +17,8 @@ from weakref import WeakKeyDictionary
 import msgspec
 import numpy as np
 
-from toolkit import BREAKS, CLASSES, PICTURE, SPACE, Batch, Document, Example, Span, Tagger, characters
+from toolkit import Batch, Document, Example, Span, Tagger
+from toolkit.text import BREAKS, CLASSES, PICTURE, SPACE, characters
 
 Unit = Literal["chars", "stripped", "bytes", "documents", "tokens", "segments", "words", "pretokens"]
 

@@ -16,24 +16,9 @@ from urllib.parse import unquote
 import msgspec
 import numpy as np
 
-from toolkit import (
-    Attribute,
-    Batch,
-    Document,
-    Example,
-    Files,
-    LineMeasures,
-    Model,
-    Tagger,
-    WordMeasures,
-    Words,
-    entries,
-    eurolingua_statistics,
-    for_language,
-    load_tokenizer,
-    occurrences,
-    stop_words,
-)
+from taggers._eurolingua import eurolingua_statistics
+from toolkit import Attribute, Batch, Document, Example, Files, Model, Tagger, entries, for_language
+from toolkit.text import LineMeasures, WordMeasures, Words, load_tokenizer, occurrences, stop_words
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -16,7 +16,8 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 import numpy as np
 
-from toolkit import Batch, ConfigError, Document, Example, Files, Tagger, compiled, entries, read_list
+from toolkit import Batch, ConfigError, Document, Example, Files, Tagger, entries, read_list, value_at
+from toolkit.text import compiled
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -146,13 +147,9 @@ class UrlList(Tagger):
         return [(self.lists, self.categories), (file, None)]
 
     def _url(self, metadata: Mapping[str, Any]) -> str | None:
-        for path in (self.url,) if self.url else ("warc_headers.warc-target-uri", "url"):
-            value: Any = metadata
-            for key in path.split("."):
-                value = value.get(key) if isinstance(value, Mapping) else None
-            if isinstance(value, str):
-                return value
-        return None
+        paths = (self.url,) if self.url else ("warc_headers.warc-target-uri", "url")
+        values = (value_at(metadata, path) for path in paths)
+        return next((value for value in values if isinstance(value, str)), None)
 
 
 class _Place(NamedTuple):

@@ -13,7 +13,7 @@ from tests.conftest import Run
 from tests.pages import ROOT, assert_shown, blocks, carried_out, commands
 from tests.pipeline.conftest import read_rows
 from toolkit import cli
-from toolkit.config.plugins import default_name
+from toolkit.plugins import default_name
 from toolkit.ingest.reader import READERS
 from toolkit.mix.writer import WRITERS
 from toolkit.tag.tagger import TAGGERS

@@ -17,12 +17,12 @@ import msgspec
 
 from toolkit.commands import parser as command_line
 from toolkit.config.docstrings import documentation, first_line
-from toolkit.config.plugins import Kind
 from toolkit.data.schema import SPANS
 from toolkit.ingest.plan import Common, Trim
 from toolkit.ingest.reader import READERS
 from toolkit.mix.settings import OutputSettings
 from toolkit.mix.writer import WRITERS
+from toolkit.plugins import Kind
 from toolkit.tag import describe, tagger
 
 FOLDER = Path(__file__).parent.parent / "docs"

@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taggers.redpajama import Redpajama
-from toolkit import Document, stop_words
+from toolkit import Document
+from toolkit.text import stop_words
 from toolkit.text.unicode_table import NUMERALS_SINCE
 
 TERMINAL = (".", "!", "?", "\u201d")

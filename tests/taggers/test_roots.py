@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from taggers.roots import Ratios, Roots
 from tests.taggers.test_c4 import real_texts
-from toolkit import Batch, Document, stop_words
+from toolkit import Batch, Document
+from toolkit.text import stop_words
 from toolkit.text.words import words_of
 
 PIECES = st.sampled_from([

@@ -3,7 +3,7 @@
 from toolkit.commands.steps import mix_section
 from toolkit.commands.steps.context import Context, Outcome
 from toolkit.errors import ConfigError
-from toolkit.storage import is_web, scheme_of, store_of
+from toolkit.storage import store_of
 from toolkit.storage.paths import is_folder, no_folder
 
 
@@ -42,7 +42,8 @@ def _roots(context: Context) -> list[str]:
 def _checked(target: str) -> str:
     """A folder, which on S3 may have nothing below it but uploads."""
     root = target.rstrip("/")
-    if is_web(target) or root.endswith(":") or not (scheme_of(target) or is_folder(root)):
+    store = store_of(target)
+    if not store.can_write or root.endswith(":") or (store.is_local and not is_folder(root)):
         expected = "expected a folder on disk, or s3://BUCKET and a prefix; check its name"
         raise ConfigError(f"{target}: {expected}{no_folder(root)}")
     return root

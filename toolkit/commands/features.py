@@ -12,7 +12,7 @@ from toolkit.data.documents import explain_bad_row
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError
 from toolkit.inspect import targets
-from toolkit.inspect.recognition import recognised, recorded
+from toolkit.inspect.targets import format_of, recorded_format
 from toolkit.mix import publish
 from toolkit.mix.writer import Writer
 from toolkit.storage.paths import is_folder, join, not_in
@@ -28,7 +28,7 @@ def run(context: Context) -> Outcome:
     if not files:
         raise ConfigError(f"{folder}: expected an output, got no data files")
     manifest = publish.load_manifest(folder)
-    found = recorded(manifest.settings) if manifest else recognised(join(folder, files[0]))
+    found = recorded_format(manifest.settings) if manifest else format_of(join(folder, files[0]))
     writer = found.writer() if found else None
     if writer is None or not writer.has_json_lines() or writer.line() is None:
         raise ConfigError(

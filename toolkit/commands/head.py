@@ -15,9 +15,8 @@ from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.errors import ConfigError
 from toolkit.inspect import targets
-from toolkit.inspect.recognition import recognised, recorded
-from toolkit.inspect.stats import places
-from toolkit.inspect.stats.files import Source, types_of
+from toolkit.inspect.documents import FileDocuments, types_of
+from toolkit.inspect.targets import format_of, recorded_format
 from toolkit.mix import publish
 from toolkit.mix.settings import REJECTED
 from toolkit.mix.writer import Writer
@@ -71,18 +70,18 @@ def _outcome(found: list[Joined]) -> Outcome:
 def _outputs(target: str) -> list[tuple[str, Writer]]:
     """Return the files of an output with what reads them; none if the path is a dataset, or a shard of one."""
     whole = is_folder(target)
-    home = places.home_of(target)
+    home = targets.home_of(target)
     if not (whole or exists(target)) or home.kind == "dataset":
         return []
     if home.kind == "output" and (manifest := publish.load_manifest(home.root)):
-        name, writer = home.name(target), recorded(manifest.settings).writer()
+        name, writer = home.name(target), recorded_format(manifest.settings).writer()
         parts = [part.path for part in manifest.parts if part.label != REJECTED]
         chosen = [path for path in parts if path == name or path.startswith(f"{name}/" if name else "")]
         return [(target + path.removeprefix(name) if name else join(target, path), writer) for path in chosen]
     if whole and is_folder(join(target, "documents")):
         return []
     paths = [join(target, path) for path in targets.data_files(target)] if whole else [target]
-    return [(path, found.writer()) for path in paths if (found := recognised(path))]
+    return [(path, found.writer()) for path in paths if (found := format_of(path))]
 
 
 def _of_output(context: Context, outputs: list[tuple[str, Writer]]) -> Outcome:
@@ -99,7 +98,7 @@ def _of_output(context: Context, outputs: list[tuple[str, Writer]]) -> Outcome:
 def _of_files(outputs: list[tuple[str, Writer]], max_bytes: int) -> Iterator[Joined]:
     for path, writer in outputs:
         names = types_of(writer, {})
-        source = Source(path, writer, max_bytes, {name: {""} for name in names})
+        source = FileDocuments(path, writer, max_bytes, {name: {""} for name in names})
         for number, (document, [value]) in enumerate(source, 1):
             place = f"{path}:{number}" if writer.has_json_lines() else f"{path}, document {number}"
             row = DocumentRow(document.id, document.text, document.source, metadata=document.raw_metadata)

@@ -15,7 +15,7 @@ from toolkit.ingest import run as ingesting
 from toolkit.records import rejected
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import P, R, Report, Result, Task
-from toolkit.storage import is_web
+from toolkit.storage import store_of
 
 D = TypeVar("D", bound="_Counted")
 
@@ -168,14 +168,14 @@ def run_inputs(
         noted: where failures are noted.
         spreads: whether a task can use several processes.
     """
-    near = [(task, work) for task, work in zip(tasks, works, strict=True) if not is_web(work.path)]
-    far = [(task, work) for task, work in zip(tasks, works, strict=True) if is_web(work.path)]
+    listed = [(task, work, store_of(work.path).can_list) for task, work in zip(tasks, works, strict=True)]
+    near = [(task, work) for task, work, is_near in listed if is_near]
+    far = [(task, work) for task, work, is_near in listed if not is_near]
     results = []
     if near or not far:
         sized = [replace(task, size=work.size or 0) for task, work in near]
         results += context.run(what, function, sized, "inputs", spreads=spreads, failed=noted)
     if far:
         connections = min(work.entry.settings().connections for _, work in far)
-        listed = [task for task, _ in far]
-        results += context.run(what, function, listed, "inputs", at_once=connections, failed=noted)
+        results += context.run(what, function, [task for task, _ in far], "inputs", at_once=connections, failed=noted)
     return results

@@ -15,7 +15,7 @@ from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.inspect.stats import groups, plots, shard, tables
 from toolkit.inspect.stats.distributions import Distribution, Distributions, together
 from toolkit.inspect.stats.histograms import Histogram, text
-from toolkit.inspect.stats.shard import Record, Settings, Work
+from toolkit.inspect.stats.shard import CountJob, Record, Settings
 from toolkit.inspect.stats.sketch import Sketch
 from toolkit.inspect.stats.thresholds import thresholds
 from toolkit.mix import publish
@@ -162,7 +162,7 @@ def _format_of(path: str) -> str:
 # --- merging ----------------------------------------------------------------------------------------------------------
 
 
-def _merged(works: Iterable[Work], number: int, folder: str) -> Iterable[groups.Group]:
+def _merged(works: Iterable[CountJob], number: int, folder: str) -> Iterable[groups.Group]:
     """The groups of all files for the ``--by`` of that number."""
     merged = groups.Groups(folder)
     for work in works:
@@ -172,7 +172,7 @@ def _merged(works: Iterable[Work], number: int, folder: str) -> Iterable[groups.
     return merged
 
 
-def _distributions(works: Iterable[Work]) -> list[Distribution]:
+def _distributions(works: Iterable[CountJob]) -> list[Distribution]:
     merged = Distributions()
     for work in works:
         if work.settings.attributes:

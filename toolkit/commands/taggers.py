@@ -13,10 +13,10 @@ import msgspec
 from toolkit import distribution
 from toolkit.commands.steps.context import Context, Outcome, table
 from toolkit.config.docstrings import documentation, first_line
-from toolkit.config.plugins import default_name
 from toolkit.data import schema
 from toolkit.data.documents import Document
 from toolkit.errors import ConfigError, ToolkitError, did_you_mean
+from toolkit.plugins import default_name
 from toolkit.tag import describe, speed, tagger, trial
 from toolkit.tag.tagger import TAGGERS, Tagger
 

@@ -7,22 +7,23 @@ from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context, Outcome
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
-from toolkit.errors import DataError, NoDocuments
+from toolkit.errors import NoDocuments
 from toolkit.ingest import inputs
-from toolkit.inspect import folders, targets, validation
+from toolkit.inspect import targets
 from toolkit.inspect.describe import check
-from toolkit.inspect.describe.card import beside_data
-from toolkit.inspect.describe.check import files as checking_files
-from toolkit.inspect.describe.check.files import Checked
-from toolkit.inspect.describe.croissant import document, mlcroissant
-from toolkit.inspect.recognition import recognised, recorded
-from toolkit.inspect.validation import Work
+from toolkit.inspect.describe.card import check as card_check
+from toolkit.inspect.describe.check.files import Checked, FileCheck, check_file
+from toolkit.inspect.describe.croissant import document
+from toolkit.inspect.targets import format_of, recorded_format
+from toolkit.inspect.validate import dataset as whole_dataset
+from toolkit.inspect.validate import one_file
+from toolkit.inspect.validate.one_file import ValidateJob
+from toolkit.inspect.validate.output import check_folder
 from toolkit.mix import publish
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.writer import Writer
 from toolkit.records import ingested, rejected, sets
 from toolkit.runs.executors import Result, Task
-from toolkit.storage import scheme_of
 from toolkit.storage.concurrent import for_each
 from toolkit.storage.paths import exists, is_folder, join, size_of
 from toolkit.tag import plan as tag_plan
@@ -80,38 +81,12 @@ def _beside(folder: str) -> list[str]:
 
 
 def _check_croissant(context: Context, path: str) -> Checked:
-    """A Croissant file against the specification, against what it lists, and as mlcroissant reads it, if it is here."""
-    first = context.options.first
-    try:
-        plan = check.plan(path, first, _limit(context))
-    except DataError as error:
-        return Checked([str(error)])
-    found = Checked(plan.findings)
-    done = _check_files(context, plan.works, found)
-    found.findings += check.finish(plan, done)
-    if lost := check.lost(done):
-        again = _check_files(context, lost, found) if first is None else []
-        led = check.found_in(checked for _, checked in again)
-        nowhere = sorted({id_ for _, checked in again for id_ in checked.leads} - led)
-        found.findings += [f"{path}: {id_}: expected a JSON path that leads to a key of some row" for id_ in nowhere]
-    if not found.findings and mlcroissant.is_installed() and not scheme_of(path):
-        read = mlcroissant.check(path, plan.document, first)
-        found.findings += read.findings
-        found.warnings += read.warnings
-    return found
+    """Check a Croissant document, and each file that it describes."""
 
+    def each_file(works: list[FileCheck]) -> list[Result[Checked]]:
+        return context.run("croissant", check_file, [Task(work.path, work) for work in works], "files")
 
-def _check_files(
-    context: Context, works: list[checking_files.Work], found: Checked
-) -> list[tuple[checking_files.Work, Checked]]:
-    """Each file by itself; what is found is added."""
-    results = context.run("croissant", checking_files.check_file, [Task(work.path, work) for work in works], "files")
-    for result in results:
-        if result.value:
-            found.findings += result.value.findings
-            found.warnings += result.value.warnings
-        found.findings += [result.failure.message] if result.failure else []
-    return [(work, result.value) for work, result in zip(works, results, strict=True) if result.value]
+    return check.check(path, context.options.first, _limit(context), each_file)
 
 
 def _check_target(context: Context, target: str, checked: list[str]) -> list[str]:
@@ -125,11 +100,11 @@ def _check_target(context: Context, target: str, checked: list[str]) -> list[str
         others = (*targets.DESCRIPTIONS, "splits/**")
         dataset = Dataset(target, join(target, ".toolkit", "none"), exclude=others)
         findings = _check_dataset(context, dataset, checked)
-        return findings + (beside_data.check_documents(dataset, known.files) if _is_whole(context) else [])
+        return findings + (card_check.check_documents(dataset, known.files) if _is_whole(context) else [])
     folder, name = os.path.split(target)
     checked.append(target)
-    if (found := recognised(target)) is not None:
-        work = Work(
+    if (found := format_of(target)) is not None:
+        work = ValidateJob(
             kind="output",
             path=target,
             format=found.name,
@@ -140,7 +115,7 @@ def _check_target(context: Context, target: str, checked: list[str]) -> list[str
             first=context.options.first,
         )
     else:
-        work = Work(
+        work = ValidateJob(
             kind="documents",
             path=name,
             dataset=Dataset(folder or ".", join(folder or ".", ".toolkit", "none")),
@@ -151,7 +126,7 @@ def _check_target(context: Context, target: str, checked: list[str]) -> list[str
 
 
 def _check_card(context: Context, dataset: Dataset) -> list[str]:
-    return beside_data.check_dataset(dataset, _shards(context, dataset)) if _is_whole(context) else []
+    return card_check.check_dataset(dataset, _shards(context, dataset)) if _is_whole(context) else []
 
 
 def _limit(context: Context) -> int:
@@ -166,15 +141,15 @@ def _check_dataset(context: Context, dataset: Dataset, checked: list[str]) -> li
         context,
         "documents",
         [
-            Work(kind="documents", path=s, dataset=dataset, max_document_bytes=_limit(context), first=first)
+            ValidateJob(kind="documents", path=s, dataset=dataset, max_document_bytes=_limit(context), first=first)
             for s in shards
         ],
     )
     for set_name in dataset.sets():
-        extra = [] if context.in_part else validation.extra_files(dataset, set_name, shards)
+        extra = [] if context.in_part else whole_dataset.extra_files(dataset, set_name, shards)
         covered = inputs.carried_shards(dataset, set_name)
         works = [
-            Work(
+            ValidateJob(
                 kind="attributes",
                 path=shard,
                 dataset=dataset,
@@ -187,13 +162,13 @@ def _check_dataset(context: Context, dataset: Dataset, checked: list[str]) -> li
         checked.append(f"the set {set_name}")
         findings += _run(context, set_name, works)
     if first is None and context.options.shard is None:
-        findings += validation.check_ingested(dataset)
+        findings += whole_dataset.check_ingested(dataset)
         findings += map(str, rejected.too_many(ingested.load_undamaged(dataset), dataset.bookkeeping))
         findings += [
             f"{path}: expected to be ingested, it failed or was interrupted" for path in inputs.unfinished(dataset)
         ]
-        repeated = validation.Findings()
-        for finding in validation.duplicates(dataset, shards):
+        repeated = one_file.Findings()
+        for finding in whole_dataset.duplicates(dataset, shards):
             repeated.add(finding)
         findings += repeated.listed(dataset.documents)
     return findings
@@ -223,16 +198,16 @@ def _check_output(
     documents = {part.path: part.documents for part in manifest.parts} if manifest else {}
     labels = _labels(manifest, files)
     fields = mix_settings.MixSettings.added_fields(manifest.settings) if manifest else []
-    found = recorded(manifest.settings) if manifest else None
+    found = recorded_format(manifest.settings) if manifest else None
     works, unknown = [], []
     for path in context.limited(mine):
         is_rejected = _is_rejected(folder, path, manifest, rejected)
-        found = found if manifest or is_rejected else recognised(join(folder, path)) or found  # damaged: as the others
+        found = found if manifest or is_rejected else format_of(join(folder, path)) or found  # damaged: as the others
         if found is None and not is_rejected:
             unknown.append(f"{join(folder, path)}: expected the lines of a format that is installed, got others")
             continue
         works.append(
-            Work(
+            ValidateJob(
                 kind="rejected" if is_rejected else "output",
                 path=join(folder, path),
                 format=found.name if found else "",
@@ -248,14 +223,12 @@ def _check_output(
     results = _results(context, "output", works, "files")
     findings = [*unknown, *_findings(results)]
     if context.options.first is None and context.options.shard is None:
-        findings += folders.check_folder(folder)
+        findings += check_folder(folder)
     if _is_whole(context):
         done = {work.path: result.value for work, result in zip(works, results, strict=True) if work.kind == "output"}
         mine = [path for path in files if join(folder, path) in done]
         writer = found.writer() if found else Writer()
-        findings += beside_data.check_output(
-            folder, manifest, writer, mine, [done[join(folder, path)] for path in mine]
-        )
+        findings += card_check.check_output(folder, manifest, writer, mine, [done[join(folder, path)] for path in mine])
     return findings
 
 
@@ -280,7 +253,7 @@ def _is_rejected(folder: str, path: str, manifest: publish.Manifest | None, reje
     if path in labels:
         return labels[path] == mix_settings.REJECTED
     below = os.path.relpath(join(folder, path), rejected).split(os.sep)[0] if rejected else os.pardir
-    return below != os.pardir or validation.is_rejected(join(folder, path))
+    return below != os.pardir or one_file.is_rejected(join(folder, path))
 
 
 def _check_current(context: Context, settings: mix_settings.MixSettings) -> list[str]:
@@ -331,15 +304,15 @@ def _check_settings(context: Context) -> list[str]:
     return findings
 
 
-def _run(context: Context, what: str, works: list[Work], unit: str = "shards") -> list[str]:
+def _run(context: Context, what: str, works: list[ValidateJob], unit: str = "shards") -> list[str]:
     return _findings(_results(context, what, works, unit))
 
 
-def _results(context: Context, what: str, works: list[Work], unit: str) -> list[Result[validation.Checked]]:
-    return context.run(what, validation.check_file, [Task(f"{w.set} {w.path}", w) for w in works], unit)
+def _results(context: Context, what: str, works: list[ValidateJob], unit: str) -> list[Result[one_file.Checked]]:
+    return context.run(what, one_file.check_file, [Task(f"{w.set} {w.path}", w) for w in works], unit)
 
 
-def _findings(results: list[Result[validation.Checked]]) -> list[str]:
+def _findings(results: list[Result[one_file.Checked]]) -> list[str]:
     found: list[str] = []
     for result in results:
         found += result.value.findings if result.value else []

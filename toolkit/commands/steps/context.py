@@ -16,10 +16,8 @@ from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest.shares import Share
 from toolkit.interop.dolma import is_dolma, pointers
 from toolkit.records.failures import FailureRecord, FailureRecords
-from toolkit.runs import claims
+from toolkit.runs import claims, workers
 from toolkit.runs.executors import P, R, Report, Result, Task
-from toolkit.runs.executors.settings import read as read_executor
-from toolkit.runs.executors.workers import Workers
 from toolkit.runs.progress import Progress
 from toolkit.storage.concurrent import for_each
 from toolkit.storage.options import StorageOptions, set_options
@@ -143,8 +141,8 @@ class Context:
 
     def __post_init__(self) -> None:
         """Raises ConfigError if there is no such executor."""
-        settings = read_executor(self.config.executor, self.source)
-        self._workers = Workers(settings, self.config.processes, self._report, self._begun)
+        chosen = workers.read(self.config.executor, self.source)
+        self._workers = workers.Workers(chosen, self.config.processes, self._report, self._begun)
 
     @property
     def dataset(self) -> Dataset:

@@ -18,16 +18,17 @@ from toolkit.data import schema
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.inspect import targets
-from toolkit.inspect.recognition import Format, recorded
-from toolkit.inspect.stats import files, places, shard
+from toolkit.inspect.documents import expected_format
+from toolkit.inspect.stats import cache, shard
 from toolkit.inspect.stats.distributions import leaves
 from toolkit.inspect.stats.keys import LABELS
-from toolkit.inspect.stats.shard import Settings, Work
+from toolkit.inspect.stats.shard import CountJob, Settings
+from toolkit.inspect.targets import Format, recorded_format
 from toolkit.interop.foreign import ForeignRows
-from toolkit.mix import publish, sets
+from toolkit.mix import joined_sets, publish
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.join import JoinedShard
-from toolkit.mix.sets import JoinedSet, Key, names_for_rules, null_safe
+from toolkit.mix.joined_sets import JoinedSet, Key, names_for_rules, null_safe
 from toolkit.mix.settings import Joined, Stream
 from toolkit.rules import Rule
 from toolkit.storage import compression
@@ -50,7 +51,7 @@ class Counting:
         emptied: whether there is an output of a mix that kept nothing.
     """
 
-    works: list[Work] = field(default_factory=list)
+    works: list[CountJob] = field(default_factory=list)
     rules: list[Rule] = field(default_factory=list)
     unit: str = "files"
     notes: str = ""
@@ -92,9 +93,9 @@ class _Place:
         """The folder for what was asked for, below the one that a function gives."""
         try:
             folder = find()
-            kept = join(places.kept(folder), digest)
+            kept = join(cache.counts_folder(folder), digest)
             check_writable(kept, "stats")
-            places.forget_former(folder)
+            cache.forget_former(folder)
         except ConfigError as error:
             if not self._quiet:
                 print(f"warning: what is counted is not kept: {error}", file=sys.stderr)
@@ -128,14 +129,16 @@ def _add_configured(context: Context, settings: Settings, counting: Counting, pl
 
 def _add_files(context: Context, settings: Settings, counting: Counting, target: targets.Target, place: _Place) -> None:
     """Add those of a folder, or one."""
-    home = places.home_of(target.path)
+    home = targets.home_of(target.path)
     manifest = publish.load_manifest(home.root) if home.kind == "output" else None
     labels = {part.path: part.label for part in manifest.parts} if manifest else {}
-    places.forget_former(join(target.folder, BOOKKEEPING))
+    cache.forget_former(join(target.folder, BOOKKEEPING))
     found = [join(target.folder, path) for path in target.files]
     counting.emptied = counting.emptied or (target.kind == "output" and not found)
     types = _merged(manifest) if manifest else {}
-    kept = place.of(home.folder, settings.digest(home.kind, home.root if home.kind == "files" else "", types))
+    kept = place.of(
+        lambda: cache.base_folder(home), settings.digest(home.kind, home.root if home.kind == "files" else "", types)
+    )
     paths = {home.name(path): path for path in found}
     for name in context.limited(list(paths)):
         path, label = paths[name], labels.get(name)
@@ -148,7 +151,7 @@ def _merged(manifest: publish.Manifest) -> dict[str, Any]:
     streams = manifest.settings["streams"]
     types: dict[str, schema.Type] = {}
     sure = Counter[str]()
-    for stream in streams if recorded(manifest.settings).writer().takes_all() else ():
+    for stream in streams if recorded_format(manifest.settings).writer().takes_all() else ():
         paths = (join(stream["name"], joined["set"]) for joined in stream["attributes"])
         keys = [key for path in paths for key in msgspec.convert(manifest.sets.get(path, []), list[Key])]
         sure.update({key.name for key in keys if not key.default})
@@ -164,8 +167,8 @@ def _merged(manifest: publish.Manifest) -> dict[str, Any]:
 def _format_of(path: str, label: str | None, manifest: publish.Manifest | None) -> Format | None:
     """The format of a file of an output; None for documents, as those are that a mix has dropped."""
     if manifest is None or label is None:
-        return files.format_of(path)
-    return None if label == mix_settings.REJECTED else recorded(manifest.settings)
+        return expected_format(path)
+    return None if label == mix_settings.REJECTED else recorded_format(manifest.settings)
 
 
 def _work(
@@ -177,7 +180,7 @@ def _work(
     label: str | None,
     types: dict[str, Any],
     kept: str,
-) -> Work:
+) -> CountJob:
     writer = format_.writer() if format_ else None
     if writer and writer.READING.label and settings.label is None:
         settings = msgspec.structs.replace(settings, label=writer.READING.label)
@@ -185,7 +188,7 @@ def _work(
         label = label_of_path(name)
         if label is None and writer and not isinstance(writer, ForeignRows):
             label = _stem(path, writer.SUFFIX)
-    work = Work(
+    work = CountJob(
         settings=settings,
         folder=kept,
         name=name,
@@ -229,7 +232,7 @@ def _add_stream(
     for path in shards:
         one = JoinedShard(stream=stream, sets=joined, shard=path, max_document_bytes=context.config.max_document_bytes)
         counting.works.append(
-            Work(settings=settings, folder=kept, name=path, shard=one, max_document_bytes=one.max_document_bytes)
+            CountJob(settings=settings, folder=kept, name=path, shard=one, max_document_bytes=one.max_document_bytes)
         )
 
 
@@ -237,12 +240,12 @@ def _joined(
     context: Context, settings: Settings, stream: Stream, label: str | None, shards: list[str]
 ) -> tuple[list[JoinedSet], Settings, dict[str, str]]:
     """The sets that are needed, and the settings with the label; why shards of other programs' sets cannot be read."""
-    foreign = {*sets.foreign_sets(stream, {})}
+    foreign = {*joined_sets.foreign_sets(stream, {})}
     ours = [joined for joined in stream.attributes if joined.set not in foreign]
     if not (foreign and settings.attributes):
         try:  # files of other programs must be read to know their types
             found, resolved = _needed(
-                settings, _with(stream, ours), sets.resolve_sets(_with(stream, ours), {}, {}), label
+                settings, _with(stream, ours), joined_sets.resolve_sets(_with(stream, ours), {}, {}), label
             )
             if not foreign or resolved.label or not {*settings.by} & {*LABELS}:
                 return found, resolved, {}
@@ -250,7 +253,7 @@ def _joined(
             if not foreign:
                 raise
     seen, unreadable = works.look_at_foreign(context, stream, shards)
-    return *_needed(settings, stream, sets.resolve_sets(stream, {}, seen), label), unreadable
+    return *_needed(settings, stream, joined_sets.resolve_sets(stream, {}, seen), label), unreadable
 
 
 def _with(stream: Stream, attributes: list[Joined]) -> Stream:
@@ -268,13 +271,13 @@ def _needed(
     else:
         settings = msgspec.structs.replace(settings, label=null_safe(settings.label, names) or settings.label)
     one = JoinedShard(stream=stream, sets=joined, shard="", max_document_bytes=1)
-    work = Work(settings=settings, folder="", name="", shard=one, max_document_bytes=1)
+    work = CountJob(settings=settings, folder="", name="", shard=one, max_document_bytes=1)
     used = shard.keys_of(work).used | set(shard.leaves_of(work))
     _check_attributes(settings, [work])
     return [each for each in joined if any(key.name in used for key in each.keys)], settings
 
 
-def _check_attributes(settings: Settings, listed: list[Work]) -> None:
+def _check_attributes(settings: Settings, listed: list[CountJob]) -> None:
     """Raises ConfigError for an attribute of which nothing is known."""
     if not settings.attributes or not listed:
         return

@@ -10,13 +10,16 @@ from toolkit.config.settings import Config, Source
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.inspect import targets
-from toolkit.inspect.describe.facts import Facts, aligned, data_file, of_dataset, of_output, splits
+from toolkit.inspect.describe.facts import Facts, aligned, of_dataset, of_output
+from toolkit.inspect.describe.facts.data_file import Looked, LookJob, look
+from toolkit.inspect.describe.facts.splits import SplitJob
+from toolkit.inspect.validate.one_file import ValidateJob
 from toolkit.mix import publish
 from toolkit.runs.executors import R, Report, Task
 from toolkit.storage.options import set_options
 from toolkit.storage.paths import exists, is_folder, join, not_in
 
-W = TypeVar("W", data_file.Work, splits.Work, aligned.Work)
+W = TypeVar("W", LookJob, SplitJob, ValidateJob)
 
 
 def section(context: Context) -> Source:
@@ -49,10 +52,10 @@ def facts_of(context: Context, examples: int) -> Facts:
         "max_bytes": context.config.max_document_bytes,
     }
 
-    def looks(works: list[data_file.Work]) -> list[data_file.Looked]:
-        return run_each(context, "look", data_file.look, works)
+    def looks(works: list[LookJob]) -> list[Looked]:
+        return run_each(context, "look", look, works)
 
-    def aligns(works: list[aligned.Work]) -> None:
+    def aligns(works: list[ValidateJob]) -> None:
         run_each(context, "align", aligned.check, works)
 
     if context.options.targets:

@@ -1,0 +1,167 @@
+"""Finding taggers, readers and writers by name. There is no list to edit.
+
+A reference is, in the order in which it is tried:
+
+- ``path/file.py:Class``        a file
+- ``package.module:Class``      an importable module
+- ``name``                      ``taggers/name.py`` (or its counterpart) with the class ``Name`` in CamelCase,
+                                or an entry point of that name
+"""
+
+import functools
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import pkgutil
+import re
+import sys
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Generic, TypeVar
+
+from toolkit.errors import ConfigError, UnknownPlugin, did_you_mean
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Kind(Generic[T]):
+    """A kind of plugin.
+
+    Attributes:
+        word: in messages.
+        package: whose modules are the built-in plugins.
+        group: of the entry points.
+        base: the class that they extend.
+        home: the module from which authors import it.
+    """
+
+    word: str
+    package: str
+    group: str
+    base: type[T]
+    home: str = "toolkit"
+
+    def names(self) -> list[str]:
+        """All names that can be used: modules of the package and entry points, sorted."""
+        return sorted(_modules_of(self.package) | {entry.name for entry in _entry_points(self.group)})
+
+    def find(self, reference: str) -> type[T]:
+        """The class that a reference names.
+
+        Raises:
+            UnknownPlugin: if there is none.
+            ConfigError: if what is there is not a plugin of this kind, or cannot be imported.
+        """
+        module_name, colon, class_name = reference.rpartition(":")
+        if colon:
+            module = _module_of_file(module_name) if module_name.endswith(".py") else self._import(module_name)
+            found = getattr(module, class_name, None)
+            if found is None:
+                classes = [name for name, value in vars(module).items() if isinstance(value, type)]
+                hint = did_you_mean(class_name, classes)
+                raise UnknownPlugin(f"{reference}: expected a class {class_name} in {module_name}, got none{hint}")
+            return self._checked(found, reference)
+        names = self.names()
+        if reference.endswith(".py"):
+            raise UnknownPlugin(f"{reference}: expected a class of the file too: {reference}:CLASS")
+        if reference not in names:
+            hint = did_you_mean(reference, names) or f"; there are: {', '.join(names)}"
+            raise UnknownPlugin(f"no {self.word} is called {reference!r}{hint}")
+        for entry in _entry_points(self.group):
+            if entry.name == reference:
+                return self._checked(self._load(entry), reference)
+        module = self._import(f"{self.package}.{reference}")
+        class_name = camel_case(reference)
+        return self._checked(getattr(module, class_name, None), f"{self.package}/{reference}.py: {class_name}")
+
+    def in_file(self, path: str) -> list[str]:
+        """References to the plugins that a file defines, in their order.
+
+        Raises:
+            ConfigError: if it cannot be imported.
+        """
+        module = _module_of_file(path)
+        classes = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, self.base)]
+        return [f"{path}:{class_.__name__}" for class_ in classes if class_.__module__ == module.__name__]
+
+    def _load(self, entry: importlib.metadata.EntryPoint) -> Any:
+        try:
+            return entry.load()
+        except (Exception, SystemExit) as error:
+            problem = f"{type(error).__name__}: {error}"
+            raise ConfigError(f"{entry.name}: expected {entry.value} to be importable, got {problem}") from None
+
+    def _import(self, name: str) -> ModuleType:
+        try:
+            return importlib.import_module(name)
+        except ImportError as error:
+            raise UnknownPlugin(f"{name}: expected an importable module, got: {error}") from None
+        except (Exception, SystemExit) as error:
+            problem = f"{type(error).__name__}: {error}"
+            raise ConfigError(f"{name}: expected a module that can be imported, got {problem}") from None
+
+    def _checked(self, found: Any, reference: str) -> type[T]:
+        if not (isinstance(found, type) and issubclass(found, self.base)):
+            raise ConfigError(
+                f"{reference}: expected a class that extends {self.home}.{self.base.__name__}, got {found!r}"
+            )
+        return found
+
+
+@functools.cache
+def _modules_of(package: str) -> frozenset[str]:
+    path = importlib.import_module(package).__path__
+    return frozenset(info.name for info in pkgutil.iter_modules(path) if not info.name.startswith("_"))
+
+
+@functools.cache
+def _entry_points(group: str) -> tuple[importlib.metadata.EntryPoint, ...]:
+    """Of all installed packages; looking through these takes milliseconds, and writers are made often."""
+    return tuple(importlib.metadata.entry_points(group=group))
+
+
+def _module_of_file(path: str) -> ModuleType:
+    absolute = os.path.abspath(path)
+    try:
+        with open(absolute, "rb") as stream:
+            content = stream.read()
+    except OSError as error:
+        got = "none there" if isinstance(error, FileNotFoundError) else error.strerror
+        raise UnknownPlugin(f"{path}: expected a Python file, got {got}") from None
+    digest = hashlib.sha256(os.fsencode(absolute) + b"\0" + content)  # an edited file is another module
+    name = f"toolkit_plugin_{digest.hexdigest()[:16]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, absolute)
+    if spec is None or spec.loader is None:
+        raise UnknownPlugin(f"{path}: expected a Python file, got none there")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[name]
+        if not isinstance(error, Exception | SystemExit):
+            raise
+        raise ConfigError(
+            f"{path}: expected a module that can be imported, got {type(error).__name__}: {error}"
+        ) from None
+    return module
+
+
+def camel_case(name: str) -> str:
+    """``line_shape`` → ``LineShape``."""
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+
+
+def snake_case(name: str) -> str:
+    """``LineShape`` → ``line_shape``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def default_name(reference: str) -> str:
+    """The name that a plugin goes by when no alias is given: the reference's own, or its class's in snake case."""
+    return snake_case(reference.rpartition(":")[2]) if ":" in reference else reference
