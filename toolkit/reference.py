@@ -133,7 +133,7 @@ def _formats() -> list[str]:
         suffixes = ", ".join(f"`{suffix}`" for suffix in class_.SUFFIXES)
         lines += [f"A shard is named by the file's name without {suffixes} (and before that a compression's).", ""]
         if class_.TYPES:
-            lines += ["Attributes:", "", *(f"- `{key}`: `{type_}`" for key, type_ in class_.TYPES.items()), ""]
+            lines += ["Attributes:", "", *(f"- `{key}`: `{type_}`" for key, type_ in class_.types().items()), ""]
         lines += _options(class_)
     lines += ["## Output formats", "", "Options of `output:`, whatever the format:", "", *_options(OutputSettings)]
     for name, class_ in built_in(WRITERS).items():

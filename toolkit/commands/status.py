@@ -135,7 +135,7 @@ class _Look:
         if self.context.share:
             inputs = self.context.share.inputs
 
-        def look(work: ingest_plan.Work) -> Item:
+        def look(work: ingest_plan.InputToIngest) -> Item:
             try:
                 cause = ingest_records.why_not_done(work)
                 if not cause or (work.key in by_shard and self._is_mixed(by_shard[work.key])):

@@ -95,7 +95,7 @@ class PlannedRun:
     entries: list[ingest_plan.Entry]
     tags: tag_plan.Plan
     works: list[per_shard.InputToMix]
-    inputs: list[ingest_plan.Work]
+    inputs: list[ingest_plan.InputToIngest]
 
 
 def plan(context: Context, *, writes: bool) -> PlannedRun:
@@ -139,7 +139,7 @@ def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSetting
 def _works(
     context: Context,
     settings: MixSettings,
-    inputs: list[ingest_plan.Work],
+    inputs: list[ingest_plan.InputToIngest],
     tags: tag_plan.Plan,
     carried: dict[str, records.SetSchema],
     tagged: dict[str, records.SetSchema],
@@ -173,7 +173,7 @@ def _works(
     return [per_shard.InputToMix(input=work, tag=tag if tags.sets else None, mix=mix) for work in inputs]
 
 
-def _check_no_others(inputs: list[ingest_plan.Work], dataset: Dataset) -> None:
+def _check_no_others(inputs: list[ingest_plan.InputToIngest], dataset: Dataset) -> None:
     """Raises ConfigError if there are documents that are not of these inputs: they would not be in the output."""
     try:
         there = dataset.shards()
