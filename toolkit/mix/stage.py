@@ -72,7 +72,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShardMixed(ConfigStruct):
-    """What became of a shard."""
+    """The outcome of a shard."""
 
     shard: str
     skipped: bool
