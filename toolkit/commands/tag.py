@@ -12,9 +12,9 @@ from toolkit.data.documents import Document
 from toolkit.data.schema import SPANS, Type
 from toolkit.errors import ConfigError
 from toolkit.records.failures import FailureRecords
+from toolkit.tag import declared, trial
 from toolkit.tag import plan as tag_plan
 from toolkit.tag import run as tagging
-from toolkit.tag import trial
 
 VALUE_CHARS = 160
 TEXT_CHARS = 60
@@ -41,10 +41,10 @@ def run(context: Context) -> Outcome:
         data = {"attributes": dataset.attributes, "shards": 0, "documents": 0, "written": written, "failed": []}
         return Outcome(text=context.share.nothing(), data=data)
     accepted = options.accept_code
-    schemas = tag_plan.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=False)
+    schemas = declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=False)
     settings = tagging.settings_of(schemas)
     works = [
-        tagging.Work(
+        tagging.TagJob(
             dataset=dataset,
             plan=plan,
             settings=settings,
@@ -59,7 +59,7 @@ def run(context: Context) -> Outcome:
     context.sweep(dataset.attributes, dataset.bookkeeping)
     noted = FailureRecords(dataset.bookkeeping, "tag")
     with context.claimed(dataset.bookkeeping, dataset.attributes, tagging.holds(settings)):
-        tag_plan.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=True)
+        declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=True)
         results = context.run("tag", tagging.tag_shard, shard_tasks(dataset, works), spreads=True, failed=noted)
     if not context.in_part:
         noted.keep_only(shards)

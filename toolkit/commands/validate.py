@@ -26,6 +26,7 @@ from toolkit.records import ingested, rejected, sets
 from toolkit.runs.executors import Result, Task
 from toolkit.storage.concurrent import for_each
 from toolkit.storage.paths import exists, is_folder, join, size_of
+from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan
 from toolkit.text.languages.labels import label_of_path
 
@@ -291,11 +292,11 @@ def _check_current(context: Context, settings: mix_settings.MixSettings) -> list
 def _check_settings(context: Context) -> list[str]:
     """Whether the sets were made as the configuration says."""
     findings = []
-    schemas = tag_plan.set_schemas(tag_plan.read_section(context.section("tag")), context.dataset)
+    schemas = declared.set_schemas(tag_plan.read_section(context.section("tag")), context.dataset)
     for set_name, wanted in schemas.items():
         found = sets.load_schema(context.dataset, set_name)
         different = (
-            tag_plan.differences(found, wanted) + tag_plan.edits(found, wanted) if found else ["it is not there"]
+            declared.differences(found, wanted) + declared.edits(found, wanted) if found else ["it is not there"]
         )
         findings += [
             f"the set {set_name}: expected it as the configuration says: {line}; run `toolkit tag`"

@@ -36,7 +36,7 @@ class Work(ConfigStruct):
     """
 
     input: plan.Work
-    tag: tagging.Work | None
+    tag: tagging.TagJob | None
     mix: join.Work
     processes: int = 1
 

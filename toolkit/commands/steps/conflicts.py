@@ -13,8 +13,8 @@ from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records import sets as records
 from toolkit.runs import claims
 from toolkit.storage.paths import check_writable, join
+from toolkit.tag import declared, run
 from toolkit.tag import plan as tag_plan
-from toolkit.tag import run
 
 
 class Found:
@@ -62,7 +62,7 @@ def check(context: Context) -> ingest.Planned | None:
         with found.noted():
             plan = tag_plan.read_section(context.section("tag"))
             overwrite = context.options.overwrite
-            made = tag_plan.prepare(plan, context.dataset, sets, overwrite=overwrite, write=False)
+            made = declared.prepare(plan, context.dataset, sets, overwrite=overwrite, write=False)
             sets |= made
     settings: MixSettings | None = None
     if context.has("mix"):

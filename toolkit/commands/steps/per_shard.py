@@ -23,6 +23,7 @@ from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs.executors import Task
 from toolkit.storage.concurrent import for_each
+from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan
 from toolkit.tag import run as tagging
 
@@ -53,7 +54,7 @@ def run(context: Context) -> Outcome:
     ):
         ingest_plan.prepare(entries, dataset, overwrite=options.overwrite)
         if tags.sets:
-            tag_plan.prepare(tags, dataset, overwrite=options.overwrite)
+            declared.prepare(tags, dataset, overwrite=options.overwrite)
         context.sweep(*dict.fromkeys((dataset.documents, dataset.attributes, dataset.bookkeeping, output)))
         if found := _already(context, listed):
             return found
@@ -111,7 +112,7 @@ def plan(context: Context, *, writes: bool) -> Planned:
     inputs, entries = context.inputs(), context.entries
     mine = (context.share.inputs if context.share else inputs)[: options.limit]
     carried = ingest_plan.set_schemas(entries)
-    tagged = tag_plan.prepare(tags, dataset, carried, overwrite=options.overwrite, write=False) if tags.sets else {}
+    tagged = declared.prepare(tags, dataset, carried, overwrite=options.overwrite, write=False) if tags.sets else {}
     listed = _works(context, settings, mine, tags, carried, tagged)
     return Planned(settings, entries, tags, listed, inputs)
 
@@ -164,7 +165,7 @@ def _works(
         shard="",
         max_document_bytes=limit,
     )
-    tag = tagging.Work(
+    tag = tagging.TagJob(
         dataset=context.dataset,
         plan=tags,
         settings=tagging.settings_of(tagged),
