@@ -7,8 +7,7 @@ import pytest
 
 from toolkit.data.addresses import url_of
 from toolkit.errors import DataError
-from toolkit.rules.blocklist import Blocklist
-from toolkit.rules.rule import Entries
+from toolkit.rules.blocklist import Blocklist, Entries
 
 
 def blocklist(tmp_path: Path, *lines: str | bytes, entries: Entries = "any", end: bytes = b"\n") -> Blocklist:

@@ -6,12 +6,12 @@ from typing import Any, Literal
 import msgspec
 import xxhash
 
-from toolkit.config import models
 from toolkit.config.plugin_code import changes
 from toolkit.data import schema
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, MissingModel, did_you_mean
 from toolkit.records import sets as records
+from toolkit.storage import models
 from toolkit.storage.paths import list_files
 from toolkit.tag import tagger, without
 from toolkit.tag.plan import Plan, Step, build

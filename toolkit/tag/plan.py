@@ -10,11 +10,11 @@ import msgspec
 
 from toolkit.config import settings as config
 from toolkit.config.plugin_code import changes, code_of
-from toolkit.config.plugins import default_name
 from toolkit.config.settings import ConfigStruct, Source
 from toolkit.data import schema
 from toolkit.data.metadata_fields import METADATA, MetadataField
 from toolkit.errors import ConfigError, MissingExtra, UnknownPlugin
+from toolkit.plugins import default_name
 from toolkit.rules.expressions import is_name
 from toolkit.storage.paths import is_set_name
 from toolkit.tag import tagger, without

@@ -31,7 +31,7 @@ from toolkit.tag.tagger import Reference
 from toolkit.text.batch import Batch
 
 
-class TagJob(ConfigStruct):
+class ShardToTag(ConfigStruct):
     """One shard to tag.
 
     Attributes:
@@ -69,7 +69,7 @@ def holds(settings: Mapping[str, dict[str, Any]]) -> dict[str, str]:
     }
 
 
-def outdated(work: TagJob, state: row_index.ShardState | None, *, learn: bool = False) -> list[str]:
+def outdated(work: ShardToTag, state: row_index.ShardState | None, *, learn: bool = False) -> list[str]:
     """Return the sets of the plan that must be (re)done for a shard; `learn` as in `toolkit.records.sets.is_intact`."""
     dataset, shard = work.dataset, work.shard
     todo: list[str] = []
@@ -101,7 +101,7 @@ def _has_changed(
     return lineage.content_of(dataset, other, shard) != record.reads.get(other)
 
 
-def tag_shard(work: TagJob, report: Report) -> TaggedShard:
+def tag_shard(work: ShardToTag, report: Report) -> TaggedShard:
     """Write what is missing or outdated of a shard's attribute files.
 
     Raises:
@@ -139,7 +139,7 @@ def _content_read(dataset: Dataset, name: str, shard: str, state: row_index.Shar
 
 
 def _write(
-    work: TagJob, todo: list[str], external: list[str], state: row_index.ShardState | None, report: Report
+    work: ShardToTag, todo: list[str], external: list[str], state: row_index.ShardState | None, report: Report
 ) -> tuple[dict[str, RowOutput], row_index.ShardState]:
     """Write the attribute files of some sets, and the row index if there is none; return what was written.
 
@@ -186,7 +186,7 @@ def _write(
 
 
 def _record(
-    work: TagJob,
+    work: ShardToTag,
     name: str,
     state: row_index.ShardState,
     output: RowOutput,
@@ -207,7 +207,7 @@ def _record(
     json_files.save(sets.record_path(work.dataset, name, work.shard), record)
 
 
-def _steps(work: TagJob, todo: list[str]) -> list[Step]:
+def _steps(work: ShardToTag, todo: list[str]) -> list[Step]:
     return [step for step in build(work.plan) if step.set in todo]
 
 
@@ -222,7 +222,7 @@ class _Part(NamedTuple):
     others: list[Block]
 
 
-def _parts(work: TagJob, external: list[str], lines: Lines, others: list[Lines]) -> Iterator[_Part]:
+def _parts(work: ShardToTag, external: list[str], lines: Lines, others: list[Lines]) -> Iterator[_Part]:
     number = 0
     for block in in_blocks(lines):
         yield _Part(number, block, [next_block(other, block.rows_beside) for other in others])
@@ -241,7 +241,7 @@ class _BlocksToTag(NamedTuple):
         indexes: whether the row index is made on the way.
     """
 
-    work: TagJob
+    work: ShardToTag
     todo: list[str]
     external: list[str]
     indexes: bool
@@ -323,7 +323,7 @@ class _Read(NamedTuple):
     ours: bool
 
 
-def _read(work: TagJob, set_name: str, steps: list[Step]) -> _Read:
+def _read(work: ShardToTag, set_name: str, steps: list[Step]) -> _Read:
     """Return what is read of a set.
 
     Raises:
@@ -346,7 +346,7 @@ def _read(work: TagJob, set_name: str, steps: list[Step]) -> _Read:
 class _Others(AttributeRows):
     """The rows of an existing attribute file, given to the documents that they describe."""
 
-    def __init__(self, work: TagJob, read: _Read, block: Block, number: int) -> None:
+    def __init__(self, work: ShardToTag, read: _Read, block: Block, number: int) -> None:
         documents = work.dataset.shard_path(work.shard)
         super().__init__(read.path, documents, any_source=not read.ours, block=block, number=number)
         self._references, self._ours = read.references, read.ours
