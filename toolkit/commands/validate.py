@@ -28,7 +28,7 @@ from toolkit.records import ingested, rejected, sets
 from toolkit.runs.executors import Result, Task
 from toolkit.storage.paths import exists, is_folder, join, size_of
 from toolkit.storage.threads import for_each
-from toolkit.tag import plan as tag_plan
+from toolkit.tag import declared
 from toolkit.text.languages.labels import label_of_path
 
 
@@ -195,10 +195,10 @@ class _Validation:
     def _check_settings(self) -> None:
         """Check that the sets were made as the configuration says."""
         dataset = self.context.dataset
-        for set_name, wanted in tag_plan.set_schemas(self.context.tags, dataset).items():
+        for set_name, wanted in declared.set_schemas(self.context.tags, dataset).items():
             found = sets.load_schema(dataset, set_name)
             different = (
-                tag_plan.differences(found, wanted) + tag_plan.edits(found, wanted) if found else ["it is not there"]
+                declared.differences(found, wanted) + declared.edits(found, wanted) if found else ["it is not there"]
             )
             self.findings += [
                 f"the set {set_name}: expected it as the configuration says: {line}; run `toolkit tag`"

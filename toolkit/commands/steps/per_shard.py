@@ -24,6 +24,7 @@ from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs.executors import Task
 from toolkit.storage.threads import for_each
+from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan
 from toolkit.tag import run as tagging
 
@@ -52,7 +53,7 @@ def run(context: Context) -> Outcome:
     ):
         ingest_plan.prepare(entries, dataset, overwrite=options.overwrite)
         if tags.sets:
-            tag_plan.prepare(tags, dataset, overwrite=options.overwrite)
+            declared.prepare(tags, dataset, overwrite=options.overwrite)
         context.sweep(*dict.fromkeys((dataset.documents, dataset.attributes, dataset.bookkeeping, output)))
         if found := _already(context, listed):
             return found
@@ -110,7 +111,7 @@ def plan(context: Context, *, writes: bool) -> PlannedRun:
     inputs, entries = context.inputs(), context.entries
     mine = (context.share.inputs if context.share else inputs)[: options.limit]
     carried = ingest_plan.set_schemas(entries)
-    tagged = tag_plan.prepare(tags, dataset, carried, overwrite=options.overwrite, write=False) if tags.sets else {}
+    tagged = declared.prepare(tags, dataset, carried, overwrite=options.overwrite, write=False) if tags.sets else {}
     listed = _works(context, settings, mine, tags, carried, tagged)
     return PlannedRun(settings, entries, tags, listed, inputs)
 
@@ -163,7 +164,7 @@ def _works(
         shard="",
         max_document_bytes=limit,
     )
-    tag = tagging.Work(
+    tag = tagging.ShardToTag(
         dataset=context.dataset,
         plan=tags,
         settings=tagging.settings_of(tagged),
