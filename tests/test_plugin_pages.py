@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import Run
 from tests.pages import ROOT, assert_shown, blocks, carried_out, commands
 from toolkit import Document, cli
-from toolkit.config.plugins import default_name
+from toolkit.plugins import default_name
 from toolkit.tag.tagger import TAGGERS
 
 FORMATS = "docs/writing-an-output-format.md"

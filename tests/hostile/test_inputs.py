@@ -150,7 +150,7 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 LIMITED = """
 import resource, sys
 from toolkit.cli import main
-from toolkit import arrivals, ingesting, warc_records  # what is loaded is not what is measured
+from toolkit.ingest import input_bytes, run; from toolkit.ingest.web import records  # what is loaded is not what is measured
 from toolkit.ingest.formats import dolma, jsonl, oscar, text, wet
 import fastwarc.warc, isal.igzip
 held = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()

@@ -11,8 +11,8 @@ from tests.conftest import Run
 from tests.inspect.conftest import ABOUT
 from tests.pipeline.conftest import Project, tree
 from toolkit.errors import Forbidden
-from toolkit.storage import local
 from toolkit.storage.paths import check_writable
+from toolkit.storage.stores import local
 from toolkit.storage.streams import write_file
 
 

@@ -29,7 +29,8 @@ from tests.pipeline.conftest import JsonRows, Project, attributes, document, rea
 from tests.runs.test_blocks import ROOT, children, end_group, is_gone
 from tests.runs.test_executors import is_alive, wait_until
 from toolkit.cli import main
-from toolkit.commands.steps.context import Context, Options
+from toolkit.commands.command_line.options import Options
+from toolkit.commands.steps.context import Context
 from toolkit.config.settings import Config, ConfigStruct, Source
 from toolkit.mix import publish, stage
 from toolkit.runs import blocks, workers
@@ -1151,7 +1152,7 @@ def test_a_process_that_is_killed_once_costs_its_block_one_retry_and_changes_not
 SCRIPT = """
 from toolkit.runs import blocks
 from toolkit.cli import entry
-from toolkit.runs.executors import workers
+from toolkit.runs import workers
 
 workers.LARGE = 1
 blocks.BLOCK_ROWS = 4  # also in workers, which begin by reading this file

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 
 from toolkit.config.sizes import Size
 from toolkit.errors import DataError, Unreadable
-from toolkit.storage import local, streams
+from toolkit.storage import streams
 from toolkit.storage.paths import stat
+from toolkit.storage.stores import local
 from toolkit.storage.streams import (
     COMPRESSORS,
     Compressing,

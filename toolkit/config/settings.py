@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 import yaml
@@ -17,7 +17,7 @@ import yaml
 from toolkit.config.sizes import Size
 from toolkit.config.yaml_nodes import Loader
 from toolkit.errors import ConfigError, DataError, Unreadable, did_you_mean
-from toolkit.storage import scheme_of, store_of
+from toolkit.storage import store_of
 from toolkit.storage.addresses import cleaned, has_secret, hidden
 from toolkit.storage.options import Duration, StorageOptions
 
@@ -113,8 +113,9 @@ MAX_BYTES = 16_000_000
 
 def _read(path: str) -> bytes:
     """What a configuration has, and a byte more if it is too large. It may be a pipe: it is read once, and here."""
-    if scheme_of(path):
-        return store_of(path).read(path, 0, MAX_BYTES + 1)
+    store = store_of(path)
+    if not store.is_local:
+        return store.read(path, 0, MAX_BYTES + 1)
     with open(path, "rb") as stream:
         return stream.read(MAX_BYTES + 1)
 
@@ -355,6 +356,8 @@ def _explain(text: str, path: Path, source: Source, type_: Any, what: str) -> st
     try:
         for key in path:
             value = value[key]
+        if choices := _choices(_type_at(type_, path)) if text.startswith("Invalid enum value") else ():
+            return f"expected {', '.join(choices[:-1])} or {choices[-1]}, got {value!r}"
         got = f" ({value!r})" if isinstance(value, str | int | float | bool) and repr(value) not in text else ""
     except (KeyError, IndexError, TypeError):
         got = ""
@@ -362,16 +365,28 @@ def _explain(text: str, path: Path, source: Source, type_: Any, what: str) -> st
 
 
 def _fields_at(type_: Any, path: Path) -> list[str]:
-    """The options that are known at a place: of the Struct that the path leads to."""
+    """Return the options that are known at a place: of the Struct that the path leads to."""
+    struct = _struct_in(_type_at(type_, path))
+    return [f.encode_name for f in msgspec.structs.fields(struct)] if struct else []
+
+
+def _type_at(type_: Any, path: Path) -> Any:
+    """Return the type that the path leads to; None if there is none."""
     for key in path:
         if isinstance(key, int):
             continue  # into a list: `_struct_in` finds what its elements are
         struct = _struct_in(type_)
         if struct is None:
-            return []
+            return None
         type_ = {f.encode_name: f.type for f in msgspec.structs.fields(struct)}.get(key)
-    struct = _struct_in(type_)
-    return [f.encode_name for f in msgspec.structs.fields(struct)] if struct else []
+    return type_
+
+
+def _choices(type_: Any) -> list[str]:
+    """Return the words of all `Literal` types in a type."""
+    if get_origin(type_) is Literal:
+        return [str(each) for each in get_args(type_)]
+    return [word for inner in get_args(type_) for word in _choices(inner)]
 
 
 def _struct_in(type_: Any) -> type[msgspec.Struct] | None:

@@ -6,11 +6,10 @@ its path below the base.
 
 import re
 from collections.abc import Iterator
-from urllib.parse import quote
 
 from toolkit.errors import ConfigError, DataError, NothingThere
-from toolkit.storage import is_web, store_of
-from toolkit.storage.paths import join
+from toolkit.storage import store_of
+from toolkit.storage.paths import fault_of_name, join
 from toolkit.storage.streams import Lines
 
 BASE = "https://data.commoncrawl.org/"
@@ -86,7 +85,7 @@ def choose(paths: list[str], files: Files) -> list[str]:
 
 def place_of(path: str, base: str) -> tuple[str, str]:
     """Where a file is, and its path below the folder of all crawls, which names its shard."""
-    return join(base, quote(path) if is_web(base) else path), path.removeprefix(_FOLDER)
+    return join(base, store_of(base).quoted(path)), path.removeprefix(_FOLDER)
 
 
 def _lines(path: str) -> Iterator[str]:
@@ -105,7 +104,7 @@ def _lines(path: str) -> Iterator[str]:
             text = line.decode(errors="replace").strip()
             if not text:
                 continue
-            if text.startswith("/") or "://" in text or ".." in text.split("/"):
+            if fault_of_name(text):
                 raise DataError(f"expected the path of a file, got {text[:200]!r}", path=path, line=lines.number)
             number += 1
             yield text

@@ -14,7 +14,7 @@ from typing import IO
 import msgspec
 import xxhash
 
-from toolkit.storage import Stat, scheme_of
+from toolkit.storage import Stat, store_of
 from toolkit.storage.paths import join
 from toolkit.storage.streams import write_file
 
@@ -113,7 +113,7 @@ def sweep(folder: str, wanted: Iterable[str]) -> None:
         folder: of the downloads.
         wanted: names of those that stay.
     """
-    if scheme_of(folder) or not os.path.isdir(folder):
+    if not store_of(folder).is_local or not os.path.isdir(folder):
         return
     stems = {join(folder, _stem(name)) for name in wanted}
     with _locked(folder):

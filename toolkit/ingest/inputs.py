@@ -15,7 +15,7 @@ from toolkit.errors import ConfigError
 from toolkit.ingest.plan import FIRST_VERSION, Entry, Work, makers, settings_of
 from toolkit.records import ingested, sets
 from toolkit.records.ingested import InputRecord
-from toolkit.storage import Stat, is_web, json_files
+from toolkit.storage import Stat, json_files, store_of
 from toolkit.storage.concurrent import for_each
 from toolkit.storage.paths import exists, join, lacking, list_files, remove, stat
 from toolkit.storage.streams import stored_digest
@@ -121,7 +121,7 @@ def _is_same(work: Work, record: InputRecord, found: Stat) -> bool:
     """Whether an input is the one that was ingested; what is on the web is not read for that."""
     if Stat(record.size, record.stamp) == found:
         return True
-    if is_web(work.path) or record.size != found.size:
+    if not store_of(work.path).can_list or record.size != found.size:
         return False
     return record.content == stored_digest(work.path, xxhash.xxh3_128())
 

@@ -17,7 +17,7 @@ from toolkit.errors import ConfigError, NothingThere
 from toolkit.ingest import crawls
 from toolkit.ingest.reader import READERS, Reader
 from toolkit.records import sets
-from toolkit.storage import compression, is_web, scheme_of
+from toolkit.storage import compression, store_of
 from toolkit.storage.addresses import learn, whole
 from toolkit.storage.paths import expand_sized, fault_of_name, fixed_part, is_glob, is_set_name, join, strip_suffix
 from toolkit.storage.roots import note_roots
@@ -268,7 +268,7 @@ def plan(
     works: dict[str, Work] = {}
     for entry in entries:
         common, reader = entry.settings(), entry.reader()
-        if common.max_disk and scheme_of(dataset.bookkeeping):
+        if common.max_disk and not store_of(dataset.bookkeeping).is_local:
             message = f"expected a dataset on disk for `max_disk`, got {dataset.bookkeeping}"
             raise ConfigError(f"{entry.place}: {message}" if entry.place else message)
         for path, relative, size in _files(entry, common, absent):
@@ -296,7 +296,7 @@ def plan(
                 max_document_bytes=max_document_bytes,
                 overwrite=overwrite,
                 size=size,
-                address=whole(path) if is_web(path) else "",
+                address="" if store_of(path).can_list else whole(path),
             )
     return [works[shard] for shard in sorted(works)]
 
@@ -323,10 +323,10 @@ def _files(entry: Entry, common: Common, absent: list[NothingThere] | None) -> I
 
 
 def is_on_the_web(entry: Entry) -> bool:
-    """Whether the web must be asked which inputs there are."""
+    """Return whether a server that cannot list must be asked which inputs there are."""
     common = entry.settings()
     patterns = [common.from_] if isinstance(common.from_, str) else common.from_ or []
-    return any(is_web(path) for path in ([common.base_url] if common.crawl is not None else patterns))
+    return any(not store_of(path).can_list for path in ([common.base_url] if common.crawl is not None else patterns))
 
 
 def set_schemas(entries: Iterable[Entry]) -> dict[str, sets.SetSchema]:

@@ -12,7 +12,6 @@ from typing import IO, Any, ClassVar, Self, TypeVar, overload
 
 import msgspec
 
-from toolkit.config.plugins import Kind
 from toolkit.config.settings import FROZEN
 from toolkit.data import schema
 from toolkit.data.documents import (
@@ -26,6 +25,7 @@ from toolkit.data.documents import (
     is_nested_too_deeply,
 )
 from toolkit.errors import DataError
+from toolkit.plugins import Kind
 from toolkit.storage.paths import remove
 from toolkit.storage.streams import HEAD, Decompressed, Lines, LongLine, RowOutput
 

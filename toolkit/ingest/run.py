@@ -21,7 +21,7 @@ from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, NO_ATTRIBUTES, DocumentRow, explain_bad_row, fault_of, split_lines
 from toolkit.errors import DataError
-from toolkit.ingest import arrivals, downloads
+from toolkit.ingest import downloads, input_bytes
 from toolkit.ingest.inputs import Attempt, note_entry, record_path, still_done
 from toolkit.ingest.plan import Work, settings_of, settings_of_set
 from toolkit.ingest.reader import Draft, Input, Rejects
@@ -75,7 +75,7 @@ def ingest_input(work: Work, report: Report) -> Done:
     record, damaged = json_files.load_told(record_path(work), InputRecord)
     if record is not None and still_done(work, record, found, settings):
         remove(record_path(work) + ".started")  # of an attempt that was killed just before its end
-        arrivals.Arrival(work.path, found, _keep(work)).discard()
+        input_bytes.InputBytes(work.path, found, _keep(work)).discard()
         note_entry(work, record)
         report(record.rows, 0)
         return _done(record, skipped=True)
@@ -84,13 +84,13 @@ def ingest_input(work: Work, report: Report) -> Done:
         remove(record_path(work))
     common = work.entry.settings()
     rejected = join("rejects", work.shard + ".jsonl.gz")
-    arrival = arrivals.Arrival(work.path, found, _keep(work))
-    with arrival, Rejects(join(work.dataset.bookkeeping, rejected), work.path) as rejects:
+    bytes_in = input_bytes.InputBytes(work.path, found, _keep(work))
+    with bytes_in, Rejects(join(work.dataset.bookkeeping, rejected), work.path) as rejects:
         kept_aside = rejects if common.on_error == "skip" else None
-        source = Input(work.path, common.source, work.max_document_bytes, kept_aside, arrival.open)
+        source = Input(work.path, common.source, work.max_document_bytes, kept_aside, bytes_in.open)
         written = _Writer(work, source, claims, report)
         written.run()
-        content = arrival.content()
+        content = bytes_in.content()
     for shard in claims.shards - written.shards.keys():
         remove(work.dataset.shard_path(shard))
     made = InputRecord(
@@ -108,7 +108,7 @@ def ingest_input(work: Work, report: Report) -> Done:
         rejects=rejected if rejects.written else "",
     )
     json_files.save(record_path(work), made)
-    arrival.discard()
+    bytes_in.discard()
     claims.release()
     return _done(made, skipped=False)
 

@@ -25,7 +25,7 @@ from toolkit.errors import ConfigError, ToolkitError, Unreadable
 from toolkit.interrupts import hear_interrupts, interrupt
 from toolkit.storage import store_of
 from toolkit.storage.json_files import load_strictly
-from toolkit.storage.local import is_gone, owner
+from toolkit.storage.owners import is_gone, owner
 from toolkit.storage.paths import join, list_files, remove
 from toolkit.storage.streams import write_file
 

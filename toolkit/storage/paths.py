@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from toolkit.errors import ConfigError, NothingThere, Unreadable
-from toolkit.storage import Stat, is_web, scheme_of, store_of
+from toolkit.storage import Stat, store_of
 from toolkit.storage.concurrent import for_each
 from toolkit.storage.globs import glob_regex
 
@@ -35,7 +35,7 @@ def lacking(path: str) -> str:
 
 def no_folder(folder: str) -> str:
     """Return the end of a message if a local folder in which something was expected is not there; else nothing."""
-    if scheme_of(folder) or is_folder(folder or "."):
+    if not store_of(folder).is_local or is_folder(folder or "."):
         return ""
     return f"; there is no folder {folder}: should it be mounted?"
 
@@ -60,7 +60,7 @@ def join(*parts: str) -> str:
 
 def absolute(path: str) -> str:
     """The path from the root of its store, so that two can be compared."""
-    return path.rstrip("/") if scheme_of(path) else os.path.abspath(path)
+    return store_of(path).absolute(path)
 
 
 def below(folder: str, relative: str) -> str:
@@ -69,7 +69,7 @@ def below(folder: str, relative: str) -> str:
     A file system would follow a folder that is a symbolic link first, and end somewhere else.
     """
     path = join(folder, relative)
-    return path if scheme_of(path) or ".." not in relative.split("/") else os.path.normpath(path)
+    return os.path.normpath(path) if store_of(path).is_local and ".." in relative.split("/") else path
 
 
 def fault_of_name(relative: str) -> str | None:
@@ -167,8 +167,6 @@ def sized(root: str, listed: Iterable[tuple[str, int | None]]) -> list[tuple[str
 
 def remove_stale_temporaries(root: str) -> int:
     """Deletes what processes of this machine that are gone have left of files below the root; how many."""
-    if scheme_of(root):
-        return 0  # whose uploads these are nobody knows there
     found = store_of(root).leftovers(root)
     for leftover in found:
         store_of(root).discard(leftover)
@@ -179,8 +177,8 @@ def remove_stale_temporaries(root: str) -> int:
 
 
 def is_glob(pattern: str) -> bool:
-    """Whether it may match several files; on the web, which cannot be listed, nothing does."""
-    return not is_web(pattern) and any(c in pattern for c in "*?[{")
+    """Return whether it may match several files; in a store that cannot be listed, as the web, nothing does."""
+    return any(c in pattern for c in "*?[{") and store_of(pattern).can_list
 
 
 def fixed_part(pattern: str) -> str:
@@ -223,9 +221,9 @@ def expand(pattern: str) -> list[tuple[str, str]]:
 
 
 def expand_sized(pattern: str) -> list[tuple[str, str, int | None]]:
-    """As `expand`, each file with its stored bytes; None on the web, which is not asked for them."""
-    if is_web(pattern):
-        return [(*_on_the_web(pattern), None)]
+    """Return `expand`, each file with its stored bytes; None where a store cannot be listed, and is not asked."""
+    if not store_of(pattern).can_list:
+        return [(*_by_name(pattern), None)]
     base = fixed_part(pattern)
     below = pattern[len(base) :].lstrip("/") if base else pattern
     if not is_glob(pattern):
@@ -256,12 +254,12 @@ def check_names(folder: str, names: Iterable[str]) -> None:
             raise ConfigError(f"{folder}: expected file names in UTF-8, got {os.fsencode(name)!r}; rename the file")
 
 
-def _on_the_web(url: str) -> tuple[str, str]:
-    """A file on the web, and its name without a query. One that the server does not give now is no fault of others."""
+def _by_name(url: str) -> tuple[str, str]:
+    """Return a file, and its name without a query. One that the server does not give now is no fault of others."""
     with suppress(Unreadable):
         if not exists(url):
             raise NothingThere(f"{url}: expected a file, got nothing there")
-    return url, url.partition("?")[0].rpartition("/")[2]
+    return url, store_of(url).name_of(url).rpartition("/")[2]
 
 
 def strip_suffix(name: str, suffixes: Sequence[str]) -> str:

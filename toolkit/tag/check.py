@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Collection, Mapping
 
-from toolkit.config import models
-from toolkit.config.plugins import default_name
 from toolkit.config.settings import Source
 from toolkit.data.dataset import Dataset
 from toolkit.errors import MissingExtra, MissingModel, UnknownPlugin
+from toolkit.plugins import default_name
 from toolkit.records import sets
-from toolkit.storage import is_web
+from toolkit.storage import models, store_of
 from toolkit.tag import plan as tag_plan
 from toolkit.tag import tagger
 
@@ -67,7 +66,7 @@ def _digest_of(known: Mapping[str, str]) -> Callable[[str], str]:
         name = tagger.model_name(model)
         if model in models.SHA256:
             return models.SHA256[model]
-        if is_web(model) and name in known:
+        if name in known and not store_of(model).can_list:
             return known[name]
         try:
             return models.digest(model)

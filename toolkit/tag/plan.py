@@ -9,17 +9,17 @@ from typing import Any, TypeVar
 import msgspec
 import xxhash
 
-from toolkit.config import models
 from toolkit.config import settings as config
 from toolkit.config.plugin_code import changes, code_of
-from toolkit.config.plugins import default_name
 from toolkit.config.settings import ConfigStruct, Source
 from toolkit.data import schema
 from toolkit.data.dataset import Dataset
 from toolkit.data.metadata_fields import METADATA, MetadataField
 from toolkit.errors import ConfigError, MissingExtra, MissingModel, UnknownPlugin, did_you_mean
+from toolkit.plugins import default_name
 from toolkit.records import sets as records
 from toolkit.rules.expressions import is_name
+from toolkit.storage import models
 from toolkit.storage.paths import is_set_name, list_files
 from toolkit.tag import tagger, without
 from toolkit.tag.tagger import TAGGERS, Reference, Tagger

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from toolkit.config import settings
-from toolkit.config.plugins import default_name
 from toolkit.config.settings import Source
 from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, Document, Rows, split_lines, to_document
 from toolkit.errors import ConfigError, DataError, did_you_mean
+from toolkit.plugins import default_name
 from toolkit.storage.paths import strip_suffix
 from toolkit.storage.streams import Decompressed, Lines
 from toolkit.tag import describe, run

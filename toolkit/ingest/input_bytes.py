@@ -1,0 +1,184 @@
+"""Inputs as they come in: each read once, digested on the way; from afar by a thread that reads ahead.
+
+web or bucket ──thread──> a bounded queue ──> decompressor, reader, writer
+                  └──> what is kept of a download, with `max_disk:` (see `toolkit.ingest.downloads`)
+"""
+
+import io
+import queue
+import threading
+from collections.abc import Generator
+from contextlib import suppress
+from typing import IO, Any, Self, cast
+
+import xxhash
+
+from toolkit.errors import DataError, Unreadable
+from toolkit.ingest.downloads import BLOCK, Keep, Kept
+from toolkit.storage import Stat, store_of
+from toolkit.storage.paths import stat
+from toolkit.storage.streams import open_stored
+
+QUEUED = 64
+"""Blocks that wait for the reader: with that many the thread pauses."""
+
+CLOSING = 2.0
+"""Seconds that a reader waits for the end of its thread, which may just be waiting for an answer."""
+
+
+class InputBytes:
+    """The stored bytes of an input; a context manager around all that is made of them.
+
+    Args:
+        path: of the input.
+        found: the version that it should be.
+        keep: where a download is kept.
+    """
+
+    def __init__(self, path: str, found: Stat, keep: Keep | None = None) -> None:
+        self._path = path
+        self._found = found
+        self._store = store_of(path)
+        self._kept = None if keep is None or self._store.can_list else Kept(keep, path, found)
+        self._digested: _Digested | None = None
+        self._failed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def open(self) -> IO[bytes]:
+        """The bytes, from the beginning; closed by ``with``."""
+        stream = open_stored(self._path) if self._store.is_local else _Ahead(self._blocks())
+        self._digested = _Digested(stream)
+        return cast("IO[bytes]", self._digested)
+
+    def content(self) -> str:
+        """xxh3-128 (hex) of the bytes.
+
+        Raises:
+            DataError: if the input is another now than the one that was to be read.
+        """
+        if self._digested is None or not self._digested.ended:  # a reader that did not need all of it
+            with self.open() as stream:
+                while stream.read(BLOCK):
+                    pass
+        assert self._digested
+        if self._store.can_list and stat(self._path) != self._found:
+            message = "expected the file to stay as it is while it is read, it changed; run again"
+            raise DataError(message, path=self._path)
+        return self._digested.content()
+
+    def discard(self) -> None:
+        """Deletes what is kept of it."""
+        if self._kept:
+            self._kept.delete()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if kind and issubclass(kind, Exception) and not self._failed:
+            self.discard()  # it may be the bytes that are not as they should be
+
+    def _blocks(self) -> Generator[bytes, None, None]:
+        offset = 0
+        kept = self._kept if self._kept and self._kept.begin() else None
+        try:
+            if kept:
+                for block in kept.blocks():
+                    offset += len(block)
+                    yield block
+            with self._store.open(self._path, offset, self._found) as stream:
+                while block := stream.read(BLOCK):
+                    if kept:
+                        kept.write(block)
+                    yield block
+        except OSError as error:
+            self._failed = True
+            raise DataError(f"expected a readable file, got {error.strerror or error}", path=self._path) from None
+        except (DataError, Unreadable):
+            self._failed = True
+            raise
+        finally:
+            if kept:
+                kept.end()
+
+
+class _Digested(io.RawIOBase):
+    """A stream with the digest of what was read of it."""
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__()
+        self._stream = stream
+        self._hash = xxhash.xxh3_128()
+        self.ended = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count: int = self._stream.readinto(buffer)
+        self._hash.update(memoryview(buffer)[:count])
+        self.ended = self.ended or not count
+        return count
+
+    def content(self) -> str:
+        return self._hash.hexdigest()
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+class _End(Exception):
+    """There are no more blocks."""
+
+
+class _Ahead(io.RawIOBase):
+    """Blocks of bytes that a thread fetches; its errors are raised where the bytes behind them would be read."""
+
+    def __init__(self, blocks: Generator[bytes, None, None]) -> None:
+        super().__init__()
+        self._queue: queue.Queue[bytes | BaseException] = queue.Queue(QUEUED)
+        self._block: bytes | BaseException = b""
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._fetch, args=(blocks,), daemon=True)
+        self._thread.start()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._block:
+            self._block = self._queue.get()
+        if isinstance(self._block, _End):
+            return 0
+        if isinstance(self._block, BaseException):
+            raise self._block
+        count = min(len(self._block), len(buffer))
+        buffer[:count] = self._block[:count]
+        self._block = self._block[count:]
+        return count
+
+    def _fetch(self, blocks: Generator[bytes, None, None]) -> None:
+        held: list[bytes] = []
+        try:
+            for block in blocks:
+                held.append(block)
+                if sum(map(len, held)) >= BLOCK or self._queue.empty():
+                    self._queue.put(b"".join(held))
+                    held = []
+                if self._closed.is_set():
+                    return
+            self._queue.put(b"".join(held))
+            self._queue.put(_End())
+        except BaseException as error:
+            self._queue.put(b"".join(held))
+            self._queue.put(error)
+        finally:
+            blocks.close()
+
+    def close(self) -> None:
+        self._closed.set()
+        with suppress(queue.Empty):
+            while True:
+                self._queue.get_nowait()  # the thread may be waiting for room
+        self._thread.join(CLOSING)
+        super().close()

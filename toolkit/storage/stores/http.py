@@ -1,0 +1,307 @@
+"""Files on the web, for reading: politely, and going on at the byte where a connection broke.
+
+`requests` keeps connections open between requests and verifies who answers. Its streams, and those of smart_open over
+them, wait for a whole buffer: what has arrived of it is lost when the connection breaks, so `Reading` takes what is
+there.
+"""
+
+import functools
+import importlib.metadata
+import io
+import os
+import re
+import urllib.parse
+from http.cookiejar import DefaultCookiePolicy
+from typing import IO, Any, NoReturn
+
+from toolkit import distribution
+from toolkit.errors import DataError, Unreadable
+from toolkit.storage import retrying
+from toolkit.storage.addresses import whole
+from toolkit.storage.retrying import Trouble
+from toolkit.storage.store import BUFFER, Stat, Store
+
+BUSY = (403, 408, 429)
+"""Answers that may be others later, beside those from 500."""
+
+REFUSED = 403
+"""That is how Common Crawl's servers ask for patience, and others refuse for good."""
+
+KNOWN = (404, 405, 410, 416, 501)
+"""Answers that mean something to those who asked."""
+
+
+class Http(Store):
+    """Files on the web, which are read by their names and nothing else."""
+
+    can_list = False
+    can_write = False
+
+    def name_of(self, path: str) -> str:
+        """Return the address without what signs it."""
+        scheme, _, place = path.partition("://")
+        host, slash, name = place.partition("/")
+        return f"{scheme}://{host.rpartition('@')[2]}{slash}{name.partition('?')[0]}"
+
+    def quoted(self, name: str) -> str:
+        return urllib.parse.quote(name)
+
+    def stat(self, path: str) -> Stat | None:
+        """Return what the server says of a file; the stamp is its ETag, or its date."""
+        answer = _asked(path, "HEAD")
+        if answer.status_code in (405, 501):  # a server that knows no HEAD
+            answer.close()
+            answer = _asked(path, "GET")
+        with answer:
+            if answer.status_code in (404, 410):
+                return None
+            if answer.status_code != 200:
+                raise Unreadable(f"expected the file, got {_said(answer)}", path=path)
+            return _stat(answer)
+
+    def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> IO[bytes]:
+        return io.BufferedReader(Reading(path, offset, expected), BUFFER)
+
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        with self.open(path, offset) as stream:
+            return stream.read() if length is None else stream.read(length)
+
+
+class Reading(io.RawIOBase):
+    """The bytes of a file; the same version of it to the end, or an error.
+
+    Args:
+        path: of the file.
+        offset: of the first byte.
+        expected: the version that it must be.
+
+    Attributes:
+        found: the version that is read; its size is 0 if the server does not say it.
+
+    Raises:
+        Unreadable: if the server does not give them.
+        DataError: if the file changes meanwhile.
+        FileNotFoundError: if there is none.
+    """
+
+    def __init__(self, path: str, offset: int = 0, expected: Stat | None = None) -> None:
+        super().__init__()
+        self.found = expected
+        self._path = path
+        self._at = offset
+        self._size = expected.size or None if expected else None
+        self._answer: Any = None
+        self._before = 0  # bytes that the answer has before those that are wanted
+        if not self._is_at_end():
+            self._connect()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._piece(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _is_at_end(self) -> bool:
+        return self._size is not None and self._at >= self._size
+
+    def _piece(self, size: int) -> bytes:
+        """Return what has arrived, at most so many bytes; none at the end."""
+        return retrying.persist(_host(self._path), self._path, lambda: self._arrived(size), self._judged)
+
+    def _arrived(self, size: int) -> bytes:
+        try:
+            if self._answer is None and not self._is_at_end():
+                self._connect()
+            if self._is_at_end():
+                return b""
+            self._skip()
+            data = _arrived(self._answer, size)
+            if not data and self._size is not None:
+                raise ConnectionError(f"the connection ended at byte {self._at:,} of {self._size:,}")
+        except BaseException:
+            self._close_answer()
+            raise
+        self._at += len(data)
+        return data
+
+    def _judged(self, error: Exception) -> Trouble | None:
+        """Return that the connection broke; other errors mean what they say."""
+        import urllib3.exceptions
+
+        if isinstance(error, FileNotFoundError) or not isinstance(error, urllib3.exceptions.HTTPError | OSError):
+            return None
+        cause = f"none of it ({retrying.bottom(error)})"
+        return Trouble(cause, expected=f"the rest from byte {self._at:,}")
+
+    def _connect(self) -> None:
+        """Asks for what is not read yet.
+
+        A server may answer with the file from its beginning, which is then skipped, but not with any other part.
+        """
+        self._answer = answer = _asked(self._path, "GET", {"Range": f"bytes={self._at}-"} if self._at else {})
+        if answer.status_code in (404, 410):
+            self._fail(FileNotFoundError(2, "No such file", self._path))
+        first, total = _content_range(answer)
+        if answer.status_code == 416:
+            if self._size is None and total == self._at:  # the connection ended just before its end was told
+                self._size = total
+                return self._close_answer()
+            said = f"{self._size:,} bytes, as the server said" if self._size else f"more than {self._at:,} bytes"
+            self._fail(DataError(f"expected a file of {said}, got none behind byte {self._at:,}", path=self._path))
+        if answer.status_code not in (200, 206):
+            self._fail(Unreadable(f"expected the file, got {_said(answer)}", path=self._path))
+        if answer.status_code == 206 and first != self._at:
+            got = answer.headers.get("Content-Range")
+            self._fail(DataError(f"expected the bytes from {self._at:,}, got the range {got!r}", path=self._path))
+        found = _stat(answer)
+        self._check_same(found)
+        if self.found is None or found.size:
+            self.found = found
+            self._size = found.size or None
+        self._before = self._at if answer.status_code == 200 else 0
+
+    def _check_same(self, now: Stat) -> None:
+        before = self.found
+        if before and (before.stamp != now.stamp or (before.size and now.size and before.size != now.size)):
+            self._fail(DataError("expected the file as it was, it was changed while it was read", path=self._path))
+
+    def _skip(self) -> None:
+        while self._before:
+            data = _arrived(self._answer, min(self._before, BUFFER))
+            if not data:
+                raise ConnectionError("the connection ended before the byte to go on at")
+            self._before -= len(data)
+
+    def _fail(self, error: Exception) -> NoReturn:
+        self._close_answer()
+        raise error
+
+    def _close_answer(self) -> None:
+        if self._answer is not None:
+            self._answer.close()
+            self._answer = None
+
+    def close(self) -> None:
+        self._close_answer()
+        super().close()
+
+
+def _arrived(answer: Any, size: int) -> bytes:
+    """What has arrived, without waiting for all of it: what is waited for is lost when the connection breaks."""
+    raw = answer.raw
+    data: bytes = raw.read1(size) if hasattr(raw, "read1") else raw.read(min(size, 1 << 16))  # urllib3 < 2.1
+    return data
+
+
+CONNECTIONS = 32
+"""Connections to one host that are kept open between requests."""
+
+
+@functools.cache
+def _session(_process: int) -> Any:
+    """Return what keeps connections open between requests, for all threads of a process, which may be a fork."""
+    import requests
+    from requests.adapters import HTTPAdapter
+
+    session = requests.Session()
+    session.headers.update({"User-Agent": _user_agent(), "Accept-Encoding": "identity"})
+    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # no request knows of another
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, HTTPAdapter(pool_maxsize=CONNECTIONS))
+    return session
+
+
+class _Busy(Exception):
+    """An answer that may be another later."""
+
+
+def _host(path: str) -> str:
+    return urllib.parse.urlsplit(path).netloc.rpartition("@")[2]
+
+
+def _asked(path: str, method: str, headers: dict[str, str] | None = None) -> Any:
+    """Return an answer to a request, once the server is not too busy for it."""
+    host = _host(path)
+
+    def ask() -> Any:
+        answer = _session(os.getpid()).request(
+            method,
+            whole(path),
+            headers=headers,
+            stream=method != "HEAD",  # what is read to its end gives its connection back
+            timeout=retrying.patience(host),
+            allow_redirects=True,
+        )
+        if _is_busy(answer.status_code):
+            answer.close()
+            raise _Busy(answer)
+        return answer
+
+    answer = retrying.persist(host, path, ask, lambda error: _judged(error, path))
+    if answer.status_code >= 400 and answer.status_code not in KNOWN:
+        answer.close()
+        raise Unreadable(f"expected the file, got {_said(answer)}", path=path)
+    return answer
+
+
+def _judged(error: Exception, path: str) -> Trouble | Unreadable | None:
+    """Return what an error of a request means; who refuses from the beginning may do so for good."""
+    import requests
+
+    if isinstance(error, _Busy):
+        answer = error.args[0]
+        later = retrying.seconds_asked(answer.headers.get("Retry-After"))
+        refuses = answer.status_code == REFUSED
+        advice = (
+            "the server refuses this address, or asks for patience: try again later, or another one" if refuses else ""
+        )
+        return Trouble(_said(answer), answered=not refuses, later=later, expected="the file", advice=advice)
+    if not isinstance(error, requests.exceptions.RequestException | ValueError):
+        return None
+    if _is_hopeless(error):
+        return Unreadable(f"expected an answer, got: {retrying.bottom(error)}", path=path)
+    return Trouble(f"none: {retrying.bottom(error)}")
+
+
+def _is_busy(status: int) -> bool:
+    return status in BUSY or (status >= 500 and status not in KNOWN)
+
+
+def _said(answer: Any) -> str:
+    return f"the answer {answer.status_code} {answer.reason}"
+
+
+def _is_hopeless(error: Exception) -> bool:
+    """Whether the same request would end the same way."""
+    from requests import exceptions
+
+    return (
+        isinstance(error, ValueError | exceptions.TooManyRedirects)  # URLs that are none are ValueErrors, too
+        or "CERTIFICATE_VERIFY_FAILED" in str(error)
+    )
+
+
+@functools.cache
+def _user_agent() -> str:
+    """Who asks."""
+    try:
+        return f"{distribution.NAME}/{distribution.version()}"
+    except importlib.metadata.PackageNotFoundError:
+        return distribution.NAME
+
+
+def _content_range(answer: Any) -> tuple[int | None, int]:
+    """The first byte and the size of the whole file by ``Content-Range``; None and 0 if it does not say so."""
+    found = re.fullmatch(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)", answer.headers.get("Content-Range", "").strip())
+    if not found:
+        return None, 0
+    return int(found[1]) if found[1] else None, int(found[2]) if found[2].isdigit() else 0
+
+
+def _stat(answer: Any) -> Stat:
+    headers = answer.headers
+    length = headers.get("Content-Length", "")
+    size = _content_range(answer)[1] if answer.status_code == 206 else int(length) if length.isdigit() else 0
+    return Stat(size, f"etag {headers['ETag']}" if "ETag" in headers else f"date {headers.get('Last-Modified')}")

@@ -1,0 +1,294 @@
+"""Objects in S3, and in what speaks its protocol (extra ``s3``).
+
+Credentials, region and endpoint come from the usual environment and files of AWS, and from `StorageOptions`. An object
+appears when it is complete: a small one by one request, a larger one by a multipart upload that is aborted on failure;
+what a killed process leaves of one is found by `S3.leftovers`. Reading goes on at the byte where a connection broke, of
+the same version of the object or not at all.
+"""
+
+import email.utils
+import io
+import os
+import threading
+import urllib.parse
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import IO, Any, TypeVar, cast
+
+from toolkit.distribution import missing_extra
+from toolkit.errors import ConfigError, Forbidden, Unreadable
+from toolkit.storage import retrying
+from toolkit.storage.addresses import cleaned, hidden, whole
+from toolkit.storage.options import options
+from toolkit.storage.retrying import Trouble
+from toolkit.storage.store import BUFFER, Stat, Store, Writing
+from toolkit.storage.stores.s3.errors import NoUpload, Unsaid, explain
+from toolkit.storage.stores.s3.names import prefix_of, split
+from toolkit.storage.stores.s3.reading import Reading
+from toolkit.storage.stores.s3.writing import MultipartWriting
+
+T = TypeVar("T")
+
+HEADS = 3
+"""Times that an object is looked for whose HEAD and GET say different things."""
+
+
+class S3(Store):
+    """Objects as ``s3://BUCKET/KEY``; a client a process, made when it is first needed."""
+
+    def __init__(self) -> None:
+        self.options = options()
+        self._lock = threading.Lock()
+        self._pid = 0
+        self._session: Any = None
+        self._made: dict[tuple[float, float], Any] = {}
+        self._host = ""
+        self._granted: set[str] = set()
+        self.payer = {"RequestPayer": "requester"} if self.options.request_payer else {}
+
+    @property
+    def client(self) -> Any:
+        """A client of boto3; another one behind a fork, and once the host has answered, which is then waited for."""
+        with self._lock:
+            if self._pid != os.getpid():
+                self._pid, self._session, self._made = os.getpid(), None, {}
+            patience = retrying.patience(self._host)
+            if patience not in self._made:
+                self._made[patience] = made = self._connect(*patience)
+                hidden(made.meta.endpoint_url, carry=False)  # it may be one of the environment, with a password
+                self._host = urllib.parse.urlsplit(made.meta.endpoint_url).netloc.rpartition("@")[2]
+            return self._made[patience]
+
+    def _connect(self, connect: float, read: float) -> Any:
+        try:
+            import boto3
+            import botocore.exceptions
+            from botocore import UNSIGNED
+            from botocore.config import Config
+        except ImportError:
+            raise missing_extra("s3", "s3://", "boto3") from None
+        config = Config(
+            connect_timeout=connect,
+            read_timeout=read,
+            retries={"mode": "standard", "total_max_attempts": 1},  # see `toolkit.storage.retrying`
+            max_pool_connections=32,
+            s3={"addressing_style": self.options.addressing_style},
+            signature_version=UNSIGNED if self.options.anonymous else None,
+        )
+        try:
+            if self._session is None:
+                self._session = boto3.session.Session(
+                    profile_name=self.options.profile, region_name=self.options.region
+                )
+            endpoint = self.options.endpoint_url and whole(self.options.endpoint_url)
+            return self._session.client("s3", endpoint_url=endpoint, config=config)
+        except (botocore.exceptions.BotoCoreError, ValueError) as error:
+            raise ConfigError(
+                f"storage: expected options that S3 can be reached with, got: {cleaned(str(error))}"
+            ) from None
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    def stat(self, path: str) -> Stat | None:
+        found = self._head(path)
+        return Stat(found["ContentLength"], f"etag {found['ETag']}") if found else None
+
+    def age(self, path: str) -> float | None:
+        found = self._head(path)
+        if found is None:
+            return None
+        now = email.utils.parsedate_to_datetime(found["ResponseMetadata"]["HTTPHeaders"]["date"])
+        return float((now - found["LastModified"]).total_seconds())
+
+    def _head(self, path: str) -> Any:
+        bucket, key = split(path)
+        if not key or key.endswith("/"):
+            return None
+        said: object = None
+        for _ in range(HEADS):
+            try:
+                return self.ask(path, lambda: self.client.head_object(Bucket=bucket, Key=key, **self.payer))
+            except Unsaid as error:  # why: an answer to HEAD has no body
+                said = error
+            try:
+                self.read(path, 0, 1)
+            except FileNotFoundError:
+                return None
+            except EOFError:  # an empty object
+                continue
+        message = f"expected the same answer to HEAD as to GET, got {said} for HEAD alone; check what is between"
+        raise Unreadable(f"{message} this machine and the bucket, then run again", path=path)
+
+    def is_folder(self, path: str) -> bool:
+        bucket, key = split(path)
+        prefix = prefix_of(key)
+        return bool(self._page(path, Bucket=bucket, Prefix=prefix, MaxKeys=1).get("KeyCount"))
+
+    def files(self, root: str) -> Iterator[str]:
+        return (name for name, _ in self.listing(root))
+
+    def listing(self, root: str) -> Iterator[tuple[str, int | None]]:
+        bucket, key = split(root)
+        prefix = prefix_of(key)
+        found = [
+            (entry["Key"][len(prefix) :], entry["Size"])
+            for page in self._pages(root, Bucket=bucket, Prefix=prefix)
+            for entry in page.get("Contents", ())
+        ]
+        return iter(sorted(each for each in found if each[0] and not each[0].endswith("/")))  # not all servers sort
+
+    def folders(self, root: str) -> list[str]:
+        bucket, key = split(root)
+        prefix = prefix_of(key)
+        return sorted(
+            entry["Prefix"][len(prefix) : -1]
+            for page in self._pages(root, Bucket=bucket, Prefix=prefix, Delimiter="/")
+            for entry in page.get("CommonPrefixes", ())
+        )
+
+    def _page(self, path: str, **arguments: Any) -> dict[str, Any]:
+        page = cast("dict[str, Any]", self.ask(path, lambda: self.client.list_objects_v2(**arguments, **self.payer)))
+        if "IsTruncated" not in page:  # an answer without content has nothing in it, either
+            raise Unreadable("expected a listing, got an answer of S3 without one", path=path)
+        return page
+
+    def _pages(self, path: str, **arguments: Any) -> Iterator[dict[str, Any]]:
+        while True:
+            page = self._page(path, **arguments)
+            yield page
+            if not page["IsTruncated"]:
+                return
+            if not page.get("NextContinuationToken"):
+                raise Unreadable(
+                    "expected a whole listing, got one that is cut short without saying how it goes on", path=path
+                )
+            arguments["ContinuationToken"] = page["NextContinuationToken"]
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> IO[bytes]:
+        found = expected or self.stat(path)
+        if found is None:
+            raise FileNotFoundError(2, "No such object", path)
+        return io.BufferedReader(Reading(self, path, offset, found), BUFFER)
+
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        bucket, key = split(path)
+        if length == 0:
+            return b""
+        asked = {"Range": f"bytes={offset}-{'' if length is None else offset + length - 1}"} if offset or length else {}
+
+        def get() -> bytes:
+            body = self.client.get_object(Bucket=bucket, Key=key, **asked, **self.payer)["Body"]
+            return cast("bytes", body.read())
+
+        return self.ask(path, get)
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def writing(self, path: str) -> Writing:
+        return MultipartWriting(self, path)
+
+    def create(self, path: str, data: bytes) -> bool:
+        """By a conditional request; a server that knows none (and says so) lets nobody create anything.
+
+        The answer to a request that succeeded may be lost: the object is then there because of it.
+        """
+        bucket, key = split(path)
+        attempts = 0
+
+        def put() -> None:
+            nonlocal attempts
+            attempts += 1
+            self.client.put_object(Bucket=bucket, Key=key, Body=data, IfNoneMatch="*")
+
+        try:
+            self.ask(path, put)
+        except FileExistsError:
+            return attempts > 1 and self.read(path) == data
+        return True
+
+    def move(self, source: str, target: str) -> None:
+        found = self.stat(source)
+        if found is None:
+            raise FileNotFoundError(2, "No such object", source)
+        writing = MultipartWriting(self, target)
+        try:
+            writing.copy(source, found.size)
+        finally:
+            writing.abort()
+        self.remove(source)
+
+    def remove(self, path: str) -> None:
+        bucket, key = split(path)
+        with suppress(FileNotFoundError):
+            self.ask(path, lambda: self.client.delete_object(Bucket=bucket, Key=key))
+
+    def remove_tree(self, root: str) -> None:
+        bucket, key = split(root)
+        names = list(self.files(root))
+        for first in range(0, len(names), 1000):
+            objects = [{"Key": prefix_of(key) + name} for name in names[first : first + 1000]]
+            done = self.ask(
+                root,
+                lambda objects=objects: self.client.delete_objects(  # type: ignore[misc]
+                    Bucket=bucket, Delete={"Objects": objects, "Quiet": True}
+                ),
+            )
+            for error in done.get("Errors", ()):
+                got = error.get("Message") or error.get("Code")
+                raise Unreadable(f"expected to delete it, got: {got}", path=f"s3://{bucket}/{error['Key']}")
+
+    def check_writable(self, folder: str, where: str) -> None:
+        """By an upload that is begun and aborted."""
+        bucket, key = split(folder)
+        probe = prefix_of(key) + ".toolkit/probe"
+
+        try:
+            made = self.ask(folder, lambda: self.client.create_multipart_upload(Bucket=bucket, Key=probe))
+            self.discard(f"s3://{bucket}/{probe}?uploadId={made['UploadId']}")
+        except Forbidden as error:
+            raise ConfigError(f"{where}: expected a folder that may be written in: {error}") from None
+
+    def leftovers(self, root: str, *, others: bool = False) -> list[str]:
+        """Return multipart uploads that are neither complete nor aborted; nobody knows whose they are."""
+        if not others:
+            return []
+        bucket, key = split(root)
+        found: list[str] = []
+        more: dict[str, str] = {}
+        while True:
+            page = self.ask(
+                root,
+                lambda more=more: self.client.list_multipart_uploads(  # type: ignore[misc]
+                    Bucket=bucket, Prefix=prefix_of(key), **more
+                ),
+            )
+            found += [f"s3://{bucket}/{entry['Key']}?uploadId={entry['UploadId']}" for entry in page.get("Uploads", ())]
+            if not page.get("IsTruncated"):
+                return sorted(found)
+            more = {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
+
+    def discard(self, leftover: str) -> None:
+        path, _, upload = leftover.rpartition("?uploadId=")
+        bucket, key = split(path)
+        with suppress(NoUpload):
+            self.ask(path, lambda: self.client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload))
+
+    # --- errors -------------------------------------------------------------------------------------------------------
+
+    def ask(self, path: str, request: Callable[[], T]) -> T:
+        """Return what a request gives, made again where that may help; its errors in our words."""
+        bucket, _ = split(path)
+        self.client  # noqa: B018  # which finds out the host
+        found = retrying.persist(self._host, path, request, lambda error: self._judged(path, error))
+        self._granted.add(bucket)
+        return found
+
+    def _judged(self, path: str, error: BaseException) -> Trouble | Exception | None:
+        """Return what an error means: that the request may be made again, or another error; None for others' errors."""
+        bucket, _ = split(path)
+        judged = explain(getattr(error, "backend_error", None) or error, path, bucket)  # smart_open wraps them
+        if isinstance(judged, Unreadable) and bucket in self._granted:
+            judged.exit_code = 1  # it was no fault of the configuration, and something may have been written
+        return judged
