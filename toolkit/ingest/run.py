@@ -37,7 +37,7 @@ Written = tuple[Draft, DocumentRow, bytes]
 """A draft, the row that is made of it, and that row as JSON."""
 
 
-class InputIngested(ConfigStruct):
+class IngestedInput(ConfigStruct):
     """What became of an input file; `rejects` as in `InputRecord`."""
 
     shards: list[str]
@@ -61,7 +61,7 @@ def sweep_downloads(works: Iterable[InputToIngest], dataset: Dataset) -> None:
     downloads.sweep(_downloads(dataset), (keep.name for keep in map(_keep, works) if keep))
 
 
-def ingest_input(work: InputToIngest, report: Report) -> InputIngested:
+def ingest_input(work: InputToIngest, report: Report) -> IngestedInput:
     """Makes the documents of one input file, unless that has been done.
 
     Raises:
@@ -113,7 +113,7 @@ def ingest_input(work: InputToIngest, report: Report) -> InputIngested:
     return _done(made, skipped=False)
 
 
-def _done(record: InputRecord, *, skipped: bool) -> InputIngested:
+def _done(record: InputRecord, *, skipped: bool) -> IngestedInput:
     return InputIngested(
         shards=sorted(record.shards),
         skipped=skipped,
