@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from toolkit import cli
-from toolkit.runs.executors import workers
+from toolkit.runs import workers
 from toolkit.runs.processes import import_no_scripts
 from toolkit.storage import retrying, roots
 from toolkit.storage.options import StorageOptions, set_options

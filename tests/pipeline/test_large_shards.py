@@ -1152,7 +1152,7 @@ def test_a_process_that_is_killed_once_costs_its_block_one_retry_and_changes_not
 SCRIPT = """
 from toolkit.runs import blocks
 from toolkit.cli import entry
-from toolkit.runs.executors import workers
+from toolkit.runs import workers
 
 workers.LARGE = 1
 blocks.BLOCK_ROWS = 4  # also in workers, which begin by reading this file

@@ -9,7 +9,7 @@ from toolkit.commands.steps import dolma, shards
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.errors import ConfigError, amount
-from toolkit.mix import publish, published, stage
+from toolkit.mix import publish, stage, unchanged
 from toolkit.mix.settings import work_folder
 from toolkit.records.failures import FailureRecords
 
@@ -66,7 +66,7 @@ def _mix(context: Context, prepared: PreparedMix) -> Outcome:
     output = settings.output.path
     context.sweep(output, *{stream.dataset.bookkeeping: None for stream in settings.streams})
     publish.finish_interrupted(output)
-    manifest = published.whole(listed) if listed and not prepared.unreadable else None
+    manifest = unchanged.whole(listed) if listed and not prepared.unreadable else None
     if manifest:
         return publishing.already(context, settings, manifest)
     noted = FailureRecords(work_folder(output), "mix")
@@ -85,7 +85,7 @@ def _first_stage(context: Context, prepared: PreparedMix) -> Outcome:
     settings, listed = prepared.settings, prepared.works
     output = settings.output.path
     context.sweep(output, *{stream.dataset.bookkeeping: None for stream in settings.streams})
-    todo = [] if published.among(listed) else listed
+    todo = [] if unchanged.among(listed) else listed
     noted = FailureRecords(work_folder(output), "mix")
     results = context.run("mix", stage.mix_shard, preparation.tasks(todo), spreads=True, failed=noted)
     broken = [*prepared.unreadable.values(), *failures(results)]

@@ -19,9 +19,9 @@ from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.mix import join as joining
 from toolkit.mix import per_shard, stage
-from toolkit.mix.published import Published
-from toolkit.mix.sets import JoinedSet
+from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.settings import MixSettings, Stream, work_folder
+from toolkit.mix.unchanged import Published
 from toolkit.records import foreign, ingested, rejected
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecords
@@ -147,7 +147,7 @@ class _Look:
         refused = rejected.too_many(ingested.load_all(self.dataset).values(), self.dataset.bookkeeping)
         return Stage("ingest", [*for_each(look, inputs), *(Item(each.entry, "failed", str(each)) for each in refused)])
 
-    def _is_mixed(self, work: per_shard.Work) -> bool:
+    def _is_mixed(self, work: per_shard.InputToMix) -> bool:
         """Tell whether an input whose documents may be gone is in the mix."""
         record = ingest_records.recorded(work.input)
         assert self._published
@@ -213,7 +213,7 @@ class _Look:
         assert self._published
         published = self._published
 
-        def look(work: joining.Work) -> tuple[Item, bool]:
+        def look(work: joining.ShardToMix) -> tuple[Item, bool]:
             try:
                 documents, attributes = _inputs(work)
             except ToolkitError as error:
@@ -250,7 +250,7 @@ class _Look:
                 raise
             return []
 
-    def _works(self, settings: MixSettings, stream: Stream) -> Iterator[joining.Work]:
+    def _works(self, settings: MixSettings, stream: Stream) -> Iterator[joining.ShardToMix]:
         """Give what is mixed of a stream, shard by shard; the types of attributes are not needed, and left out."""
         joined = [
             JoinedSet(set=given.set, keys=[], ours=records.load_schema(stream.dataset, given.set) is not None)
@@ -261,7 +261,7 @@ class _Look:
         except NothingThere:
             self._lacks, shards = True, []
         for shard in shards:
-            yield joining.Work(
+            yield joining.ShardToMix(
                 settings=settings,
                 stream=stream,
                 sets=joined,
@@ -272,7 +272,7 @@ class _Look:
             )
 
 
-def _inputs(work: joining.Work) -> tuple[str, dict[str, str]]:
+def _inputs(work: joining.ShardToMix) -> tuple[str, dict[str, str]]:
     """Return the content digests of a shard's documents and attributes, from records alone.
 
     Raises:

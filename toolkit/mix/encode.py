@@ -11,10 +11,10 @@ from toolkit.data.dataset import SHARD_SUFFIXES
 from toolkit.data.documents import Document
 from toolkit.errors import DataError
 from toolkit.mix.binding import Binding, metadata_fields, needed, recomputed
-from toolkit.mix.join import RAW_ATTRIBUTES, Joiner, Joint, JointBlock, Measured, Work, at_document, merged
+from toolkit.mix.effects.before_after import NO_LABEL, Tally
+from toolkit.mix.effects.counts import Counted, count, count_edits
+from toolkit.mix.join import RAW_ATTRIBUTES, Joiner, Joint, JointBlock, Measured, ShardToMix, at_document, merged
 from toolkit.mix.settings import REJECTED
-from toolkit.mix.shown.effects import Counted, count, count_edits
-from toolkit.mix.shown.statistics import NO_LABEL, Tally
 from toolkit.mix.splitting import split_of
 from toolkit.mix.writer import Mixed, MixedBatch, Pieces, check_folder
 from toolkit.records import lineage
@@ -23,7 +23,7 @@ from toolkit.text.editing import Edited, along
 
 
 class Encoded(NamedTuple):
-    """What becomes of a block: pieces of labels, in order, and what was counted."""
+    """A block, encoded: pieces of labels, in order, and what was counted."""
 
     pieces: list[tuple[str, bytes]]
     counted: Counted
@@ -53,7 +53,7 @@ class _Kept(NamedTuple):
 class Encoder:
     """Applies the rules to joined rows, encodes those that stay, and counts."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: ShardToMix) -> None:
         self.work = work
         self.rules = work.compile_rules()
         needs = self.rules.needs
@@ -307,7 +307,7 @@ def _checked(label: str, data: bytes) -> tuple[str, bytes]:
 class _Provenance:
     """Makes the value of ``metadata.provenance``, which says where a document comes from."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: ShardToMix) -> None:
         self._short = work.settings.output.provenance == "line"
         self._shard = os.path.basename(work.shard) if self._short else work.key
         self._sets = {

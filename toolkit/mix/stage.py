@@ -1,24 +1,22 @@
 """Stage 1 of a mix: one shard becomes labelled, compressed members in one intermediate file, with a small index."""
 
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 
 import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import DataError
+from toolkit.mix.effects.before_after import SizesByLabel
+from toolkit.mix.effects.counts import Counted, RuleCount, Totals, finish
 from toolkit.mix.encode import Encoder
-from toolkit.mix.join import Work, inputs_of, joint_blocks
+from toolkit.mix.join import ShardToMix, inputs_of, joint_blocks
 from toolkit.mix.settings import MixSettings, work_folder
-from toolkit.mix.shown.effects import Counted, RuleCount, Totals, finish
-from toolkit.mix.shown.statistics import Statistics
 from toolkit.runs.blocks import in_order, threads_for
+from toolkit.runs.executors import Report
 from toolkit.storage import json_files
 from toolkit.storage.paths import join, remove, stat, unlike_data
 from toolkit.storage.streams import COMPRESSORS, Compressing, Output
-
-Report = Callable[[int, int], None]
 
 HELD = 32 << 20
 """Bytes of all labels together that are held before the largest is written; bounds memory with many labels."""
@@ -64,7 +62,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
     rules: list[RuleCount]
     matched: dict[str, list[int]] = {}
     counts: dict[str, int]
-    statistics: Statistics
+    statistics: SizesByLabel
     unlike_dolma: int = 0
     members: dict[str, list[Member]]
     size: int
@@ -72,8 +70,8 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-class Done(ConfigStruct):
-    """What became of a shard."""
+class ShardMixed(ConfigStruct):
+    """The outcome of a shard."""
 
     shard: str
     skipped: bool
@@ -81,17 +79,17 @@ class Done(ConfigStruct):
 
 
 def stage_path(output: str, digest: str, key: str) -> str:
-    """Where the intermediate of a shard lies, by its key."""
+    """Return where the intermediate of a shard lies, by its key."""
     return join(work_folder(output), "stage", digest, unlike_data(key))
 
 
 def load_stage(output: str, digest: str, key: str) -> StageRecord | None:
-    """The index of a shard that has been encoded."""
+    """Return the index of a shard that has been encoded."""
     return json_files.load(stage_path(output, digest, key) + ".json", StageRecord)
 
 
-def made_from(work: Work, documents: str, attributes: dict[str, str] | None) -> StageRecord | None:
-    """The index of a shard, if its intermediate is there and was made from these inputs, by content digests."""
+def made_from(work: ShardToMix, documents: str, attributes: dict[str, str] | None) -> StageRecord | None:
+    """Return the index of a shard, if its intermediate is there and was made from these inputs, by content digests."""
     record = load_stage(work.settings.output.path, work.settings.stage_digest(), work.key)
     if record is None or (record.documents, record.attributes) != (documents, attributes):
         return None
@@ -99,8 +97,8 @@ def made_from(work: Work, documents: str, attributes: dict[str, str] | None) -> 
     return record if found is not None and found.size == record.size else None
 
 
-def mix_shard(work: Work, report: Report) -> Done:
-    """Encodes one shard, unless that has been done from the same inputs.
+def mix_shard(work: ShardToMix, report: Report) -> ShardMixed:
+    """Encode one shard, unless that has been done from the same inputs.
 
     Raises:
         DataError: if an input is not what it should be, or a rule or the writer cannot use a value; the document is
@@ -112,7 +110,7 @@ def mix_shard(work: Work, report: Report) -> Done:
     state, inputs = inputs_of(work, learn=True)
     if made := made_from(work, state.content, inputs):
         report(made.totals.rows, 0)
-        return Done(shard=work.shard, skipped=True, rows=made.totals.rows)
+        return ShardMixed(shard=work.shard, skipped=True, rows=made.totals.rows)
     remove(path + ".json")
     rules = work.compile_rules()
     counted = Counted.none(len(rules.rules))
@@ -147,7 +145,7 @@ def mix_shard(work: Work, report: Report) -> Done:
         seconds=round(time.perf_counter() - start, 3),
     )
     json_files.save(path + ".json", record)
-    return Done(shard=work.shard, skipped=False, rows=counted.totals.rows)
+    return ShardMixed(shard=work.shard, skipped=False, rows=counted.totals.rows)
 
 
 class _Members:
@@ -163,7 +161,7 @@ class _Members:
         self._held = 0
 
     def add(self, label: str, data: bytes) -> None:
-        """Bytes of a label; a member ends before a piece that would take it over its size."""
+        """Add bytes of a label; a member ends before a piece that would take it over its size."""
         size = self._sizes.get(label, 0)
         if size and size + len(data) > self._limit:
             self._write(label)

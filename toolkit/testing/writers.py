@@ -12,7 +12,7 @@ import msgspec
 from toolkit.config.settings import convert, parse
 from toolkit.data.documents import Document
 from toolkit.errors import DataError
-from toolkit.inspect.stats.files import Source
+from toolkit.inspect.documents import FileDocuments
 from toolkit.mix.writer import WRITERS, Mixed, MixedBatch, Writer, check_label
 from toolkit.testing.material import SHORT, as_json, plausible
 from toolkit.testing.plugin import check_configuration, configured, expect, in_new_process, options_of, reference_of
@@ -155,7 +155,7 @@ def check_reading(writer: Writer, label: str, pieces: Sequence[Encoded], folder:
         faults = list(writer.check_file(str(path), len(pieces)))
         expect(not faults, f"{name}: expected a file that its own `check_file` takes, got {faults}")
     try:
-        found = [(document.text, document.id) for document, _ in Source(str(path), writer, MAX_BYTES, {})]
+        found = [(document.text, document.id) for document, _ in FileDocuments(str(path), writer, MAX_BYTES, {})]
     except Exception as error:
         raise AssertionError(
             f"{name}: expected a file that can be read back ({_way_to_read(writer)}), got {type(error).__name__}: "

@@ -16,11 +16,11 @@ from toolkit.data import row_index
 from toolkit.data.alignment import is_of_experiment
 from toolkit.errors import ConfigError, ToolkitError, did_you_mean
 from toolkit.ingest import plan
-from toolkit.mix import binding, publish, sets
-from toolkit.mix.join import Work
-from toolkit.mix.sets import JoinedSet
+from toolkit.mix import binding, joined_sets, publish
+from toolkit.mix.effects import preview
+from toolkit.mix.join import ShardToMix
+from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.settings import MixSettings, Stream
-from toolkit.mix.shown import preview
 from toolkit.records import sets as records
 from toolkit.records.foreign import Seen, look_at
 from toolkit.rules import filters
@@ -47,7 +47,7 @@ class PreparedMix:
     """
 
     settings: MixSettings
-    works: list[Work] = field(default_factory=list)
+    works: list[ShardToMix] = field(default_factory=list)
     sets: dict[str, list[JoinedSet]] = field(default_factory=dict)
     unreadable: dict[str, str] = field(default_factory=dict)
     known: int = 0
@@ -93,8 +93,8 @@ def check(context: Context, settings: MixSettings, planned: Mapping[str, records
     """
     for stream in settings.streams:
         will_be = planned if context.has_dataset and stream.dataset == context.dataset else {}
-        if not sets.foreign_sets(stream, will_be):  # their types are known when they are read
-            bound(settings, stream, sets.resolve_sets(stream, will_be, {}))
+        if not joined_sets.foreign_sets(stream, will_be):  # their types are known when they are read
+            bound(settings, stream, joined_sets.resolve_sets(stream, will_be, {}))
 
 
 def check_sets(context: Context, settings: MixSettings) -> None:
@@ -117,7 +117,7 @@ def bound(
     settings: MixSettings, stream: Stream, joined: list[JoinedSet]
 ) -> tuple[dict[str, binding.Binding], list[binding.Binding]]:
     """The attributes that the writer, and the rules that set fields, get; all that they need is checked."""
-    rules = sets.compile_rules(settings, stream, joined)
+    rules = joined_sets.compile_rules(settings, stream, joined)
     return binding.bind_writer(settings, joined, rules), binding.bind_rules(settings, joined, rules)
 
 
@@ -148,7 +148,7 @@ def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None
         return  # the sets need not be there yet
     shards = context.limited(shards)
     seen, unreadable = look_at_foreign(context, stream, shards)
-    joined = prepared.sets[stream.name] = sets.resolve_sets(stream, {}, seen)
+    joined = prepared.sets[stream.name] = joined_sets.resolve_sets(stream, {}, seen)
     try:
         bindings, set_bindings = bound(prepared.settings, stream, joined)
     except ConfigError:
@@ -156,7 +156,7 @@ def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None
             raise ToolkitError("\n".join(unreadable.values())) from None
         raise
     for shard in shards:
-        work = Work(
+        work = ShardToMix(
             settings=prepared.settings,
             stream=stream,
             sets=joined,
@@ -169,7 +169,7 @@ def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None
             prepared.unreadable[work.key] = unreadable[shard]
         else:
             prepared.works.append(work)
-    if any(rule.syntax for rule in stream.rules):
+    if any(rule.foreign for rule in stream.rules):
         works = [work for work in prepared.works if work.stream is stream]
         _index(context, works)
         if not unreadable:  # or else it is not known which attributes there are
@@ -179,14 +179,14 @@ def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None
         _note_patterns(context, prepared.settings, stream, joined)
 
 
-def _index(context: Context, works: list[Work]) -> None:
+def _index(context: Context, works: list[ShardToMix]) -> None:
     """Reads the shards that have no row index yet, which tells whether documents have attributes of their own."""
     todo = [work for work in works if row_index.current(work.dataset, work.shard) is None]
     if todo:
         context.run("index", index_shard, tasks(todo))  # what is wrong with a shard is said where it is mixed
 
 
-def _inline_keys(works: list[Work]) -> set[str] | None:
+def _inline_keys(works: list[ShardToMix]) -> set[str] | None:
     """Return the names of the attributes that documents have of their own; None if they are not known."""
     found: set[str] = set()
     for state in for_each(lambda work: row_index.current(work.dataset, work.shard), works):
@@ -196,7 +196,7 @@ def _inline_keys(works: list[Work]) -> set[str] | None:
     return found
 
 
-def index_shard(work: Work, report: Any) -> None:
+def index_shard(work: ShardToMix, report: Any) -> None:
     """Makes the row index of a shard."""
     row_index.ensure(work.dataset, work.shard, work.max_document_bytes)
 
@@ -220,27 +220,27 @@ def _check_patterns(stream: Stream, joined: list[JoinedSet], inline: set[str] | 
     lacked = {key.name for each in joined for key in each.keys if key.default}
     notes = []
     for rule in stream.rules:
-        if not rule.syntax or rule.strict:
+        foreign = rule.foreign
+        if foreign is None or foreign.strict:
             continue
-        syntax = rule.syntax
-        patterns = rule.patterns or [rule.expression]
-        if syntax == "jq" and (guarded := {key for p in rule.patterns for key in filters.guarded_keys(p)} & lacked):
+        of_jq = foreign.syntax == "jq" and foreign.match
+        if of_jq and (guarded := {key for text in foreign.texts for key in filters.guarded_keys(text)} & lacked):
             notes.append(
                 f"{rule.place}: rule {rule.name!r}: some rows lack {min(guarded)!r}: `?` gives null there, which "
                 "compares, where Dolma gives nothing; a rule that tests for it first means the same in both"
             )
-        missing = {pattern: filters.named_keys(pattern, syntax) - known for pattern in patterns}
+        missing = {text: filters.named_keys(text, foreign.syntax) - known for text in foreign.texts}
         asked = sorted({key for keys in missing.values() for key in keys})
         if not asked or inline is None:
             continue
-        drops_all = rule.kind == "keep" and all(missing.values())
-        fails = drops_all or (syntax == "jq" and bool(rule.patterns))
+        drops_all = foreign.keeps and all(missing.values())
+        fails = drops_all or of_jq
         key = next((key for key in asked if fails or not _may_be_rare(key, joined, inline)), asked[0])
         what = f"{rule.place}: rule {rule.name!r}: expected an attribute that a row has, got {key!r}"
         hint = did_you_mean(key, known) or f"; there are: {', '.join(sorted(known)) or 'none'}"
         if in_part or not (fails or not _may_be_rare(key, joined, inline)):
             notes.append(what + did_you_mean(key, known))
-        elif syntax == "jq":
+        elif foreign.syntax == "jq":
             raise ConfigError(f"{what}{hint}; if documents may lack it, write `{key}?`")
         else:
             raise ConfigError(f"{what}{hint}" + ("" if drops_all else "; if no document has it, leave the pattern out"))
@@ -263,17 +263,17 @@ def _may_be_rare(key: str, joined: list[JoinedSet], inline: set[str]) -> bool:
 
 def _note_patterns(context: Context, settings: MixSettings, stream: Stream, joined: list[JoinedSet]) -> None:
     """Says which patterns of other languages run as expressions of ours, and which in their library."""
-    asked = [pattern for rule in stream.rules if rule.syntax for pattern in (rule.patterns or [rule.expression])]
+    asked = [text for rule in stream.rules if rule.foreign for text in rule.foreign.texts]
     if context.options.quiet:
         return
-    slow = sets.compile_rules(settings, stream, joined).needs.by_library
+    slow = joined_sets.compile_rules(settings, stream, joined).needs.by_library
     of_stream = f" of the stream {stream.name}" if stream.name else ""
     print(f"{len(asked) - len(slow)} of {len(asked)} patterns{of_stream} run compiled", file=sys.stderr)
     for pattern in slow:
         print(f"runs in the library of its language, for each document: {pattern}", file=sys.stderr)
 
 
-def tasks(works: list[Work]) -> list[Task[Work]]:
+def tasks(works: list[ShardToMix]) -> list[Task[ShardToMix]]:
     """A task for each shard, named by its path (streams may share one), with its size."""
     sizes = for_each(size_of, [work.path for work in works])
     return [Task(work.name, work, size, key=work.key) for work, size in zip(works, sizes, strict=True)]
@@ -334,7 +334,7 @@ def look_at_foreign(
     Their types are those of all shards, so a share looks at the others' files, too: behind its own, because by then the
     other shares have noted what is in theirs.
     """
-    foreign = sets.foreign_sets(stream, {})
+    foreign = joined_sets.foreign_sets(stream, {})
     if not foreign:
         return {}, {}
     ours = set(shards)

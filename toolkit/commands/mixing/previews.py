@@ -9,11 +9,11 @@ from toolkit.commands.mixing.preparation import PreparedMix
 from toolkit.commands.steps.context import Context, open_context
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.errors import ConfigError
-from toolkit.mix.join import Work
-from toolkit.mix.shown import compare as comparing
-from toolkit.mix.shown import explain as explaining
-from toolkit.mix.shown import preview, unmatched
-from toolkit.mix.shown.preview import LabelCount, Preview
+from toolkit.mix.effects import compare as comparing
+from toolkit.mix.effects import explain as explaining
+from toolkit.mix.effects import preview, unmatched
+from toolkit.mix.effects.preview import LabelCount, Preview
+from toolkit.mix.join import ShardToMix
 from toolkit.runs.executors import Result, Task
 
 UNMATCHED_LISTED = 1000
@@ -62,7 +62,7 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
     )
 
 
-def _labels(found: Sequence[tuple[Work, Preview]], stream: str) -> dict[str, LabelCount]:
+def _labels(found: Sequence[tuple[ShardToMix, Preview]], stream: str) -> dict[str, LabelCount]:
     labels: dict[str, LabelCount] = {}
     for work, each in found:
         if work.stream.name == stream:

@@ -14,13 +14,13 @@ from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.errors import ConfigError
 from toolkit.mix import assemble, plan, publish, stage
 from toolkit.mix import settings as mix_settings
+from toolkit.mix.effects import before_after, unmatched
+from toolkit.mix.effects.counts import RuleEffect, Totals
 from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest
 from toolkit.mix.settings import MixSettings, work_folder
-from toolkit.mix.shown import statistics, unmatched
-from toolkit.mix.shown.effects import RuleEffect, Totals
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
-from toolkit.rules import DROPPING
+from toolkit.rules import Role, kind_called
 from toolkit.runs.executors import Task
 from toolkit.storage.concurrent import for_each
 
@@ -84,7 +84,7 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
             return failed(output, [*omitted.values(), why])
     parts = plan.plan_parts(stages, settings)
     digest = plan.plan_digest(stages, digest, settings.output.part_size, list(omitted))
-    listed = [assemble.Work(settings=settings, digest=digest, part=part) for part in parts]
+    listed = [assemble.PartToWrite(settings=settings, digest=digest, part=part) for part in parts]
     tasks = [Task(w.part.path, w, w.part.size, key=w.part.path) for w in listed]
     results = context.run("write", assemble.assemble_part, tasks, "parts", failed=noted)
     noted.keep_only([part.path for part in parts])
@@ -117,7 +117,11 @@ def empty(
     if settings.allow_empty:
         return ""
     names = {(f"{each.stream}: " if each.stream else "") + each.name: each for each in effects}
-    dropping = {name: each.documents for name, each in names.items() if each.kind in DROPPING and each.documents}
+    dropping = {
+        name: each.documents
+        for name, each in names.items()
+        if each.documents and kind_called(each.kind).ROLE is Role.DROPS
+    }
     causes = ", ".join(f"{n:,} by {name}" for name, n in [*dropping.items(), *counts.items()])
     message = (
         f"expected a mix that keeps documents, got 0 of {totals.rows:,}"
@@ -148,9 +152,9 @@ def _manifest(
     digest: str,
 ) -> Manifest:
     settings = prepared.settings
-    found: statistics.Statistics = {}
+    found: before_after.SizesByLabel = {}
     for each in stages.values():
-        statistics.add(found, each.statistics)
+        before_after.add(found, each.statistics)
     labels: dict[str, LabelTotals] = {}
     for part in parts:
         totals = labels.setdefault(part.label, LabelTotals())

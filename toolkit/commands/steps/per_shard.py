@@ -18,7 +18,7 @@ from toolkit.errors import ConfigError, DataError, NoDocuments
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import run as ingesting
-from toolkit.mix import join, per_shard, publish, published, sets
+from toolkit.mix import join, joined_sets, per_shard, publish, unchanged
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
@@ -94,7 +94,7 @@ class PlannedRun:
     settings: MixSettings
     entries: list[ingest_plan.Entry]
     tags: tag_plan.Plan
-    works: list[per_shard.Work]
+    works: list[per_shard.InputToMix]
     inputs: list[ingest_plan.Work]
 
 
@@ -128,10 +128,10 @@ def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSetting
     if dataset.include or dataset.exclude:
         raise ConfigError(f"{settings.place}: expected a dataset without `include` and `exclude` for --per-shard")
     for rule in settings.streams[0].rules:
-        if rule.syntax:
+        if rule.foreign:
             raise ConfigError(
-                f"{rule.place}: rule {rule.name!r}: expected an expression for --per-shard, got {rule.syntax}: what "
-                "its patterns ask for is held against the attributes of all shards"
+                f"{rule.place}: rule {rule.name!r}: expected an expression for --per-shard, got {rule.foreign.syntax}: "
+                "what its patterns ask for is held against the attributes of all shards"
             )
     return settings
 
@@ -143,7 +143,7 @@ def _works(
     tags: tag_plan.Plan,
     carried: dict[str, records.SetSchema],
     tagged: dict[str, records.SetSchema],
-) -> list[per_shard.Work]:
+) -> list[per_shard.InputToMix]:
     stream = settings.streams[0]
     made = {**carried, **tagged}
     for given in stream.attributes:
@@ -151,10 +151,10 @@ def _works(
             raise ConfigError(
                 f"{settings.place}: expected sets that this configuration makes for --per-shard, got {given.set!r}"
             )
-    joined = sets.resolve_sets(stream, made, {})
+    joined = joined_sets.resolve_sets(stream, made, {})
     bindings, set_bindings = preparation.bound(settings, stream, joined)
     limit = context.config.max_document_bytes
-    mix = join.Work(
+    mix = join.ShardToMix(
         settings=settings,
         stream=stream,
         sets=joined,
@@ -170,7 +170,7 @@ def _works(
         shard="",
         max_document_bytes=limit,
     )
-    return [per_shard.Work(input=work, tag=tag if tags.sets else None, mix=mix) for work in inputs]
+    return [per_shard.InputToMix(input=work, tag=tag if tags.sets else None, mix=mix) for work in inputs]
 
 
 def _check_no_others(inputs: list[ingest_plan.Work], dataset: Dataset) -> None:
@@ -187,7 +187,7 @@ def _check_no_others(inputs: list[ingest_plan.Work], dataset: Dataset) -> None:
         )
 
 
-def _do(context: Context, planned: PlannedRun) -> tuple[list[per_shard.Done], list[str]]:
+def _do(context: Context, planned: PlannedRun) -> tuple[list[per_shard.InputMixed], list[str]]:
     dataset, listed, output = context.dataset, planned.works, planned.settings.output.path
     ingesting.sweep_downloads(planned.inputs, dataset)
     noted = FailureRecords(dataset.bookkeeping, "ingest")
@@ -208,7 +208,7 @@ def _do(context: Context, planned: PlannedRun) -> tuple[list[per_shard.Done], li
     return done, [*failures(results), *map(str, refused)]
 
 
-def _shards(listed: list[per_shard.Work]) -> dict[str, tuple[join.Work, str]] | None:
+def _shards(listed: list[per_shard.InputToMix]) -> dict[str, tuple[join.ShardToMix, str]] | None:
     """What is mixed of each shard, and the content digest of its documents, by key; None if an input is not done."""
     found = {}
     for work, record in zip(listed, for_each(lambda work: ingest_records.recorded(work.input), listed), strict=True):
@@ -220,7 +220,7 @@ def _shards(listed: list[per_shard.Work]) -> dict[str, tuple[join.Work, str]] | 
     return {key: found[key] for key in sorted(found)}
 
 
-def _already(context: Context, listed: list[per_shard.Work]) -> Outcome | None:
+def _already(context: Context, listed: list[per_shard.InputToMix]) -> Outcome | None:
     """What is published, if it is of just these inputs, or of those of the share."""
     if not listed:
         return None
@@ -232,25 +232,27 @@ def _already(context: Context, listed: list[per_shard.Work]) -> Outcome | None:
     by_record = partial(_by_record, {key: content for key, (_, content) in shards.items()})
     mixed = [work for work, _ in shards.values()]
     if context.options.shard is None:
-        found = published.whole(mixed, by_record)
+        found = unchanged.whole(mixed, by_record)
         digest = listed[0].mix.settings.stage_digest()
         return publishing.already(context, listed[0].mix.settings, found, digest) if found else None
-    if not published.among(mixed, by_record):
+    if not unchanged.among(mixed, by_record):
         return None
     return Outcome(text=f"published in {output} already", data={"output": output, "published": True, "already": True})
 
 
-def _by_record(documents: dict[str, str], work: join.Work) -> tuple[str, dict[str, str]] | None:
+def _by_record(documents: dict[str, str], work: join.ShardToMix) -> tuple[str, dict[str, str]] | None:
     attributes = per_shard.attributes_by_record(work, documents[work.key])
     return None if attributes is None else (documents[work.key], attributes)
 
 
-def _prepared(settings: MixSettings, shards: dict[str, tuple[join.Work, str]], omitted: dict[str, str]) -> PreparedMix:
+def _prepared(
+    settings: MixSettings, shards: dict[str, tuple[join.ShardToMix, str]], omitted: dict[str, str]
+) -> PreparedMix:
     listed = [work for work, _ in shards.values()]
     return PreparedMix(settings, works=listed, sets={"": listed[0].sets}, known=len(listed) + len(omitted))
 
 
-def _report(inputs: int, done: list[per_shard.Done], broken: list[str], documents: str) -> str:
+def _report(inputs: int, done: list[per_shard.InputMixed], broken: list[str], documents: str) -> str:
     counts: Counter[str] = Counter()
     for each in done:
         counts.update(each.counts)

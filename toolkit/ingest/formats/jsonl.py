@@ -61,7 +61,6 @@ class Jsonl(Reader):
         for name in [names] if isinstance(names, str) else names:
             if name in row:
                 return name, row[name]
-            value = value_at(row, name)
-            if value is not None:
+            if (value := value_at(row, name)) is not None:
                 return name, value
         return None, None

@@ -11,11 +11,12 @@ from toolkit.data.documents import Document
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError
 from toolkit.ingest import crawls
-from toolkit.mix.sets import null_safe
-from toolkit.rules import LABEL, Rule, RuleSet
+from toolkit.mix.joined_sets import null_safe
+from toolkit.rules import LABEL, RuleSet
 from toolkit.rules.blocklist import host_of, url_of
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import Name, check
+from toolkit.rules.kinds.set import Set
 
 LABELS = (LABEL, "language")
 NAMED = (*LABELS, "source", "crawl", "host")
@@ -54,10 +55,7 @@ class Keys:
         self, by: Sequence[str], names: Mapping[str, Name], arguments: tuple[str, ...], label: str | None, path: str
     ) -> None:
         expressions = [_expression(text, names, label) for text in by if text not in NAMED]
-        rules = [
-            Rule(kind="set", name=text, field=f"by{i}", expression=text, place="--by")
-            for i, text in enumerate(expressions)
-        ]
+        rules = [Set(name=text, field=f"by{i}", expression=text, place="--by") for i, text in enumerate(expressions)]
         self._rules = RuleSet(rules, names, arguments, label)
         self.used = self._rules.needs.keys
         self.used_fields = self._rules.needs.fields

@@ -28,7 +28,7 @@ from toolkit.inspect.stats.distributions import Distribution, Distributions, Lea
 from toolkit.inspect.stats.keys import Keys
 from toolkit.inspect.targets import Format
 from toolkit.mix.join import JoinedShard, inputs_of, joint_rows
-from toolkit.mix.sets import names_for_rules
+from toolkit.mix.joined_sets import names_for_rules
 from toolkit.mix.writer import Reading, Writer
 from toolkit.rules.expressions import Name
 from toolkit.runs.executors import Report

@@ -10,7 +10,7 @@ import msgspec
 
 from toolkit.inspect.stats.distributions import Distribution, summary, together
 from toolkit.inspect.stats.groups import Group, counts_of
-from toolkit.mix.shown.statistics import Statistics
+from toolkit.mix.effects.before_after import SizesByLabel
 from toolkit.text.counting import Counts
 
 NONE = "(none)"
@@ -139,7 +139,7 @@ def _cell(name: str, value: int) -> str:
 _COMPARED = ("documents", "bytes", "words", "unicode_words")
 
 
-def mix_markdown(found: Statistics) -> str:
+def mix_markdown(found: SizesByLabel) -> str:
     """Return a table like table 2 of goclassy's paper: of each label what there was, and what a mix kept."""
     rows, names = mix_rows(found)
     head = [f"{_NAMES[name]}, {when}" for name in names for when in ("original", "kept")]
@@ -150,7 +150,7 @@ def mix_markdown(found: Statistics) -> str:
     return markdown([["label", *head], *cells])
 
 
-def mix_rows(found: Statistics) -> tuple[list[tuple[str, Counts, Counts]], list[str]]:
+def mix_rows(found: SizesByLabel) -> tuple[list[tuple[str, Counts, Counts]], list[str]]:
     """Return rows of label, what was read, what stays, the largest first, all together last; and what is compared."""
     before, after = Counts(), Counts()
     for each in found.values():
@@ -190,7 +190,7 @@ def table_csv(table: Table) -> str:
     return _csv(rows)
 
 
-def mix_csv(found: Statistics) -> str:
+def mix_csv(found: SizesByLabel) -> str:
     """Return all numbers of `Counts`, before and after."""
     rows, _ = mix_rows(found)
     names = list(_plain(rows[-1][1]))

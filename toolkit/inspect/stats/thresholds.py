@@ -35,9 +35,9 @@ def thresholds(rules: Iterable[Rule], attribute: str) -> list[Threshold]:
     """Return where rules compare an attribute with a number, or with a parameter that has one for each label."""
     found: dict[Threshold, None] = {}
     for rule in rules:
-        for text in ("" if rule.syntax else rule.expression, rule.when):
+        for text in rule.expressions:
             try:
-                tree = parse(text) if text.strip() else None
+                tree = parse(text)
             except ExpressionError:
                 tree = None
             for node, paths in _comparisons(tree, {}) if tree else ():

@@ -11,7 +11,8 @@ from toolkit.errors import amount
 from toolkit.inspect.describe.about import About
 from toolkit.inspect.describe.facts import Facts, Ingested
 from toolkit.inspect.describe.wording import counted
-from toolkit.mix.shown.effects import RuleEffect
+from toolkit.mix.effects.counts import RuleEffect
+from toolkit.rules import Role, kind_called
 
 _NAMES = 5
 """Inputs that are named."""
@@ -29,7 +30,7 @@ def rai_terms(facts: Facts, about: About) -> dict[str, Any]:
         found |= _records(facts)
     if made := steps(facts):
         found["dataPreprocessingProtocol"] = made
-    if facts.mixture and (edits := [_rule(*rule) for rule in facts.mixture.rules if rule[0].kind in _EDITS]):
+    if facts.mixture and (edits := [_rule(*rule) for rule in facts.mixture.rules if _edits(rule[0])]):
         found["dataManipulationProtocol"] = " ".join(edits)
     if protocol := _protocol(facts):
         found["dataAnnotationProtocol"] = protocol
@@ -39,7 +40,8 @@ def rai_terms(facts: Facts, about: About) -> dict[str, Any]:
     return {f"rai:{name}": value for name, value in found.items()}
 
 
-_EDITS = ("replace", "cut", "cut lines")
+def _edits(effect: RuleEffect) -> bool:
+    return kind_called(effect.kind).ROLE is Role.EDITS
 
 
 def _collection(each: Ingested) -> str:
@@ -155,22 +157,11 @@ def steps(facts: Facts, *, rules: bool = True) -> list[str]:
     return steps
 
 
-_DID = {
-    "drop": "dropped",
-    "keep": "dropped",
-    "blocklist": "dropped",
-    "sample": "dropped",
-    "annotate": "annotated",
-    "set": "gave a field to",
-    "route": "routed",
-}
-
-
 def _rule(effect: RuleEffect, settings: Mapping[str, Any]) -> str:
     stream = f" of {effect.stream}" if effect.stream else ""
     shown = {name: value for name, value in settings.items() if name not in ("name", "kind", "expression", "group")}
     what = f" {settings['expression']}" if settings.get("expression") else ""
-    done = f"{_DID.get(effect.kind, 'changed')} {effect.documents:,} of {amount(effect.reached, 'document')}"
+    done = f"{kind_called(effect.kind).ROLE.done} {effect.documents:,} of {amount(effect.reached, 'document')}"
     done += f", {amount(effect.chars, 'character')}"
     return f"rule {effect.name}{stream}: {effect.kind}{what}{_options(shown)}; {done}."
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.data.schema import Type
-from toolkit.mix.shown.effects import RuleEffect, Totals
-from toolkit.mix.shown.statistics import Statistics
+from toolkit.mix.effects.before_after import SizesByLabel
+from toolkit.mix.effects.counts import RuleEffect, Totals
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ class Mixture:
     rules: list[tuple[RuleEffect, dict[str, Any]]]
     counts: dict[str, int]
     omitted: list[str]
-    statistics: Statistics = field(default_factory=dict)
+    statistics: SizesByLabel = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from toolkit.mix.publish import Manifest
 from toolkit.mix.writer import Writer
 from toolkit.records import sets
 from toolkit.records.ingested import InputRecord, load_record, paths
+from toolkit.rules import Role, kind_called
 
 
 def ingested(datasets: Iterable[Dataset]) -> list[Ingested]:
@@ -60,7 +61,7 @@ def mixed_sets(manifest: Manifest, writer: Writer) -> list[Tagged]:
     streams = manifest.settings["streams"]
     rules = [rule for stream in streams for rule in stream["rules"]]
     written = [wanted.path for wanted in writer.wants().values()]
-    written += [_text(rule) for rule in rules if rule.get("kind") in _WRITES]
+    written += [_text(rule) for rule in rules if kind_called(str(rule.get("kind"))).ROLE in _WRITE]
     read = [*map(_text, rules), str(writer.label() or ""), str(manifest.settings.get("label") or "")]
     whole = writer.takes_all() or bool(manifest.settings.get("provenance"))
     listed = []
@@ -78,8 +79,8 @@ def mixed_sets(manifest: Manifest, writer: Writer) -> list[Tagged]:
     return list(found.values())
 
 
-_WRITES = ("annotate", "set")
-"""Kinds of rules by which something of what they read gets into the rows."""
+_WRITE = (Role.ANNOTATES, Role.SETS)
+"""Rules by which something of what they read gets into the rows."""
 
 
 def _text(rule: Mapping[str, Any]) -> str:

@@ -1,21 +1,21 @@
-"""Whether a mix of these shards, by these settings, is what is published already."""
+"""Tells if a mix of these shards, by these settings, is what is published already."""
 
 from collections.abc import Callable, Sequence
 
 from toolkit.data import row_index
 from toolkit.errors import DataError
 from toolkit.mix import join, plan, publish
-from toolkit.mix.join import Work
+from toolkit.mix.join import ShardToMix
 from toolkit.mix.publish import Manifest
 from toolkit.mix.settings import MixSettings
 from toolkit.storage.concurrent import for_each
 
-Inputs = Callable[[Work], tuple[str, dict[str, str]] | None]
+Inputs = Callable[[ShardToMix], tuple[str, dict[str, str]] | None]
 """The content digests of a shard's documents, and of its attributes by set; None if they are not right."""
 
 
-def inputs_now(work: Work) -> tuple[str, dict[str, str]] | None:
-    """Of the files that there are."""
+def inputs_now(work: ShardToMix) -> tuple[str, dict[str, str]] | None:
+    """Return the digests of the files that there are; None if they are not right."""
     state = row_index.current(work.dataset, work.shard)
     if state is None:
         return None
@@ -25,8 +25,8 @@ def inputs_now(work: Work) -> tuple[str, dict[str, str]] | None:
         return None
 
 
-def whole(listed: Sequence[Work], inputs: Inputs = inputs_now) -> Manifest | None:
-    """The manifest, if just this mix of just these inputs is published already."""
+def whole(listed: Sequence[ShardToMix], inputs: Inputs = inputs_now) -> Manifest | None:
+    """Return the manifest, if just this mix of just these inputs is published already."""
     settings = listed[0].settings
     output = settings.output.path
     manifest = publish.load_manifest(output)
@@ -44,7 +44,7 @@ def whole(listed: Sequence[Work], inputs: Inputs = inputs_now) -> Manifest | Non
 
 
 class Published:
-    """What is published, shard by shard, as far as it was made by these settings.
+    """The published shards, as far as they were made by these settings.
 
     Attributes:
         shards: how many there are in it.
@@ -62,17 +62,17 @@ class Published:
         self._entries = {(e.stream, e.shard): (e.documents, e.attributes) for e in manifest.inputs} if manifest else {}
         self.shards = len(self._entries)
 
-    def knows(self, work: Work) -> bool:
-        """Whether a shard is in it, as it was."""
+    def knows(self, work: ShardToMix) -> bool:
+        """Return True if a shard is in it, as it was."""
         return (work.stream.name, work.shard) in self._entries
 
-    def has(self, work: Work, inputs: tuple[str, dict[str, str]] | None) -> bool:
-        """Whether a shard is in it, as it is."""
+    def has(self, work: ShardToMix, inputs: tuple[str, dict[str, str]] | None) -> bool:
+        """Return True if a shard is in it, as it is."""
         return inputs is not None and self._entries.get((work.stream.name, work.shard)) == inputs
 
 
-def among(listed: Sequence[Work], inputs: Inputs = inputs_now) -> bool:
-    """Whether what is published was made by these settings, and of these shards, among others, as they are."""
+def among(listed: Sequence[ShardToMix], inputs: Inputs = inputs_now) -> bool:
+    """Return True if what is published was made by these settings, of these shards, among others, as they are."""
     if not listed:
         return True
     found = Published(listed[0].settings)

@@ -1,4 +1,4 @@
-"""What a mix reads and keeps, by label: documents, lines, code points, bytes and words."""
+"""Sizes of what a mix reads and keeps, by label: documents, lines, code points, bytes and words."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -11,21 +11,21 @@ NO_LABEL = ""
 """Stands for the label of documents that have none, or none that is known before they are encoded."""
 
 
-class LabelStatistics(msgspec.Struct):
-    """Of a label: what was read, and what stays, with the texts that it has then."""
+class BeforeAfter(msgspec.Struct):
+    """The sizes of a label: of what was read, and of what stays, with the texts that it has then."""
 
     before: Counts = msgspec.field(default_factory=Counts)
     after: Counts = msgspec.field(default_factory=Counts)
 
 
-Statistics = dict[str, LabelStatistics]
-"""By label."""
+SizesByLabel = dict[str, BeforeAfter]
+"""Sizes by label."""
 
 
-def add(mine: Statistics, theirs: Mapping[str, LabelStatistics]) -> None:
-    """Adds those of other documents."""
+def add(mine: SizesByLabel, theirs: Mapping[str, BeforeAfter]) -> None:
+    """Add the sizes of other documents."""
     for label, other in theirs.items():
-        found = mine.setdefault(label, LabelStatistics())
+        found = mine.setdefault(label, BeforeAfter())
         found.before.add(other.before)
         found.after.add(other.after)
 
@@ -44,22 +44,22 @@ class Tally:
         self._texts: dict[str, list[str | bytes]] = defaultdict(list)
 
     def read(self, label: str, measured: list[int]) -> None:
-        """A document that is read, by what `toolkit.text.counting.measure` gives of its text."""
+        """Note a document that is read, by what `toolkit.text.counting.measure` gives of its text."""
         self._read[label].append(measured)
 
     def keep(self, label: str, measured: list[int]) -> None:
-        """A document that stays as it is."""
+        """Note a document that stays as it is."""
         self._kept[label].append(measured)
 
     def keep_text(self, label: str, text: str | bytes) -> None:
-        """A document that stays with another text; or a piece of one, in UTF-8."""
+        """Note a document that stays with another text; or a piece of one, in UTF-8."""
         self._texts[label].append(text)
 
-    def counted(self) -> Statistics:
-        """What they come to."""
+    def counted(self) -> SizesByLabel:
+        """Return the sizes of all that was noted."""
         import numpy as np
 
-        found: Statistics = defaultdict(LabelStatistics)
+        found: SizesByLabel = defaultdict(BeforeAfter)
         for label, rows in self._read.items():
             found[label].before.add_rows(np.array(rows), unicode=self._unicode)
         for label, rows in self._kept.items():

@@ -1,6 +1,6 @@
-"""Why a mix keeps or drops a document: its values, and each rule in turn."""
+"""Explains why a mix keeps or drops a document: its values, and each rule in turn."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -9,18 +9,17 @@ import msgspec
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import Document
 from toolkit.errors import DataError
-from toolkit.mix.join import Work, at_document, inputs_of, joint_rows
+from toolkit.mix.join import ShardToMix, at_document, inputs_of, joint_rows
 from toolkit.rules import RuleSet
-
-Report = Callable[[int, int], None]
+from toolkit.runs.executors import Report
 
 VALUE_CHARS = 200
 
 
 class Target(ConfigStruct):
-    """What to explain in a shard: the documents with an id, or so many that each rule does something to."""
+    """The documents of a shard to explain: those with an id, or so many that each rule does something to."""
 
-    work: Work
+    work: ShardToMix
     id: str | None = None
     samples: int = 0
 
@@ -58,7 +57,7 @@ class Explanation(ConfigStruct):
 
 
 def explain_shard(target: Target, report: Report) -> list[Explanation]:
-    """The explanations that a shard has to give.
+    """Return the explanations that a shard has to give.
 
     Raises:
         DataError: as a mix of it would.
@@ -88,7 +87,7 @@ def explain_shard(target: Target, report: Report) -> list[Explanation]:
 
 
 def _concerned(rules: RuleSet, document: Document, values: list[Any]) -> list[int]:
-    """The rules that do something to a document."""
+    """Return the indexes of the rules that do something to a document."""
     outcome = rules.decide(*values)
     if isinstance(outcome, int):
         return [outcome]
@@ -98,7 +97,7 @@ def _concerned(rules: RuleSet, document: Document, values: list[Any]) -> list[in
 
 
 def _explain(
-    work: Work, rules: RuleSet, document: Document, number: int, values: list[Any], deciding: int
+    work: ShardToMix, rules: RuleSet, document: Document, number: int, values: list[Any], deciding: int
 ) -> Explanation:
     outcome = rules.decide(*values)
     last = outcome if isinstance(outcome, int) else len(rules.rules)
@@ -126,7 +125,7 @@ def short(value: Any) -> str:
 
 
 def show(explanation: Explanation) -> str:
-    """An explanation for people."""
+    """Return an explanation for people."""
     fate = "stays" if explanation.dropped is None else f"dropped by {explanation.dropped!r}"
     lines = [
         explanation.place,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from toolkit.mix.join import Work
+from toolkit.mix.join import ShardToMix
 from toolkit.mix.publish import BlocklistCount
 from toolkit.mix.settings import work_folder
 from toolkit.rules import RuleSet
@@ -12,9 +12,9 @@ from toolkit.storage.streams import write_file
 
 
 def matches(
-    found: Iterable[tuple[Work, Mapping[int, list[int]]]],
+    found: Iterable[tuple[ShardToMix, Mapping[int, list[int]]]],
 ) -> tuple[list[BlocklistCount], dict[str, list[str]]]:
-    """How many entries of each blocklist matched, and those that did not, by rule.
+    """Return how many entries of each blocklist matched, and those that did not, by rule.
 
     A blocklist that several streams share is counted once.
 
@@ -28,7 +28,7 @@ def matches(
             compiled[work.stream.name] = work.compile_rules()
         for i, entries in by_rule.items():
             rules = compiled[work.stream.name]
-            key = (rules.rules[i].name, tuple(rules.rules[i].files))
+            key = (rules.rules[i].name, rules.blocklists[i].files)
             matched.setdefault(key, (rules, i, set()))[2].update(entries)
     counts: list[BlocklistCount] = []
     left: dict[str, list[str]] = {}
@@ -40,12 +40,12 @@ def matches(
 
 
 def path_of(output: str) -> str:
-    """Where they are listed beside an output: rule, tab, ``file:line: entry``."""
+    """Return where they are listed beside an output: rule, tab, ``file:line: entry``."""
     return join(work_folder(output), "unmatched.tsv")
 
 
 def load(output: str) -> dict[str, list[str]]:
-    """Those that an earlier mix listed, by rule."""
+    """Return those that an earlier mix listed, by rule."""
     left: dict[str, list[str]] = {}
     if exists(path_of(output)):
         for line in store_of(path_of(output)).read(path_of(output)).decode().split("\n")[:-1]:
@@ -55,7 +55,7 @@ def load(output: str) -> dict[str, list[str]]:
 
 
 def save(output: str, left: Mapping[str, list[str]]) -> None:
-    """Writes the list; without entries there is none."""
+    """Write the list; without entries there is none."""
     if not left:
         remove(path_of(output))
         return

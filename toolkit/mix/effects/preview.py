@@ -1,7 +1,7 @@
-"""What a mix would do, from attributes and row indexes alone: no text is read, nothing is written."""
+"""Previews a mix from attributes and row indexes alone: no text is read, nothing is written."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
@@ -14,14 +14,13 @@ from toolkit.data import row_index
 from toolkit.data.alignment import MAX_ROW, AttributeRows
 from toolkit.data.documents import Rows
 from toolkit.errors import DataError
-from toolkit.mix.join import RawAttributes, RowDecoder, Work, at_document, inputs_of, joint_rows, plain_values
-from toolkit.mix.sets import JoinedSet
-from toolkit.mix.shown.effects import RuleCount, Totals, finish
-from toolkit.mix.shown.statistics import NO_LABEL
+from toolkit.mix.effects.before_after import NO_LABEL
+from toolkit.mix.effects.counts import RuleCount, Totals, finish
+from toolkit.mix.join import RawAttributes, RowDecoder, ShardToMix, at_document, inputs_of, joint_rows, plain_values
+from toolkit.mix.joined_sets import JoinedSet
 from toolkit.rules import Outcome, RuleSet, rules_in
+from toolkit.runs.executors import Report
 from toolkit.storage.streams import Lines
-
-Report = Callable[[int, int], None]
 
 
 class LabelCount(Totals):
@@ -31,7 +30,7 @@ class LabelCount(Totals):
 
 
 class Preview(ConfigStruct):
-    """What the rules do to the documents of a shard.
+    """The effects of the rules on the documents of a shard.
 
     Attributes:
         totals: read and kept.
@@ -52,8 +51,8 @@ class Preview(ConfigStruct):
     unlike_dolma: int
 
 
-def preview_shard(work: Work, report: Report) -> Preview:
-    """The effects of the rules on one shard.
+def preview_shard(work: ShardToMix, report: Report) -> Preview:
+    """Return the effects of the rules on one shard.
 
     Raises:
         DataError: as a mix of it would, as far as attributes are concerned.
@@ -123,7 +122,7 @@ class _Cells:
             self._chars[code] += int(chars)
 
     def found(self) -> Iterator[tuple[str | None, Outcome, int, int]]:
-        """Label, outcome, documents, code points."""
+        """Yield label, outcome, documents, code points."""
         for (label, outcome), code in self._codes.items():
             yield label, outcome, self._documents[code], self._chars[code]
 
@@ -163,12 +162,12 @@ class Block:
     labels: Sequence[str | None]
 
     def values(self) -> Iterator[tuple[Any, ...]]:
-        """The arguments of each document."""
+        """Return the arguments of each document."""
         return zip(*self.columns, strict=True)
 
 
-def blocks(work: Work, rules: RuleSet) -> Iterator[Block]:
-    """All documents of a shard, with what is decided of them.
+def blocks(work: ShardToMix, rules: RuleSet) -> Iterator[Block]:
+    """Yield the documents of a shard, with what is decided of them.
 
     Raises:
         DataError: naming the document.
@@ -185,14 +184,14 @@ def blocks(work: Work, rules: RuleSet) -> Iterator[Block]:
         number += len(chars)
 
 
-def _reads_documents(work: Work, rules: RuleSet) -> bool:
+def _reads_documents(work: ShardToMix, rules: RuleSet) -> bool:
     if rules.needs.documents or not work.sets:
         return True
     return rules.needs.source and not any(_has_source(work, joined) for joined in work.sets)
 
 
-def _has_source(work: Work, joined: JoinedSet) -> bool:
-    """Whether the rows of a set name the source of their documents, as those of Dolma's deduper do not."""
+def _has_source(work: ShardToMix, joined: JoinedSet) -> bool:
+    """Return True if the rows of a set name the source of their documents; those of Dolma's deduper do not."""
     if joined.ours:
         return True
     path = work.dataset.attribute_path(joined.set, work.shard)
@@ -208,7 +207,7 @@ class _Sourced(msgspec.Struct):
 _SOURCES = msgspec.json.Decoder(_Sourced)
 
 
-def _with_documents(work: Work, rules: RuleSet) -> Iterator[tuple[list[list[Any]], list[int]]]:
+def _with_documents(work: ShardToMix, rules: RuleSet) -> Iterator[tuple[list[list[Any]], list[int]]]:
     with ExitStack() as stack:
         rows = joint_rows(work, stack, rules.needs.keys, rules.needs.fields, joined=rules.needs.joined)
         while some := [(values, document) for document, _, _, values in islice(rows, DOCUMENTS)]:
@@ -218,11 +217,11 @@ def _with_documents(work: Work, rules: RuleSet) -> Iterator[tuple[list[list[Any]
 
 
 DOCUMENTS = 64
-"""As `BLOCK`, where whole documents are in memory."""
+"""Documents that are looked at together where whole documents are in memory."""
 
 
 class _Row(msgspec.Struct, gc=False):
-    """What rules know of a document without its text."""
+    """A document as rules know it without its text."""
 
     id: str
     source: str | None
@@ -241,7 +240,7 @@ _PLAIN = msgspec.json.Decoder(_PlainRow)
 
 @dataclass(frozen=True)
 class _JoinedRow:
-    """As `_Row`, with what patterns ask for that ask for attributes alone."""
+    """A document without its text, but with its attributes, for patterns that ask for nothing else."""
 
     id: str
     source: str | None
@@ -251,12 +250,12 @@ class _JoinedRow:
 
     @property
     def joined(self) -> dict[str, Any]:
-        """The attributes of a document as its row would have them, decoded anew."""
+        """Return the attributes of a document as its row would have them, decoded anew."""
         return {"attributes": plain_values(self.sets, self.rows)}
 
 
-def _without_documents(work: Work, rules: RuleSet) -> Iterator[tuple[list[list[Any]], list[int]]]:
-    """From the files of sets that the rules need, and the row index.
+def _without_documents(work: ShardToMix, rules: RuleSet) -> Iterator[tuple[list[list[Any]], list[int]]]:
+    """Yield the columns of blocks of documents, from the files of sets that the rules need and the row index.
 
     That our own files describe these documents, row by row, is what their records say, which have been checked.
     """
@@ -293,7 +292,7 @@ def _without_documents(work: Work, rules: RuleSet) -> Iterator[tuple[list[list[A
             next(each, None)  # which says if there are more rows
 
 
-def _rows(work: Work, i: int, decoder: msgspec.json.Decoder[Any], stack: ExitStack) -> Iterator[list[Any]]:
+def _rows(work: ShardToMix, i: int, decoder: msgspec.json.Decoder[Any], stack: ExitStack) -> Iterator[list[Any]]:
     joined = work.sets[i]
     path = work.dataset.attribute_path(joined.set, work.shard)
     rows = stack.enter_context(AttributeRows(path, work.path, decoder, any_source=not joined.ours))

@@ -62,7 +62,7 @@ class JoinedSet(ConfigStruct):
 def resolve_sets(
     stream: Stream, planned: Mapping[str, records.SetSchema], seen: Mapping[str, Iterable[foreign.Seen]]
 ) -> list[JoinedSet]:
-    """The joined sets with the types of their keys.
+    """Return the joined sets with the types of their keys.
 
     Args:
         stream: that joins them.
@@ -129,7 +129,7 @@ def _hiding(joined: JoinedSet, names: Collection[str]) -> JoinedSet:
 
 
 def foreign_sets(stream: Stream, planned: Mapping[str, records.SetSchema]) -> list[str]:
-    """The joined sets that another program made."""
+    """Return the names of the joined sets that another program made."""
     there = stream.dataset.sets()
     return [
         joined.set
@@ -139,7 +139,7 @@ def foreign_sets(stream: Stream, planned: Mapping[str, records.SetSchema]) -> li
 
 
 def _foreign_keys(seen: Iterable[foreign.Seen]) -> dict[str, tuple[Type, Type | None]]:
-    """The type of each key; and that where rows have it, if some lack it."""
+    """Return the type of each key; and that where rows have it, if some lack it."""
     types: dict[str, Type] = {}
     files = [found for found in seen if found.rows]
     for found in files:
@@ -164,7 +164,7 @@ _DOCUMENT = Type("object", fields=(("id", STR), ("source", STR), ("chars", INT),
 
 
 def names_for_rules(sets: Iterable[JoinedSet]) -> dict[str, Name]:
-    """What expressions may use: the keys of set i are fields of the argument ``ri``; ``document`` is the document."""
+    """Return what expressions may use: the keys of set i are fields of the argument ``ri``; and ``document``."""
     names = {
         key.name: Name(key.declared, f"r{i}.{schema.field_name(key.key)}", key.present)
         for i, joined in enumerate(sets)
@@ -181,7 +181,7 @@ _compiled: dict[bytes, rules.RuleSet] = {}
 def compile_rules(
     settings: MixSettings, stream: Stream, sets: list[JoinedSet], *, translates: bool = True
 ) -> rules.RuleSet:
-    """A stream's rules, checked against the types of its sets and compiled; once in a process.
+    """Return a stream's rules, checked against the types of its sets and compiled; once in a process.
 
     Args:
         settings: of the mix.
@@ -213,7 +213,7 @@ def _compile(settings: MixSettings, stream: Stream, sets: list[JoinedSet], *, tr
 
 
 def null_safe(path: str | None, names: Mapping[str, Name]) -> str | None:
-    """The expression of a dotted path that is null where a part of it is; None if there is no such path."""
+    """Return the expression of a dotted path that is null where a part of it is; None if there is no such path."""
     if path is None:
         return None
     try:

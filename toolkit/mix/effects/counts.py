@@ -1,4 +1,4 @@
-"""What rules do to documents, counted: the same numbers at the end of a mix and in a dry run."""
+"""Counts what rules do to documents: the same numbers at the end of a mix and in a dry run."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -6,8 +6,8 @@ from typing import Self
 
 import msgspec
 
-from toolkit.mix.shown import statistics
-from toolkit.mix.shown.statistics import Statistics
+from toolkit.mix.effects import before_after
+from toolkit.mix.effects.before_after import SizesByLabel
 from toolkit.rules import Outcome, Rule, rules_in
 from toolkit.text.editing import Edit
 
@@ -55,7 +55,7 @@ class Totals(msgspec.Struct):
 
 
 class Counted(msgspec.Struct):
-    """What has been counted of some documents; of blocks that are counted apart it can be added up.
+    """The counts of some documents; those of blocks that are counted apart can be added up.
 
     Attributes:
         totals: documents and code points.
@@ -70,16 +70,16 @@ class Counted(msgspec.Struct):
     rules: list[RuleCount]
     left_out: Counter[str]
     matched: dict[int, set[int]]
-    statistics: Statistics
+    statistics: SizesByLabel
     unlike_dolma: int = 0
 
     @classmethod
     def none(cls, rules: int) -> Self:
-        """Of no documents."""
+        """Return the counts of no documents."""
         return cls(Totals(), [RuleCount() for _ in range(rules)], Counter(), {}, {})
 
     def add(self, other: Self) -> None:
-        """Adds what was counted of others."""
+        """Add what was counted of others."""
         _add(self.totals, other.totals)
         for mine, theirs in zip(self.rules, other.rules, strict=True):
             _add(mine, theirs)
@@ -87,7 +87,7 @@ class Counted(msgspec.Struct):
         self.unlike_dolma += other.unlike_dolma
         for i, entries in other.matched.items():
             self.matched.setdefault(i, set()).update(entries)
-        statistics.add(self.statistics, other.statistics)
+        before_after.add(self.statistics, other.statistics)
 
 
 def _add(mine: msgspec.Struct, theirs: msgspec.Struct) -> None:
@@ -96,14 +96,14 @@ def _add(mine: msgspec.Struct, theirs: msgspec.Struct) -> None:
 
 
 def count(effects: list[RuleCount], outcome: Outcome, chars: int) -> None:
-    """Adds what is decided of one document to the effects of the rules; `reached` is left to `finish`."""
+    """Add what is decided of one document to the effects of the rules; `reached` is left to `finish`."""
     for i in rules_in(outcome):
         effects[i].documents += 1
         effects[i].chars += chars
 
 
 def count_edits(effects: list[RuleCount], edits: list[list[Edit]]) -> None:
-    """Adds the edits of one document, a list for each rule; rules that are no edits have none."""
+    """Add the edits of one document, a list for each rule; rules that are no edits have none."""
     for effect, found in zip(effects, edits, strict=True):
         if found:
             effect.documents += 1
@@ -112,7 +112,7 @@ def count_edits(effects: list[RuleCount], edits: list[list[Edit]]) -> None:
 
 
 def finish(effects: list[RuleCount], rules: Iterable[Rule], totals: Totals) -> None:
-    """Fills in how many documents came to each rule: those that none before it dropped; edits come after all."""
+    """Fill in how many documents came to each rule: those that none before it dropped; edits come after all."""
     left = totals.rows
     for effect, rule in zip(effects, rules, strict=True):
         if rule.decides:
