@@ -36,10 +36,10 @@ _REMEDIES = {
 }
 
 TOP = 1000
-"""Groups that are shown."""
+"""Groups that are shown, unless `--top` says otherwise."""
 
 MERGED = 4096
-"""Groups that are taken from a file at a time."""
+"""Groups that are merged at a time."""
 
 
 class Options(Looking, Limited, frozen=True, kw_only=True):
