@@ -31,7 +31,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
 
     EXAMPLES: ClassVar = ("toolkit features data/quickstart/oscar",)
 
-    targets: Annotated[tuple[str, ...], Words("an output, or settings with -c", "PATH | KEY=VALUE")] = ()
+    targets: Annotated[tuple[str, ...], Words("an output, or settings with -c")] = ()
     first: Annotated[int | None, Flag("only the first N rows of each file", metavar="N")] = None
 
 

@@ -24,7 +24,7 @@ from toolkit.tag import run as tagging
 VALUE_CHARS = 160
 TEXT_CHARS = 60
 ELEMENTS = 6
-"""Of a list or a mapping that are shown."""
+"""Elements of a list or a mapping that are shown, at most."""
 
 
 class Options(Stage, frozen=True, kw_only=True):
