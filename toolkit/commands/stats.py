@@ -23,8 +23,8 @@ from toolkit.mix import publish
 from toolkit.rules import Rule
 from toolkit.runs.executors import Task
 from toolkit.storage import json_files
+from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import is_folder, join, not_in, size_of
-from toolkit.storage.streams import write_file
 
 FORMATS = {".md": "markdown", ".csv": "csv", ".json": "json"}
 
@@ -36,10 +36,10 @@ _REMEDIES = {
 }
 
 TOP = 1000
-"""Groups that are shown."""
+"""Groups that are shown, unless `--top` says otherwise."""
 
 MERGED = 4096
-"""Groups that are taken from a file at a time."""
+"""Groups that are merged at a time."""
 
 
 class Options(Looking, Limited, frozen=True, kw_only=True):
@@ -55,9 +55,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
         "toolkit stats -c configs/quickstart.yaml --histogram language.prob --output prob.svg",
     )
 
-    targets: Annotated[
-        tuple[str, ...], Words("datasets, outputs or files, or settings with -c", "PATH | KEY=VALUE")
-    ] = ()
+    targets: Annotated[tuple[str, ...], Words("datasets, outputs or files, or settings with -c")] = ()
     first: Annotated[int | None, Flag("only the first N rows of each file", metavar="N")] = None
     by: Annotated[
         tuple[str, ...],

@@ -10,15 +10,16 @@ from typing import Any
 import msgspec
 import xxhash
 
+from toolkit.config.plugin_code import changes
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError
 from toolkit.ingest.plan import FIRST_VERSION, Entry, InputToIngest, makers, settings_of
 from toolkit.records import ingested, sets
 from toolkit.records.ingested import InputRecord
 from toolkit.storage import Stat, json_files, store_of
-from toolkit.storage.concurrent import for_each
 from toolkit.storage.paths import exists, join, lacking, list_files, remove, stat
-from toolkit.storage.streams import stored_digest
+from toolkit.storage.reading import stored_digest
+from toolkit.storage.threads import for_each
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,10 +82,12 @@ def _otherwise(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return a line for each setting that differs, beside the version."""
-    return [
+    edited = changes(before.get("code", {}), now.get("code", {}))
+    code = [f"the code of the format has changed: {', '.join(edited)}"] if edited else []
+    return code + [
         f"{key}: {before.get(key)!r} -> {now.get(key)!r}"
         for key in dict.fromkeys((*before, *now))
-        if key != "reader_version" and before.get(key) != now.get(key)
+        if key != "reader_version" and not (code and key == "code") and before.get(key) != now.get(key)
     ]
 
 

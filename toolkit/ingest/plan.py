@@ -335,7 +335,7 @@ def set_schemas(entries: Iterable[Entry]) -> dict[str, sets.SetSchema]:
     for entry in entries:
         reader = entry.reader()
         if (set_name := reader.attribute_set()) is not None:
-            keys = {key: sets.key_schema(type_, settings_of_set(entry)) for key, type_ in reader.TYPES.items()}
+            keys = {key: sets.key_schema(type_, settings_of_set(entry)) for key, type_ in reader.types().items()}
             found[set_name] = sets.SetSchema(keys=keys)
     return found
 

@@ -29,8 +29,9 @@ from toolkit.records import sets
 from toolkit.records.ingested import InputRecord
 from toolkit.runs.executors import Report
 from toolkit.storage import json_files
+from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import exists, join, lacking, list_files, remove, stat
-from toolkit.storage.streams import HEAD, RowOutput
+from toolkit.storage.reading import HEAD
 
 Written = tuple[Draft, DocumentRow, bytes]
 """A draft, the row that is made of it, and that row as JSON."""
@@ -87,7 +88,7 @@ def ingest_input(work: InputToIngest, report: Report) -> IngestedInput:
     with bytes_in, Rejects(join(work.dataset.bookkeeping, rejected), work.path) as rejects:
         kept_aside = rejects if common.on_error == "skip" else None
         source = Input(work.path, common.source, work.max_document_bytes, kept_aside, bytes_in.open)
-        written = _Writer(work, source, claims, report)
+        written = _ShardsOutput(work, source, claims, report)
         written.run()
         content = bytes_in.content()
     for shard in claims.shards - written.shards.keys():
@@ -192,7 +193,7 @@ def _with_text(row: bytes | None, text: str) -> bytes | None:
     return _ENCODER.encode(msgspec.json.decode(row, type=dict[str, msgspec.Raw]) | {"text": text})
 
 
-class _Writer:
+class _ShardsOutput:
     """Writes the drafts of an input to its shards, and their attributes beside them."""
 
     def __init__(self, work: InputToIngest, source: Input, claims: _Claims, report: Report) -> None:

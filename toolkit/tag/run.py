@@ -6,7 +6,7 @@ attributes/<other set>/X ──rows────┘  only for sets that are read 
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -18,20 +18,18 @@ from toolkit.data import row_index, schema
 from toolkit.data.alignment import MAX_ROW, AttributeRows, is_of_experiment
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, Document, Rows, Span, to_document
-from toolkit.data.metadata_fields import MetadataField
-from toolkit.errors import ConfigError, DataError, StaleError, Unreadable, did_you_mean
+from toolkit.errors import DataError, StaleError, did_you_mean
 from toolkit.records import foreign, lineage, sets
 from toolkit.runs.blocks import Block, in_blocks, in_order, next_block, threads_for
 from toolkit.runs.executors import Report
 from toolkit.storage import json_files
+from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import exists, stat
-from toolkit.storage.streams import Lines, RowOutput
+from toolkit.storage.reading import Lines
 from toolkit.tag.plan import Plan, Step, build
+from toolkit.tag.steps import Numbered, encodable, run_steps
 from toolkit.tag.tagger import Reference
-from toolkit.tag.without import Shorter
-from toolkit.text.batch import Batch, Column
-
-CHECKED_ROWS = 64  # rows of a shard whose values are checked against the declared type
+from toolkit.text.batch import Batch
 
 
 class ShardToTag(ConfigStruct):
@@ -105,7 +103,7 @@ def _has_changed(
 
 
 def tag_shard(work: ShardToTag, report: Report) -> TaggedShard:
-    """Writes what is missing or outdated of a shard's attribute files.
+    """Write what is missing or outdated of a shard's attribute files.
 
     Raises:
         DataError: if the documents, or attributes that are read, are not what they should be; nothing was written.
@@ -123,13 +121,37 @@ def tag_shard(work: ShardToTag, report: Report) -> TaggedShard:
     external = sorted({r.set for step in _steps(work, todo) for r in step.references} - set(todo))
     if external and state is None:
         state = row_index.build(dataset, shard, work.max_document_bytes)
-    reads = {}
-    for name in external:
-        assert state
-        lineage.check_lineage(dataset, name, shard, state)
-        reads[name] = lineage.content_of(dataset, name, shard)
+    contents = {name: _content_read(dataset, name, shard, state) for name in external}
     for name in todo:
         sets.forget(dataset, name, shard)
+    outputs, state = _write(work, todo, external, state, report)
+    contents |= {name: output.content for name, output in outputs.items()}
+    seconds = time.perf_counter() - start
+    for name, output in outputs.items():
+        _record(work, name, state, output, contents, seconds)
+    return TaggedShard(shard=shard, written=todo, documents=state.rows, seconds=seconds)
+
+
+def _content_read(dataset: Dataset, name: str, shard: str, state: row_index.ShardState | None) -> str:
+    """Return the digest of a set that is read, which must be of the documents that the shard has."""
+    assert state
+    lineage.check_lineage(dataset, name, shard, state)
+    return lineage.content_of(dataset, name, shard)
+
+
+def _write(
+    work: ShardToTag, todo: list[str], external: list[str], state: row_index.ShardState | None, report: Report
+) -> tuple[dict[str, RowOutput], row_index.ShardState]:
+    """Write the attribute files of some sets, and the row index if there is none; return what was written.
+
+    Args:
+        work: the shard.
+        todo: the sets to write.
+        external: the sets to read.
+        state: of the shard; None if it is not known, then nothing is read.
+        report: told of what is done.
+    """
+    dataset, shard = work.dataset, work.shard
     path = dataset.shard_path(shard)
     before = stat(path)
     with ExitStack() as stack:
@@ -139,7 +161,7 @@ def tag_shard(work: ShardToTag, report: Report) -> TaggedShard:
         index = None if state else stack.enter_context(row_index.RowIndexOutput(dataset, shard))
         lines = stack.enter_context(Lines(path, work.max_document_bytes, digest=True, ahead=threads > 0))
         others = [stack.enter_context(Lines(paths[name], MAX_ROW)) for name in external]
-        job = _Job(work, todo, external, indexes=index is not None)
+        job = _BlocksToTag(work, todo, external, indexes=index is not None)
         offset = 0
         for tagged in in_order(_Tagging, job, _parts(work, external, lines, others), work.processes, path):
             for name, rows in zip(todo, tagged.rows, strict=True):
@@ -152,19 +174,16 @@ def tag_shard(work: ShardToTag, report: Report) -> TaggedShard:
     if before is None or stat(path) != before:
         raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=path)
     if index:
-        state = index.finish(before, lines.content or "")
-    elif state and lines.content != state.content:
+        return outputs, index.finish(before, lines.content or "")
+    assert state
+    if lines.content != state.content:
         row_index.forget(dataset, shard)  # else the next run would believe it, too
         message = (
             f"expected the documents that {row_index.path_of(dataset, shard)}.json describes, got others of the same "
             "size and time: one of the two was damaged. Look after the documents; run again, which indexes them anew"
         )
         raise DataError(message, path=path)
-    assert state
-    seconds = time.perf_counter() - start
-    for name in todo:
-        _record(work, name, state, outputs[name], reads, outputs, seconds)
-    return TaggedShard(shard=shard, written=todo, documents=state.rows, seconds=seconds)
+    return outputs, state
 
 
 def _record(
@@ -172,15 +191,15 @@ def _record(
     name: str,
     state: row_index.ShardState,
     output: RowOutput,
-    external: Mapping[str, str],
-    outputs: Mapping[str, RowOutput],
+    contents: Mapping[str, str],
     seconds: float,
 ) -> None:
+    """Save the completion record of a set; `contents` has the digests of all sets that were read or written."""
     read = {r.set for step in build(work.plan) if step.set == name for r in step.references} - {name}
     record = sets.ShardRecord(
         input=state,
         settings=work.settings[name],
-        reads={other: external[other] if other in external else outputs[other].content for other in sorted(read)},
+        reads={other: contents[other] for other in sorted(read)},
         rows=output.rows,
         counts={"documents": output.rows},
         output=sets.output_state(output),
@@ -214,7 +233,7 @@ def _parts(work: ShardToTag, external: list[str], lines: Lines, others: list[Lin
         AttributeRows(work.dataset.attribute_path(name, work.shard), path, block=other, number=number).finish(number)
 
 
-class _Job(NamedTuple):
+class _BlocksToTag(NamedTuple):
     """What is done to the blocks of a shard.
 
     Attributes:
@@ -238,13 +257,10 @@ class _Tagged(NamedTuple):
     size: int
 
 
-Numbered = tuple[Document, int]
-
-
 class _Tagging:
     """Tags blocks."""
 
-    def __init__(self, job: _Job) -> None:
+    def __init__(self, job: _BlocksToTag) -> None:
         self._job = job
         self._steps = _steps(job.work, job.todo)
         dataset = job.work.dataset
@@ -279,7 +295,7 @@ def _tag_batch(numbered: list[Numbered], steps: list[Step], todo: list[str], pat
     found = []
     for set_name in todo:
         keys = [step.key for step in steps if step.set == set_name]
-        columns = [_encodable(values[set_name, key]) for key in keys]
+        columns = [encodable(values[set_name, key]) for key in keys]
         found.append(
             [
                 _ENCODER.encode(
@@ -291,97 +307,7 @@ def _tag_batch(numbered: list[Numbered], steps: list[Step], todo: list[str], pat
     return found
 
 
-def run_steps(
-    batch: Batch, numbered: Sequence[Numbered], steps: Sequence[Step], path: str
-) -> Iterator[tuple[Step, Sequence[Any]]]:
-    """The values of each tagger in turn; what later ones read is given to the documents.
-
-    Args:
-        batch: of the documents.
-        numbered: the same with the number of each in its file; values of the first rows are checked.
-        steps: each after those that it reads.
-        path: of the file, for messages.
-    """
-    values: dict[tuple[str, str], Sequence[Any]] = {}
-    shorter: dict[str, Shorter] = {}
-    for step in steps:
-        for reference in step.references:
-            if (produced := values.get((reference.set, reference.key))) is not None:
-                annotation = next(s.annotation for s in steps if (s.set, s.key) == (reference.set, reference.key))
-                batch.give(reference.text, _delivered(produced, annotation, reference))
-        for field in step.fields:
-            batch.give(field.text, _of_metadata(field, step, numbered, path))
-        if step.without is None:
-            found = _run(step, batch, numbered, path)
-        else:
-            text = step.without.text
-            seen = shorter[text] = shorter.get(text) or Shorter(numbered, step.without, path)
-            found = seen.in_whole(_run(step, seen.batch, seen.numbered, path), step.type, step.annotation, step.key)
-        values[step.set, step.key] = found
-        yield step, found
-
-
-def _encodable(values: Sequence[Any]) -> Sequence[Any]:
-    return values.raw() if isinstance(values, Column) else values
-
-
-def _run(step: Step, batch: Batch, numbered: Sequence[Numbered], path: str) -> Sequence[Any]:
-    try:
-        values = step.tagger.tag_batch(batch)
-    except (ConfigError, Unreadable):
-        raise
-    except Exception as error:
-        raise _blame(step, numbered, path, error) from error
-    if len(values) != len(batch):
-        raise DataError(f"tagger {step.key}: expected {len(batch)} values of tag_batch, got {len(values)}", path=path)
-    if numbered[0][1] <= CHECKED_ROWS:
-        for value, (document, number) in zip(_encodable(values), numbered, strict=True):
-            try:
-                msgspec.json.decode(_ENCODER.encode(value), type=step.annotation)
-            except (msgspec.MsgspecError, TypeError, ValueError) as error:
-                raise DataError(
-                    f"tagger {step.key}: expected a value of its declared type {step.type}, got {value!r}: {error}",
-                    path=path,
-                    line=number,
-                    id=document.id,
-                ) from None
-    return values
-
-
-def _blame(step: Step, batch: Sequence[Numbered], path: str, error: Exception) -> DataError:
-    for document, number in batch:
-        try:
-            step.tagger.tag_batch([document])
-        except Exception as own:
-            message = f"tagger {step.key} failed: {type(own).__name__}: {own}"
-            return DataError(message, path=path, line=number, id=document.id)
-    message = f"tagger {step.key} failed on a batch of {len(batch)} documents: {type(error).__name__}: {error}"
-    return DataError(message, path=path, line=batch[0][1])
-
-
-def _of_metadata(field: MetadataField, step: Step, numbered: Sequence[Numbered], path: str) -> list[Any]:
-    """Return the values of a field of the documents' metadata."""
-    values = []
-    for document, number in numbered:
-        try:
-            values.append(field.of(document))
-        except DataError as error:
-            message = f"tagger {step.key}: {error.message}"
-            raise DataError(message, path=path, line=number, id=document.id) from None
-    return values
-
-
-def _delivered(values: Sequence[Any], annotation: Any, reference: Reference) -> Sequence[Any]:
-    """Values made in this pass, as the tagger that reads them would find them in the file."""
-    if not reference.path and annotation == reference.type:
-        return values
-    found = []
-    for value in values:
-        plain = msgspec.json.decode(_ENCODER.encode(value))
-        for name in reference.path:
-            plain = None if plain is None else plain[name]
-        found.append(msgspec.convert(plain, reference.type))
-    return found
+# --- attributes that are read ---------------------------------------------------------------------------------------
 
 
 class _Read(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from toolkit.commands.mixing import preparation
+from toolkit.commands.steps import foreign_sets
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.data import schema
@@ -190,7 +190,7 @@ class _Finder:
             except ConfigError:
                 if not foreign:
                     raise
-        seen, unreadable = preparation.look_at_foreign(self._context, stream, shards)
+        seen, unreadable = foreign_sets.look_at_all(self._context, stream, shards)
         found, resolved = _needed(settings, stream, joined_sets.resolve_sets(stream, {}, seen), label)
         if unreadable:
             raise ConfigError("\n".join(unreadable.values()))
