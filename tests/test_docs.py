@@ -156,7 +156,7 @@ def test_configurations_are_configurations(path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "text"), _blocks("python"))
 def test_python_in_pages_compiles(name: str, text: str) -> None:
-    compile(text, name, "exec")
+    assert compile(text, name, "exec").co_code
 
 
 @pytest.mark.parametrize("path", [*PAGES, ROOT / "README.md"], ids=lambda path: path.name)

@@ -27,9 +27,9 @@ from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecords
 from toolkit.runs import claims
 from toolkit.storage import json_files
-from toolkit.storage.concurrent import for_each
 from toolkit.storage.paths import exists, join
-from toolkit.tag import plan as tag_plan
+from toolkit.storage.threads import for_each
+from toolkit.tag import declared
 from toolkit.tag import run as tagging
 
 State = Literal["done", "running", "failed", "missing"]
@@ -135,7 +135,7 @@ class _Look:
         if self.context.share:
             inputs = self.context.share.inputs
 
-        def look(work: ingest_plan.Work) -> Item:
+        def look(work: ingest_plan.InputToIngest) -> Item:
             try:
                 cause = ingest_records.why_not_done(work)
                 if not cause or (work.key in by_shard and self._is_mixed(by_shard[work.key])):
@@ -173,14 +173,16 @@ class _Look:
             if self.context.share and not shards and not self._mixed:  # the sets that are read need not be there yet
                 yield from (Stage(f"tag {name}", []) for name in plan.sets)
                 return
-            settings = tagging.settings_of(tag_plan.prepare(plan, self.dataset, overwrite=False, write=False))
+            settings = tagging.settings_of(declared.prepare(plan, self.dataset, overwrite=False, write=False))
         except ToolkitError as error:
             yield from (Stage(f"tag {name}", [], str(error)) for name in plan.sets)
             return
         limit, dataset = self.context.config.max_document_bytes, self.dataset
 
         def look(shard: str) -> list[str]:
-            work = tagging.Work(dataset=dataset, plan=plan, settings=settings, shard=shard, max_document_bytes=limit)
+            work = tagging.ShardToTag(
+                dataset=dataset, plan=plan, settings=settings, shard=shard, max_document_bytes=limit
+            )
             return tagging.outdated(work, row_index.current(dataset, shard))
 
         todo = dict(zip(shards, for_each(look, shards), strict=True))

@@ -16,16 +16,15 @@ from toolkit.data.schema import SPANS, Type
 from toolkit.errors import ConfigError
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Task
-from toolkit.storage.concurrent import for_each
 from toolkit.storage.paths import size_of
-from toolkit.tag import plan as tag_plan
+from toolkit.storage.threads import for_each
+from toolkit.tag import declared, trial
 from toolkit.tag import run as tagging
-from toolkit.tag import trial
 
 VALUE_CHARS = 160
 TEXT_CHARS = 60
 ELEMENTS = 6
-"""Of a list or a mapping that are shown."""
+"""Elements of a list or a mapping that are shown, at most."""
 
 
 class Options(Stage, frozen=True, kw_only=True):
@@ -91,10 +90,10 @@ def run(context: Context, options: Options) -> Outcome:
         data = {"attributes": dataset.attributes, "shards": 0, "documents": 0, "written": written, "failed": []}
         return Outcome(text=context.share.nothing(), data=data)
     accepted = options.accept_code
-    schemas = tag_plan.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=False)
+    schemas = declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=False)
     settings = tagging.settings_of(schemas)
     works = [
-        tagging.Work(
+        tagging.ShardToTag(
             dataset=dataset,
             plan=plan,
             settings=settings,
@@ -109,7 +108,7 @@ def run(context: Context, options: Options) -> Outcome:
     context.sweep(dataset.attributes, dataset.bookkeeping)
     noted = FailureRecords(dataset.bookkeeping, "tag")
     with context.claimed(dataset.bookkeeping, dataset.attributes, tagging.holds(settings)):
-        tag_plan.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=True)
+        declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=True)
         paths = [dataset.shard_path(shard) for shard in shards]
         listed = zip(paths, works, for_each(size_of, paths), strict=True)
         tasks = [Task(path, work, size, key=work.shard) for path, work, size in listed]

@@ -122,7 +122,7 @@ class Entry(ConfigStruct):
         return config.convert(Source(self.options), READERS.find(self.settings().format))
 
 
-class Work(ConfigStruct):
+class InputToIngest(ConfigStruct):
     """One input file to ingest.
 
     Attributes:
@@ -163,7 +163,7 @@ class Work(ConfigStruct):
         return join(self.entry.settings().source or "", self.relative)
 
 
-def makers(works: Iterable[Work]) -> Callable[[str], Work | None]:
+def makers(works: Iterable[InputToIngest]) -> Callable[[str], InputToIngest | None]:
     """Return what tells from a shard's path which of these inputs makes it; None if none of them does.
 
     No record is read, so the answer is the same before, while and after the input is ingested. A name that other
@@ -171,7 +171,7 @@ def makers(works: Iterable[Work]) -> Callable[[str], Work | None]:
     """
     by_stem = {work.shard: work for work in works}
 
-    def maker(shard: str) -> Work | None:
+    def maker(shard: str) -> InputToIngest | None:
         numbered = _NUMBERED.fullmatch(shard)
         cut = by_stem.get(numbered[1]) if numbered else None
         if cut and cut.is_cut:
@@ -251,7 +251,7 @@ def plan(
     *,
     overwrite: bool,
     absent: list[NothingThere] | None = None,
-) -> list[Work]:
+) -> list[InputToIngest]:
     """One piece of work per input file, sorted by shard.
 
     Args:
@@ -265,7 +265,7 @@ def plan(
         NothingThere: if a glob matches nothing, or a file is not there.
         ConfigError: if two inputs would become the same shard.
     """
-    works: dict[str, Work] = {}
+    works: dict[str, InputToIngest] = {}
     for entry in entries:
         common, reader = entry.settings(), entry.reader()
         if common.max_disk and not store_of(dataset.bookkeeping).is_local:
@@ -287,7 +287,7 @@ def plan(
                     f"expected one input for each shard, got {works[shard].path} and {path} for {shard}; "
                     "give their entries a `source:` each, or other globs"
                 )
-            works[shard] = Work(
+            works[shard] = InputToIngest(
                 dataset=dataset,
                 entry=entry,
                 path=path,
@@ -335,7 +335,7 @@ def set_schemas(entries: Iterable[Entry]) -> dict[str, sets.SetSchema]:
     for entry in entries:
         reader = entry.reader()
         if (set_name := reader.attribute_set()) is not None:
-            keys = {key: sets.key_schema(type_, settings_of_set(entry)) for key, type_ in reader.TYPES.items()}
+            keys = {key: sets.key_schema(type_, settings_of_set(entry)) for key, type_ in reader.types().items()}
             found[set_name] = sets.SetSchema(keys=keys)
     return found
 

@@ -14,7 +14,7 @@ from toolkit.inspect.targets import LONGEST, Format, format_of
 from toolkit.mix.join import narrowed
 from toolkit.mix.writer import WRITERS, Reading, Writer
 from toolkit.rules.expressions import Name
-from toolkit.storage.streams import Lines, content_digest
+from toolkit.storage.reading import Lines, content_digest
 
 _DOCUMENT = Name(
     Type("object", fields=(("id", STR), ("source", STR), ("chars", INT), ("metadata", Type("map", ANY)))), "document"

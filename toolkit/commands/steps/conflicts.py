@@ -12,8 +12,7 @@ from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records import sets as records
 from toolkit.runs import claims
 from toolkit.storage.paths import check_writable, join
-from toolkit.tag import plan as tag_plan
-from toolkit.tag import run
+from toolkit.tag import declared, run
 
 
 class Faults:
@@ -64,7 +63,7 @@ def check(context: Context, *, shares_output: bool = False) -> ingest.PlannedIng
     if context.has("tag"):
         with found.noted():
             overwrite = context.options.overwrite
-            made = tag_plan.prepare(context.tags, context.dataset, sets, overwrite=overwrite, write=False)
+            made = declared.prepare(context.tags, context.dataset, sets, overwrite=overwrite, write=False)
             sets |= made
     settings: MixSettings | None = None
     if context.has("mix"):

@@ -50,7 +50,7 @@ class Context:
     _stages: dict[str, _Stage] = field(default_factory=dict)
     _progress: Progress | None = None
     _stage: _Stage = field(default_factory=lambda: _Stage({}))
-    _inputs: tuple[list[ingest_plan.Work], list[NothingThere]] | None = None
+    _inputs: tuple[list[ingest_plan.InputToIngest], list[NothingThere]] | None = None
 
     def __post_init__(self) -> None:
         """Raise ConfigError if there is no such executor."""
@@ -201,7 +201,7 @@ class Context:
         """End the processes that worked for it."""
         self._workers.close()
 
-    def inputs(self, *, there: bool = False, asks_web: bool = True) -> list[ingest_plan.Work]:
+    def inputs(self, *, there: bool = False, asks_web: bool = True) -> list[ingest_plan.InputToIngest]:
         """Return the inputs of the section ``ingest:``, sorted by shard; they are listed once.
 
         Args:
