@@ -4,7 +4,7 @@ import msgspec
 
 from toolkit.commands.steps.context import Context
 from toolkit.inspect.describe.about import read_splits
-from toolkit.mix import settings
+from toolkit.mix.section import read_section
 from toolkit.mix.settings import MixSettings
 
 
@@ -14,6 +14,6 @@ def read(context: Context) -> MixSettings:
     Raises:
         ConfigError: naming the place in the file.
     """
-    found = settings.read_section(context.section("mix"), context.folder, lambda: context.dataset)
+    found = read_section(context.section("mix"), context.folder, lambda: context.dataset)
     splits = read_splits(context.section("about")) if context.has("about") else None
     return msgspec.structs.replace(found, splits=splits.shares) if splits and splits.by == "file" else found
