@@ -17,7 +17,7 @@ from tests.benchmarks.pages import WetFile
 from tests.benchmarks.peers import HERE, MissingPeer, Peers
 from tests.benchmarks.scales import WET_FILE, Scale
 from toolkit import __version__, split_lines
-from toolkit.config import models
+from toolkit.storage import models
 
 MODEL = "lid.176.ftz"
 FORM = 1

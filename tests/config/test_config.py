@@ -8,7 +8,6 @@ import pytest
 
 from toolkit import reference
 from toolkit.config import settings as config
-from toolkit.config.plugins import Kind
 from toolkit.config.settings import (
     Config,
     ConfigStruct,
@@ -26,6 +25,7 @@ from toolkit.config.sizes import Size
 from toolkit.errors import ConfigError
 from toolkit.ingest.reader import READERS
 from toolkit.mix.writer import WRITERS
+from toolkit.plugins import Kind
 
 
 class Inner(ConfigStruct):

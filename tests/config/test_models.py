@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.config import models
 from toolkit.errors import ConfigError, DataError
+from toolkit.storage import models
 
 
 def sha256(data: bytes) -> str:

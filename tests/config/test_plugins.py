@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Run
-from toolkit.config.plugins import camel_case, default_name, snake_case
 from toolkit.errors import ConfigError, UnknownPlugin
 from toolkit.mix.writer import WRITERS
+from toolkit.plugins import camel_case, default_name, snake_case
 from toolkit.tag.tagger import TAGGERS
 
 PLUGIN = '''

@@ -4,7 +4,8 @@ import sys
 from typing import Any
 
 from toolkit.errors import ToolkitError
-from toolkit.storage import json_files, local
+from toolkit.storage import json_files
+from toolkit.storage.stores import local
 
 
 def _replace(original: Any, other: Any) -> None:
@@ -62,4 +63,4 @@ def end_well() -> None:
         run(*arguments, **named)
         return 0
 
-    setattr(toolkit.cli, "main", main)  # noqa: B010
+    setattr(toolkit.cli, "main", main)

@@ -23,7 +23,7 @@ DAMAGED = (
 )  # fmt: skip
 
 SETTINGS = {
-    "toolkit.storage.s3.writing.SMALL": 900,
+    "toolkit.storage.stores.s3.writing.SMALL": 900,
     "toolkit.storage.retrying.READ": 1.0,
     "toolkit.storage.retrying.READ_STRANGER": 1.0,
     "toolkit.storage.retrying.STRANGER": 0.3,

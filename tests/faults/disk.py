@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.faults.kinds import kind_of
-from toolkit.storage import local
+from toolkit.storage.stores import local
 
 ERRORS = {"EACCES": errno.EACCES, "EIO": errno.EIO, "ENOSPC": errno.ENOSPC}
 

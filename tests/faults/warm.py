@@ -87,8 +87,8 @@ def _import_all() -> None:
         "boto3",
         "botocore.config",
         "smart_open.s3",
-        "toolkit.storage.s3",
-        "toolkit.storage.s3.writing",
+        "toolkit.storage.stores.s3",
+        "toolkit.storage.stores.s3.writing",
         "s3transfer.manager",
     ):
         with contextlib.suppress(ImportError):

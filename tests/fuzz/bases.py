@@ -5,7 +5,7 @@ import struct
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from toolkit.config import models
+from toolkit.storage import models
 
 WORDS = [
     a + b for a in ("alpha", "beta", "δέλτα", "эпсилон", "中文", "🙂", "a", "éé") for b in ("", "s", "en", "ом", "9")

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from toolkit import DataError, Document, Mixed, Prediction, Writer
-from toolkit.config.plugins import camel_case
 from toolkit.config.settings import convert, parse
 from toolkit.errors import ConfigError, MissingExtra
 from toolkit.mix.writer import WRITERS, part_name
+from toolkit.plugins import camel_case
 from toolkit.testing import check_writer
 from toolkit.testing.material import SHORT
 

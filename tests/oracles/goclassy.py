@@ -18,7 +18,7 @@ from tests.oracles.frame import Oracle, Verdict
 from tests.oracles.pages import BENCH, WET, Page, of_wet
 from tests.oracles.wet import bytes_of, write_wet
 from tests.oracles.written_lines import line_pages, sample_pages
-from toolkit.config.models import resolve
+from toolkit.storage.models import resolve
 
 MODEL = "lid.176.ftz"
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.pipeline.conftest import Project, document, tree, write_rows
 from toolkit.runs.claims import Claim
-from toolkit.storage.local import owner
+from toolkit.storage.owners import owner
 
 
 @pytest.fixture

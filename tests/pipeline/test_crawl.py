@@ -20,7 +20,7 @@ from tests.pipeline.test_ingest import INFO, record
 from tests.storage.servers import PATIENCE
 from tests.storage.web_server import Behaviour, web
 from toolkit.errors import DataError
-from toolkit.ingest.arrivals import Arrival
+from toolkit.ingest.input_bytes import InputBytes
 from toolkit.storage import Stat
 
 CRAWL = "CC-MAIN-2024-10"
@@ -281,7 +281,7 @@ def test_a_file_of_another_version_than_the_one_asked_for_first_is_an_error(
     with web(project.root / "www", Behaviour()) as url:
         path = url + str(crawl[0].relative_to(project.root / "www"))
         with (
-            Arrival(path, Stat(crawl[0].stat().st_size, 'etag "old"')).open() as stream,
+            InputBytes(path, Stat(crawl[0].stat().st_size, 'etag "old"')).open() as stream,
             pytest.raises(DataError, match="it was changed while it was read"),
         ):
             stream.read()
@@ -319,7 +319,7 @@ def test_reading_and_processing_overlap(project: Project, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(wet, "decode", meeting)
     for name in (
-        "toolkit.storage.streams.READ",
+        "toolkit.storage.reading.READ",
         "toolkit.ingest.arrivals.BLOCK",
     ):  # less than a half
         monkeypatch.setattr(name, 1 << 12)

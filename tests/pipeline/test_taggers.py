@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import ROOT, Ran, Run
 from tests.pipeline.conftest import Project, document, write_rows
-from toolkit.config import plugins
+from toolkit import plugins
 from toolkit.tag import describe, speed
 from toolkit.tag.tagger import TAGGERS
 

@@ -41,7 +41,7 @@ def use(patch: pytest.MonkeyPatch, url: str, secret: str = SECRET) -> None:
 def bucket(seaweed: Seaweed, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """``s3://…``, an empty one."""
     use(monkeypatch, seaweed.url)
-    from toolkit.storage.s3 import S3
+    from toolkit.storage.stores.s3 import S3
 
     name = f"bucket-{next(_numbers)}"
     store = storage.store_of("s3://x")

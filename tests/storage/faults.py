@@ -30,11 +30,11 @@ from typing import Any, Self
 from tests.runs.cluster import Cluster
 from tests.storage.servers import ACCESS, SECRET, Faults, Seaweed, proxy
 from toolkit import storage
-from toolkit.config.models import resolve
 from toolkit.errors import ToolkitError
 from toolkit.storage import store_of
+from toolkit.storage.models import resolve
+from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, list_files
-from toolkit.storage.streams import write_file
 
 CONNECTION = ("reset", "cut", "500", "503", "403")
 """Faults of requests."""
@@ -253,7 +253,7 @@ def play(
     found = tree(root)
     assert found == corpus.expected, f"{kind}, seed {seed}: {found.keys() ^ corpus.expected.keys()}"
     subprocess.run([*COMMAND, "clean", root, "--quiet"], check=True, stdout=subprocess.DEVNULL)
-    assert store_of(root).leftovers(root) == [], f"{kind}, seed {seed}"
+    assert store_of(root).leftovers(root, others=True) == [], f"{kind}, seed {seed}"
     return Round(kind, happened, codes, time.monotonic() - begin)
 
 

@@ -18,11 +18,11 @@ from tests.storage.faults import environment
 from tests.storage.servers import Asked, Faults, Seaweed, proxy
 from toolkit.errors import DataError, Forbidden, Unreadable
 from toolkit.storage import json_files, roots, store_of
+from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, list_files
 from toolkit.storage.retrying import Trouble
-from toolkit.storage.s3.errors import explain
-from toolkit.storage.s3.writing import SMALL
-from toolkit.storage.streams import write_file
+from toolkit.storage.stores.s3.errors import explain
+from toolkit.storage.stores.s3.writing import SMALL
 
 s3 = pytest.mark.s3
 
@@ -116,7 +116,7 @@ def test_status_needs_no_permission_to_write(
         faults.log.clear()
         assert run("mix", "-c", path).code == 0
         assert run("status", "-c", path).code == 0
-    assert store_of(bucket).leftovers(bucket) == []
+    assert store_of(bucket).leftovers(bucket, others=True) == []
 
 
 def test_status_writes_nothing_on_disk(tmp_path: Path, run: Run) -> None:
@@ -225,7 +225,7 @@ def test_nothing_that_cannot_be_looked_at_counts_as_not_there(
             lambda: list(store.files(bucket)), lambda: store.folders(bucket), lambda: store.is_folder(bucket),
             lambda: json_files.load(path, int), lambda: write_file(path, b""), lambda: store.create(path, b""),
             lambda: store.remove(path), lambda: store.move(path, path + "y"), lambda: store.remove_tree(bucket),
-            lambda: store.leftovers(bucket),
+            lambda: store.leftovers(bucket, others=True),
         ]  # fmt: skip
         for look in looks:
             with pytest.raises(Unreadable, match=said):
@@ -264,12 +264,12 @@ def test_a_request_whose_answer_is_lost_is_made_again_to_the_same_end(
         assert list(store.files(bucket)) == ["claim", "y"]
         store.remove_tree(bucket)
         assert list(store.files(bucket)) == []
-    assert store.leftovers(bucket) == []
+    assert store.leftovers(bucket, others=True) == []
 
 
 @s3
 def test_large_objects_are_moved_in_pieces(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolkit.storage.s3.writing.COPIED", 6 << 20)
+    monkeypatch.setattr("toolkit.storage.stores.s3.writing.COPIED", 6 << 20)
     data = os.urandom(20 << 20)
     write_file(join(bucket, "x"), data)
     store_of(bucket).move(join(bucket, "x"), join(bucket, "y"))
@@ -378,7 +378,7 @@ def test_errors_of_the_system_are_no_files_that_are_not_there(
         for name in ("stat", "listdir", "scandir"):
             patch.setattr(os, name, fail)
         patch.setattr("builtins.open", fail)
-        patch.setattr("toolkit.storage.local._File", fail)
+        patch.setattr("toolkit.storage.stores.local._File", fail)
         looks: list[Callable[[], object]] = [
             lambda: store.stat(path), lambda: store.age(path), lambda: store.read(path), lambda: store.open(path),
             lambda: list(store.files(str(tmp_path))), lambda: store.folders(str(tmp_path)),

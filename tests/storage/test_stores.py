@@ -13,10 +13,11 @@ from tests.storage.conftest import use
 from tests.storage.servers import Faults, Seaweed, proxy
 from toolkit.errors import ConfigError, DataError, Unreadable
 from toolkit.storage import Stat, retrying, store_of
+from toolkit.storage.outputs import Output, write_file
 from toolkit.storage.paths import expand, join, list_files
-from toolkit.storage.s3 import split
-from toolkit.storage.s3.writing import SMALL
-from toolkit.storage.streams import Output, open_stored, write_file
+from toolkit.storage.reading import open_stored
+from toolkit.storage.stores.s3.names import split
+from toolkit.storage.stores.s3.writing import SMALL
 
 NAMES = ["a b", "a+b", "100%", "#1", "ü/ö", "c?d", "q=1&r", "a/b", "a-b", "a", "a.b", "日本", "x/y/z.gz", "~", "(1)"]
 ROOTS = ["local", pytest.param("s3", marks=pytest.mark.s3)]
@@ -37,7 +38,7 @@ def test_a_file_is_there_when_it_is_complete_and_not_before(root: str) -> None:
         assert store.read(path) == data
         assert store.stat(path) == out.stat
         assert out.stat.size == len(data)
-    assert store.leftovers(root) == []
+    assert store.leftovers(root, others=True) == []
 
 
 def test_a_file_that_fails_leaves_nothing_and_what_was_there_stays(root: str) -> None:
@@ -49,7 +50,7 @@ def test_a_file_that_fails_leaves_nothing_and_what_was_there_stays(root: str) ->
                 _fail(join(root, name), size, error)
     assert store.read(path) == b"old"
     assert list(store.files(root)) == ["x"]
-    assert store.leftovers(root) == []
+    assert store.leftovers(root, others=True) == []
 
 
 def _fail(path: str, size: int, error: type[BaseException]) -> None:
@@ -156,13 +157,13 @@ def test_what_a_killed_process_leaves_is_found_and_aborted(bucket: str, run: Run
     store = store_of(bucket)
     writing = store.writing(join(bucket, "a/x"))
     writing.write(b"x" * SMALL)
-    (left,) = store.leftovers(bucket)
+    (left,) = store.leftovers(bucket, others=True)
     assert left.startswith(join(bucket, "a/x"))
-    assert store.leftovers(join(bucket, "b")) == []
+    assert store.leftovers(join(bucket, "b"), others=True) == []
     assert run("clean", bucket, "--dry-run").out.startswith(left)
-    assert store.leftovers(bucket) == [left]
+    assert store.leftovers(bucket, others=True) == [left]
     assert run("clean", bucket).code == 0
-    assert store.leftovers(bucket) == []
+    assert store.leftovers(bucket, others=True) == []
     store.discard(left)
 
 
@@ -179,7 +180,7 @@ def test_what_a_killed_process_leaves_is_found_and_aborted(bucket: str, run: Run
 def test_what_is_wrong_is_said_at_once(
     wrong: str, said: str, bucket: str, seaweed: Seaweed, monkeypatch: pytest.MonkeyPatch, naps: list[float]
 ) -> None:
-    from toolkit.storage.streams import open_stored
+    from toolkit.storage.reading import open_stored
 
     url = "http://127.0.0.1:9" if wrong == "server" else seaweed.url
     use(monkeypatch, url, "no" if wrong == "secret" else "test-secret")
@@ -203,10 +204,12 @@ def test_reading_and_writing_survive_a_bad_connection(
             assert store_of(bucket).read(join(bucket, "x"), 1000, 100_000) == data[1000:101_000]
     assert faults.seen[fault] > 3
     use(monkeypatch, seaweed.url)
-    for left in store_of(bucket).leftovers(bucket):  # whose beginning was not heard of, and asked for again
+    for left in store_of(bucket).leftovers(
+        bucket, others=True
+    ):  # whose beginning was not heard of, and asked for again
         assert fault == "cut"
         store_of(bucket).discard(left)
-    assert store_of(bucket).leftovers(bucket) == []
+    assert store_of(bucket).leftovers(bucket, others=True) == []
 
 
 @pytest.fixture
@@ -239,7 +242,7 @@ def test_keys_are_what_paths_say() -> None:
     assert split("s3://b/a//b") == ("b", "a//b")
     with pytest.raises(ConfigError, match="expected s3://BUCKET/KEY"):
         split("s3:///x")
-    with pytest.raises(ConfigError, match="expected a local path, s3:// or https://"):
+    with pytest.raises(ConfigError, match="gs://: expected a local path, http:// or https:// or s3://;"):
         store_of("gs://b/x")
     assert Stat(1, "x") == Stat(1, "x")
 
@@ -259,6 +262,7 @@ def test_a_folder_that_others_delete_meanwhile_is_made_again(tmp_path: Path) -> 
     try:
         for i in range(300):
             write_file(f"{folder}/{i}", b"x")
+            assert store.stat(f"{folder}/{i}")
             store.remove(f"{folder}/{i}")
     finally:
         ended.set()

@@ -1,8 +1,11 @@
 """Reading the web: whole and of one version, or an error; politely."""
 
+import functools
+import http.server
 import importlib.metadata
 import random
 import re
+import threading
 import time
 from collections.abc import Iterator
 from email.utils import formatdate
@@ -10,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.storage.servers import Server
 from tests.storage.web_server import Behaviour, web
 from toolkit.errors import DataError, Unreadable
 from toolkit.storage import Stat, retrying, store_of
-from toolkit.storage.web import Reading, Web
+from toolkit.storage.stores.http import Http, Reading
 
 DATA = random.Random(0).randbytes(300_000)
 
@@ -197,13 +201,13 @@ def test_a_part_is_read_though_the_server_knows_no_ranges_and_connections_break_
 def test_servers_that_know_no_head_and_no_lengths(server: tuple[str, Behaviour]) -> None:
     path, behaviour = server
     behaviour.head = False
-    found = Web().stat(path)
+    found = Http().stat(path)
     assert found
     assert found.size == len(DATA)
     behaviour.length = "chunked"
-    assert Web().stat(path) == Stat(0, found.stamp)
-    assert Web().read(path, 17, 5) == DATA[17:22]
-    assert Web().stat(path + "x") is None
+    assert Http().stat(path) == Stat(0, found.stamp)
+    assert Http().read(path, 17, 5) == DATA[17:22]
+    assert Http().stat(path + "x") is None
 
 
 @pytest.mark.parametrize(
@@ -222,3 +226,28 @@ def test_what_answers_not_at_all_is_said_soon(path: str, message: str, naps: lis
     with pytest.raises(Unreadable):
         store_of(path).open(path)
     assert len(naps) == asked, "and then only once"
+
+
+def test_connections_are_used_again(tmp_path: Path) -> None:
+    """A run asks for the size of each of thousands of inputs: one connection does."""
+    (tmp_path / "x").write_bytes(DATA)
+    opened: list[object] = []
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            opened.append(self.client_address)
+            super().setup()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with Server(("127.0.0.1", 0), functools.partial(Handler, directory=str(tmp_path))) as served:
+        threading.Thread(target=served.serve_forever, args=(0.01,), daemon=True).start()
+        url = f"http://127.0.0.1:{served.server_address[1]}/x"
+        for _ in range(5):
+            assert store_of(url).stat(url) is not None
+            assert read(url) == DATA
+        served.shutdown()
+    assert len(opened) == 1

@@ -15,8 +15,8 @@ import pytest
 
 from tests.conftest import ROOT
 from toolkit import Document, MissingExtra, Tagger
-from toolkit.config.plugins import camel_case
 from toolkit.errors import ConfigError
+from toolkit.plugins import camel_case
 from toolkit.tag import describe
 from toolkit.tag.tagger import TAGGERS
 from toolkit.testing import check_tagger

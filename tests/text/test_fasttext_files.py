@@ -12,8 +12,8 @@ import pytest
 from tests.conftest import Run
 from tests.fuzz import bases
 from tests.text.fasttext_models import KINDS, KNOWN, ODD, agree, check, pair_of, trained, training
-from toolkit.config import models
 from toolkit.errors import ConfigError, DataError
+from toolkit.storage import models
 from toolkit.text.fasttext.model import FastTextModel
 from toolkit.text.line_table import LineTable
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from tests.text.fasttext_models import KINDS, KNOWN, ODD, trained
-from toolkit.config import models
 from toolkit.data.documents import Document
+from toolkit.storage import models
 from toolkit.text.fasttext.model import FastTextModel
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]

@@ -1,4 +1,4 @@
-"""``toolkit ingest``: input files become documents."""
+"""Make documents from WET, OSCAR, Dolma, JSON Lines or text files."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -7,22 +7,28 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from toolkit.commands.command_line.options import Configured, Stage
 from toolkit.commands.steps import places
-from toolkit.commands.steps.context import Context, Outcome, failures, show_plan, table
+from toolkit.commands.steps.context import Context, show_plan
+from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import run as ingesting
 from toolkit.records import rejected
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import P, R, Report, Result, Task
-from toolkit.storage import is_web
+from toolkit.storage import store_of
 
 D = TypeVar("D", bound="_Counted")
 
 
+class Options(Configured, Stage, frozen=True, kw_only=True):
+    """Options of ``toolkit ingest``."""
+
+
 @dataclass(frozen=True)
-class Planned:
-    """What an ingest comes to.
+class PlannedIngest:
+    """The inputs that a section ``ingest:`` names, and those that a run works on.
 
     Attributes:
         entries: of the section.
@@ -31,11 +37,11 @@ class Planned:
     """
 
     entries: list[ingest_plan.Entry]
-    inputs: list[ingest_plan.Work]
-    works: list[ingest_plan.Work]
+    inputs: list[ingest_plan.InputToIngest]
+    works: list[ingest_plan.InputToIngest]
 
 
-def plan(context: Context) -> Planned:
+def plan(context: Context) -> PlannedIngest:
     """Read the section and list the inputs; write nothing.
 
     Raises:
@@ -47,17 +53,18 @@ def plan(context: Context) -> Planned:
     works = (share.inputs if share else inputs)[: options.limit]
     ingest_records.check_settings(works)
     ingest_plan.prepare(entries, dataset, overwrite=options.overwrite, write=False)
-    return Planned(entries, inputs, works)
+    return PlannedIngest(entries, inputs, works)
 
 
-def run(context: Context, planned: Planned | None = None) -> Outcome:
-    """Ingests all inputs that have not been, or have changed.
+def run(context: Context, options: Options, planned: PlannedIngest | None = None) -> Outcome:
+    """Ingest all inputs that have not been, or have changed.
 
     Args:
         context: of the configuration.
+        options: of the command.
         planned: what `plan` gave, if it has been asked.
     """
-    dataset, options = context.dataset, context.options
+    dataset = context.dataset
     found = planned or plan(context)
     entries, works = found.entries, found.works
     if context.share and not works:
@@ -104,7 +111,7 @@ def run(context: Context, planned: Planned | None = None) -> Outcome:
 
 
 class _Counted(Protocol):
-    """What became of an input: counts by reason, and the reject file."""
+    """The outcome of an input: counts by reason, and the reject file."""
 
     @property
     def counts(self) -> dict[str, int]: ...
@@ -112,13 +119,13 @@ class _Counted(Protocol):
     def rejects(self) -> str: ...
 
 
-def task_name(work: ingest_plan.Work) -> str:
+def task_name(work: ingest_plan.InputToIngest) -> str:
     """Return what the task of an input is called."""
     return f"{work.path} -> {work.shard}"
 
 
 def verdicts(
-    context: Context, works: Iterable[ingest_plan.Work], results: Iterable[Result[D]]
+    context: Context, works: Iterable[ingest_plan.InputToIngest], results: Iterable[Result[D]]
 ) -> list[rejected.Verdict]:
     """Return a verdict for each entry of which too much was rejected; of a part of the inputs it is only told.
 
@@ -150,12 +157,12 @@ def run_inputs(
     what: str,
     function: Callable[[P, Report], R],
     tasks: list[Task[P]],
-    works: list[ingest_plan.Work],
+    works: list[ingest_plan.InputToIngest],
     noted: FailureRecords,
     *,
     spreads: bool = False,
 ) -> list[Result[R]]:
-    """Runs a task for each input: of what is near, then of what is on the web, where only so many are read at a time.
+    """Run a task for each input: of what is near, then of what is on the web, where only so many are read at a time.
 
     The web is not asked for sizes, nor is a bucket for those of a crawl's thousands of files.
 
@@ -168,14 +175,14 @@ def run_inputs(
         noted: where failures are noted.
         spreads: whether a task can use several processes.
     """
-    near = [(task, work) for task, work in zip(tasks, works, strict=True) if not is_web(work.path)]
-    far = [(task, work) for task, work in zip(tasks, works, strict=True) if is_web(work.path)]
+    listed = [(task, work, store_of(work.path).can_list) for task, work in zip(tasks, works, strict=True)]
+    near = [(task, work) for task, work, is_near in listed if is_near]
+    far = [(task, work) for task, work, is_near in listed if not is_near]
     results = []
     if near or not far:
         sized = [replace(task, size=work.size or 0) for task, work in near]
         results += context.run(what, function, sized, "inputs", spreads=spreads, failed=noted)
     if far:
         connections = min(work.entry.settings().connections for _, work in far)
-        listed = [task for task, _ in far]
-        results += context.run(what, function, listed, "inputs", at_once=connections, failed=noted)
+        results += context.run(what, function, [task for task, _ in far], "inputs", at_once=connections, failed=noted)
     return results

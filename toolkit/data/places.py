@@ -1,12 +1,11 @@
 """Places that a configuration reads and writes: none that is written may lie in, above or on another."""
 
 import os
-import posixpath
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from toolkit.errors import ConfigError
-from toolkit.storage import scheme_of
+from toolkit.storage import store_of
 
 
 @dataclass(frozen=True)
@@ -27,14 +26,9 @@ class Place:
 def normal(path: str) -> str:
     """Return the one spelling of a path that two can be compared by: absolute, without a slash at its end.
 
-    Local paths are followed through symbolic links. In a bucket, ``.``, ``..`` and empty parts of a key are resolved:
-    a store that keeps ``a//b`` and ``a/b`` apart is no reason to write both.
+    Local paths are followed through symbolic links.
     """
-    scheme = scheme_of(path)
-    if not scheme:
-        return os.path.realpath(path)
-    host, _, key = path[len(scheme) + 3 :].partition("/")
-    return f"{scheme}://{host}{posixpath.normpath('/' + key.lstrip('/')).rstrip('/')}"
+    return store_of(path).normal(path)
 
 
 def is_within(inner: str, outer: str) -> bool:

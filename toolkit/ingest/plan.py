@@ -17,7 +17,7 @@ from toolkit.errors import ConfigError, NothingThere
 from toolkit.ingest import crawls
 from toolkit.ingest.reader import READERS, Reader
 from toolkit.records import sets
-from toolkit.storage import compression, is_web, scheme_of
+from toolkit.storage import compression, store_of
 from toolkit.storage.addresses import learn, whole
 from toolkit.storage.paths import expand_sized, fault_of_name, fixed_part, is_glob, is_set_name, join, strip_suffix
 from toolkit.storage.roots import note_roots
@@ -122,7 +122,7 @@ class Entry(ConfigStruct):
         return config.convert(Source(self.options), READERS.find(self.settings().format))
 
 
-class Work(ConfigStruct):
+class InputToIngest(ConfigStruct):
     """One input file to ingest.
 
     Attributes:
@@ -163,7 +163,7 @@ class Work(ConfigStruct):
         return join(self.entry.settings().source or "", self.relative)
 
 
-def makers(works: Iterable[Work]) -> Callable[[str], Work | None]:
+def makers(works: Iterable[InputToIngest]) -> Callable[[str], InputToIngest | None]:
     """Return what tells from a shard's path which of these inputs makes it; None if none of them does.
 
     No record is read, so the answer is the same before, while and after the input is ingested. A name that other
@@ -171,7 +171,7 @@ def makers(works: Iterable[Work]) -> Callable[[str], Work | None]:
     """
     by_stem = {work.shard: work for work in works}
 
-    def maker(shard: str) -> Work | None:
+    def maker(shard: str) -> InputToIngest | None:
         numbered = _NUMBERED.fullmatch(shard)
         cut = by_stem.get(numbered[1]) if numbered else None
         if cut and cut.is_cut:
@@ -251,7 +251,7 @@ def plan(
     *,
     overwrite: bool,
     absent: list[NothingThere] | None = None,
-) -> list[Work]:
+) -> list[InputToIngest]:
     """One piece of work per input file, sorted by shard.
 
     Args:
@@ -265,10 +265,10 @@ def plan(
         NothingThere: if a glob matches nothing, or a file is not there.
         ConfigError: if two inputs would become the same shard.
     """
-    works: dict[str, Work] = {}
+    works: dict[str, InputToIngest] = {}
     for entry in entries:
         common, reader = entry.settings(), entry.reader()
-        if common.max_disk and scheme_of(dataset.bookkeeping):
+        if common.max_disk and not store_of(dataset.bookkeeping).is_local:
             message = f"expected a dataset on disk for `max_disk`, got {dataset.bookkeeping}"
             raise ConfigError(f"{entry.place}: {message}" if entry.place else message)
         for path, relative, size in _files(entry, common, absent):
@@ -287,7 +287,7 @@ def plan(
                     f"expected one input for each shard, got {works[shard].path} and {path} for {shard}; "
                     "give their entries a `source:` each, or other globs"
                 )
-            works[shard] = Work(
+            works[shard] = InputToIngest(
                 dataset=dataset,
                 entry=entry,
                 path=path,
@@ -296,7 +296,7 @@ def plan(
                 max_document_bytes=max_document_bytes,
                 overwrite=overwrite,
                 size=size,
-                address=whole(path) if is_web(path) else "",
+                address="" if store_of(path).can_list else whole(path),
             )
     return [works[shard] for shard in sorted(works)]
 
@@ -323,10 +323,10 @@ def _files(entry: Entry, common: Common, absent: list[NothingThere] | None) -> I
 
 
 def is_on_the_web(entry: Entry) -> bool:
-    """Whether the web must be asked which inputs there are."""
+    """Return whether a server that cannot list must be asked which inputs there are."""
     common = entry.settings()
     patterns = [common.from_] if isinstance(common.from_, str) else common.from_ or []
-    return any(is_web(path) for path in ([common.base_url] if common.crawl is not None else patterns))
+    return any(not store_of(path).can_list for path in ([common.base_url] if common.crawl is not None else patterns))
 
 
 def set_schemas(entries: Iterable[Entry]) -> dict[str, sets.SetSchema]:
@@ -335,7 +335,7 @@ def set_schemas(entries: Iterable[Entry]) -> dict[str, sets.SetSchema]:
     for entry in entries:
         reader = entry.reader()
         if (set_name := reader.attribute_set()) is not None:
-            keys = {key: sets.key_schema(type_, settings_of_set(entry)) for key, type_ in reader.TYPES.items()}
+            keys = {key: sets.key_schema(type_, settings_of_set(entry)) for key, type_ in reader.types().items()}
             found[set_name] = sets.SetSchema(keys=keys)
     return found
 

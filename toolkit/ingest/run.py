@@ -9,7 +9,7 @@ input ──decompress──> reader ──drafts──> trim ──rows──> 
 import itertools
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
@@ -21,23 +21,23 @@ from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, NO_ATTRIBUTES, DocumentRow, explain_bad_row, fault_of, split_lines
 from toolkit.errors import DataError
-from toolkit.ingest import arrivals, downloads
+from toolkit.ingest import downloads, input_bytes
 from toolkit.ingest.inputs import Attempt, note_entry, record_path, still_done
-from toolkit.ingest.plan import Work, settings_of, settings_of_set
+from toolkit.ingest.plan import InputToIngest, settings_of, settings_of_set
 from toolkit.ingest.reader import Draft, Input, Rejects
 from toolkit.records import sets
 from toolkit.records.ingested import InputRecord
+from toolkit.runs.executors import Report
 from toolkit.storage import json_files
+from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import exists, join, lacking, list_files, remove, stat
-from toolkit.storage.streams import HEAD, RowOutput
-
-Report = Callable[[int, int], None]
+from toolkit.storage.reading import HEAD
 
 Written = tuple[Draft, DocumentRow, bytes]
 """A draft, the row that is made of it, and that row as JSON."""
 
 
-class Done(ConfigStruct):
+class IngestedInput(ConfigStruct):
     """What became of an input file; `rejects` as in `InputRecord`."""
 
     shards: list[str]
@@ -47,7 +47,7 @@ class Done(ConfigStruct):
     rejects: str = ""
 
 
-def _keep(work: Work) -> downloads.Keep | None:
+def _keep(work: InputToIngest) -> downloads.Keep | None:
     max_disk = work.entry.settings().max_disk
     return downloads.Keep(_downloads(work.dataset), max_disk, work.key) if max_disk else None
 
@@ -56,12 +56,12 @@ def _downloads(dataset: Dataset) -> str:
     return join(dataset.bookkeeping, "downloads")
 
 
-def sweep_downloads(works: Iterable[Work], dataset: Dataset) -> None:
+def sweep_downloads(works: Iterable[InputToIngest], dataset: Dataset) -> None:
     """Deletes downloads of inputs that are not among these."""
     downloads.sweep(_downloads(dataset), (keep.name for keep in map(_keep, works) if keep))
 
 
-def ingest_input(work: Work, report: Report) -> Done:
+def ingest_input(work: InputToIngest, report: Report) -> IngestedInput:
     """Makes the documents of one input file, unless that has been done.
 
     Raises:
@@ -75,7 +75,7 @@ def ingest_input(work: Work, report: Report) -> Done:
     record, damaged = json_files.load_told(record_path(work), InputRecord)
     if record is not None and still_done(work, record, found, settings):
         remove(record_path(work) + ".started")  # of an attempt that was killed just before its end
-        arrivals.Arrival(work.path, found, _keep(work)).discard()
+        input_bytes.InputBytes(work.path, found, _keep(work)).discard()
         note_entry(work, record)
         report(record.rows, 0)
         return _done(record, skipped=True)
@@ -84,13 +84,13 @@ def ingest_input(work: Work, report: Report) -> Done:
         remove(record_path(work))
     common = work.entry.settings()
     rejected = join("rejects", work.shard + ".jsonl.gz")
-    arrival = arrivals.Arrival(work.path, found, _keep(work))
-    with arrival, Rejects(join(work.dataset.bookkeeping, rejected), work.path) as rejects:
+    bytes_in = input_bytes.InputBytes(work.path, found, _keep(work))
+    with bytes_in, Rejects(join(work.dataset.bookkeeping, rejected), work.path) as rejects:
         kept_aside = rejects if common.on_error == "skip" else None
-        source = Input(work.path, common.source, work.max_document_bytes, kept_aside, arrival.open)
-        written = _Writer(work, source, claims, report)
+        source = Input(work.path, common.source, work.max_document_bytes, kept_aside, bytes_in.open)
+        written = _ShardsOutput(work, source, claims, report)
         written.run()
-        content = arrival.content()
+        content = bytes_in.content()
     for shard in claims.shards - written.shards.keys():
         remove(work.dataset.shard_path(shard))
     made = InputRecord(
@@ -108,13 +108,13 @@ def ingest_input(work: Work, report: Report) -> Done:
         rejects=rejected if rejects.written else "",
     )
     json_files.save(record_path(work), made)
-    arrival.discard()
+    bytes_in.discard()
     claims.release()
     return _done(made, skipped=False)
 
 
-def _done(record: InputRecord, *, skipped: bool) -> Done:
-    return Done(
+def _done(record: InputRecord, *, skipped: bool) -> IngestedInput:
+    return InputIngested(
         shards=sorted(record.shards),
         skipped=skipped,
         documents=record.rows,
@@ -130,7 +130,7 @@ class _Claims:
     and none leaves one behind. Two attempts at once take the same files, and write the same into them.
     """
 
-    def __init__(self, work: Work, record: InputRecord | None, *, damaged: bool) -> None:
+    def __init__(self, work: InputToIngest, record: InputRecord | None, *, damaged: bool) -> None:
         self._work = work
         self._path = record_path(work) + ".started"
         self.shards: set[str] = set(record.shards if record else ())
@@ -176,7 +176,7 @@ class _Claims:
         json_files.save(self._path, Attempt(input=self._work.path, shards=sorted(self.shards)))
 
 
-def _shards_named(work: Work) -> set[str]:
+def _shards_named(work: InputToIngest) -> set[str]:
     """Return the shards that there are, by their names, of an input whose record is damaged."""
     number = r"\.\d{5,}" if work.entry.settings().shard_size else ""
     name = re.compile(re.escape(work.shard) + number + r"\.jsonl\.gz")
@@ -193,10 +193,10 @@ def _with_text(row: bytes | None, text: str) -> bytes | None:
     return _ENCODER.encode(msgspec.json.decode(row, type=dict[str, msgspec.Raw]) | {"text": text})
 
 
-class _Writer:
+class _ShardsOutput:
     """Writes the drafts of an input to its shards, and their attributes beside them."""
 
-    def __init__(self, work: Work, source: Input, claims: _Claims, report: Report) -> None:
+    def __init__(self, work: InputToIngest, source: Input, claims: _Claims, report: Report) -> None:
         self.work = work
         self.claims = claims
         self.source = source

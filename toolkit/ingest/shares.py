@@ -20,7 +20,7 @@ import xxhash
 
 from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
 from toolkit.errors import amount
-from toolkit.ingest.plan import Work, makers
+from toolkit.ingest.plan import InputToIngest, makers
 from toolkit.storage.paths import absolute, strip_suffix
 
 
@@ -69,7 +69,7 @@ class Share:
         inputs: that it owns, sorted by shard.
     """
 
-    def __init__(self, index: int, count: int, own: Dataset | None, inputs: Sequence[Work]) -> None:
+    def __init__(self, index: int, count: int, own: Dataset | None, inputs: Sequence[InputToIngest]) -> None:
         """Deals the inputs.
 
         Args:
@@ -88,7 +88,7 @@ class Share:
         self._maker = makers(inputs)
         self.inputs = [work for work in inputs if self.owns_input(work)]
 
-    def owns_input(self, work: Work) -> bool:
+    def owns_input(self, work: InputToIngest) -> bool:
         """Return whether an input is in the share."""
         return self._of_inputs[work.shard] == self.index
 

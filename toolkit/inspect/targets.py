@@ -17,9 +17,9 @@ from toolkit.interop import foreign
 from toolkit.mix import publish
 from toolkit.mix.settings import REJECTED
 from toolkit.mix.writer import WRITERS, Writer, find_writer
-from toolkit.storage import is_web
+from toolkit.storage import store_of
 from toolkit.storage.paths import BOOKKEEPING, absolute, exists, is_folder, join, list_files, not_in
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 
 Kind = Literal["dataset", "output", "release", "documents"]
 
@@ -168,7 +168,7 @@ class Home(NamedTuple):
 def home_of(path: str) -> Home:
     """Return the output or the dataset that a file or a folder lies in, else the folder, or that of the file."""
     path = absolute(path)
-    if not is_web(path):
+    if store_of(path).can_list:
         for root in _above(path):
             with suppress(Forbidden):  # what nobody may look at is not ours
                 if exists(publish.manifest_path(root)):

@@ -34,8 +34,8 @@ class InputToMix(ConfigStruct):
         processes: that work on it.
     """
 
-    input: plan.Work
-    tag: tagging.Work | None
+    input: plan.InputToIngest
+    tag: tagging.ShardToTag | None
     mix: join.ShardToMix
     processes: int = 1
 

@@ -16,10 +16,10 @@ from toolkit.data.dataset import Dataset
 from toolkit.mix.writer import Writer, find_writer, part_name
 from toolkit.rules import Rule
 from toolkit.rules.kinds.sample import Sample
-from toolkit.storage import scheme_of
+from toolkit.storage import store_of
+from toolkit.storage.compression import COMPRESSORS
 from toolkit.storage.globs import glob_regex
 from toolkit.storage.paths import join
-from toolkit.storage.streams import COMPRESSORS
 from toolkit.text import editing
 
 Compression = Literal["gzip", "gzip-fast", "zstd", "none"]
@@ -98,7 +98,7 @@ class Stream(ConfigStruct):
         """Return what a shard is sorted by: its number, and its path as a folder (in a bucket, its key) is listed."""
         order = self.order or {}
         number = next((n for glob, n in order.items() if glob_regex(glob).match(shard)), len(order))
-        return number, (shard,) if scheme_of(self.dataset.documents) else tuple(shard.split("/"))
+        return number, tuple(shard.split("/")) if store_of(self.dataset.documents).is_local else (shard,)
 
     @property
     def all_rules(self) -> list[Rule]:

@@ -13,10 +13,10 @@ from typing import IO, Any, ClassVar, Self
 
 import msgspec
 
-from toolkit.config.plugins import Kind
 from toolkit.config.settings import FROZEN
 from toolkit.data.documents import Document, explain_bad_row
 from toolkit.errors import ConfigError, DataError
+from toolkit.plugins import Kind
 from toolkit.text.batch import Batch
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")

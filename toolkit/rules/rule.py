@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self
 import msgspec
 import xxhash
 
-from toolkit.config.plugins import snake_case
 from toolkit.config.settings import ConfigStruct, Description, Source
 from toolkit.data.schema import ANY, NEVER, Type, infer, list_of, union
+from toolkit.plugins import snake_case
 from toolkit.rules.filters import Syntax
 
 if TYPE_CHECKING:

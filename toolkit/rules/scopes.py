@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolkit.config import settings
-from toolkit.config.models import BUNDLED
 from toolkit.config.settings import Source
 from toolkit.data import schema
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.rules.expression_tree import ExpressionError, parse
 from toolkit.rules.expressions import is_name
 from toolkit.rules.rule import Rule, parameter_type
+from toolkit.storage.models import BUNDLED
 from toolkit.storage.paths import expand
 from toolkit.text.languages.tables import thresholds
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from toolkit.config.plugins import Kind
 from toolkit.config.settings import ConfigStruct, Source, convert, divide
 from toolkit.errors import ConfigError
+from toolkit.plugins import Kind
 from toolkit.runs.executors import Begun, Executor, P, Report, Task
 from toolkit.runs.processes import available_cores
 

@@ -18,7 +18,7 @@ class Duration(float):
 
     @classmethod
     def parse(cls, value: object) -> "Duration":
-        """Raise ValueError for what is neither."""
+        """Return a time; raise ValueError for what is none."""
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf"):
             return cls(value)
         if isinstance(value, str) and (m := re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", value)):
@@ -52,19 +52,28 @@ class StorageOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     give_up: Annotated[
         Duration, msgspec.Meta(description="how long a host that has answered in this run is waited for")
     ] = Duration(300)
+    stores: Annotated[
+        dict[Annotated[str, msgspec.Meta(pattern="^[a-z][a-z0-9+.-]*$")], str],
+        msgspec.Meta(description="stores of your own, by scheme: `package.module:Class` or `path/file.py:Class`"),
+    ] = {}
 
 
 def set_options(options: StorageOptions) -> None:
-    """For this process and for those that it begins."""
+    """Set the options of this process and of those that it begins."""
     if options != StorageOptions():
         os.environ[_VARIABLE] = msgspec.json.encode(options, enc_hook=float).decode()
     else:
         os.environ.pop(_VARIABLE, None)
 
 
+def configured() -> str:
+    """Return the options of this process as the text that carries them."""
+    return os.environ.get(_VARIABLE, "{}")
+
+
 def options() -> StorageOptions:
-    """Those of this process."""
-    return msgspec.json.decode(os.environ.get(_VARIABLE, "{}"), type=StorageOptions, dec_hook=_decoded)
+    """Return the options of this process."""
+    return msgspec.json.decode(configured(), type=StorageOptions, dec_hook=_decoded)
 
 
 def _decoded(type_: type[Any], value: Any) -> Any:

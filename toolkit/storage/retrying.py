@@ -3,6 +3,10 @@
 A host that has answered in this run is waited for up to `storage.give_up`: it is busy, or away for a while. One that
 has never answered is most likely a wrong name, so it is given up soon, and so is one that was waited for in vain, until
 it answers again. What is final (a wrong bucket, a refusal) is not asked twice: that is for the caller to say.
+
+`urllib3.Retry` and boto3's retries are switched off. They count attempts of one request, and not the time that a host
+has been away for all of them; they sleep through a signal; they say nothing; and they end where the answer begins, but
+most of what breaks is a body.
 """
 
 import email.utils

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from toolkit.errors import Unreadable
+from toolkit.storage import scheme_of
 
 _VARIABLE = "_TOOLKIT_ROOTS"
 """Carries them to processes of this machine that work for this one: by path, device and inode."""
@@ -24,9 +25,9 @@ def note_roots(folders: Iterable[str]) -> None:
     """
     known = dict(_known(os.environ.get(_VARIABLE, "{}")))
     for folder in folders:
-        path = os.path.abspath(folder)
-        if "://" in folder:
+        if scheme_of(folder):
             continue
+        path = os.path.abspath(folder)
         while (now := _identity(path)) is None and path != "/":
             path = os.path.dirname(path)
         if now and path != "/":

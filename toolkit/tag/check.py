@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Collection, Mapping
 
-from toolkit.config import models
-from toolkit.config.plugins import default_name
 from toolkit.config.settings import Source
 from toolkit.data.dataset import Dataset
 from toolkit.errors import MissingExtra, MissingModel, UnknownPlugin
+from toolkit.plugins import default_name
 from toolkit.records import sets
-from toolkit.storage import is_web
+from toolkit.storage import models, store_of
+from toolkit.tag import declared, tagger
 from toolkit.tag import plan as tag_plan
-from toolkit.tag import tagger
 
 
 def check(
@@ -46,10 +45,10 @@ def check(
                 raise
             warnings.append(f"the set {name!r} cannot be compared with the section `tag:` here: {error}")
             continue
-        if found := tag_plan.differences(made, wanted):
-            raise tag_plan.made_otherwise(name, "settings", found)
-        if found := tag_plan.edits(made, wanted):
-            raise tag_plan.made_otherwise(name, "code", found)
+        if found := declared.differences(made, wanted):
+            raise declared.made_otherwise(name, "settings", found)
+        if found := declared.edits(made, wanted):
+            raise declared.made_otherwise(name, "code", found)
     return warnings
 
 
@@ -57,7 +56,7 @@ def _wanted(section: Source, dataset: Dataset, name: str, planned: Mapping[str, 
     """Return the schema that the section gives a set."""
     plan = tag_plan.read_sets(section, [name])
     known = {called: sha256 for each in plan.sets for sha256, called in sets.load_models(dataset, each).items()}
-    return tag_plan.set_schemas(plan, dataset, planned, _digest_of(known))[name]
+    return declared.set_schemas(plan, dataset, planned, _digest_of(known))[name]
 
 
 def _digest_of(known: Mapping[str, str]) -> Callable[[str], str]:
@@ -67,7 +66,7 @@ def _digest_of(known: Mapping[str, str]) -> Callable[[str], str]:
         name = tagger.model_name(model)
         if model in models.SHA256:
             return models.SHA256[model]
-        if is_web(model) and name in known:
+        if name in known and not store_of(model).can_list:
             return known[name]
         try:
             return models.digest(model)

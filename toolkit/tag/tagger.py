@@ -4,22 +4,20 @@ A tagger is its configuration: a frozen Struct whose fields are its options. Par
 source, one sentence and the edge cases, examples, options, ``tag``. It imports ``from toolkit``, nothing else of ours.
 """
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from toolkit.config import models
 from toolkit.config.docstrings import first_line
-from toolkit.config.plugins import Kind
 from toolkit.config.settings import FROZEN
 from toolkit.data import schema
 from toolkit.data.documents import Document, is_reference
 from toolkit.data.metadata_fields import METADATA, MetadataField
 from toolkit.errors import ConfigError
-from toolkit.storage import is_web
+from toolkit.plugins import Kind
+from toolkit.storage import models, store_of
 
 
 @dataclass(frozen=True)
@@ -211,11 +209,7 @@ def model_names(tagger: Tagger) -> dict[str, str]:
 
 def model_name(model: str) -> str:
     """Return what a model is called: the address of one on the web, the last part of another path."""
-    if not is_web(model):
-        return os.path.basename(model.rstrip("/"))
-    scheme, _, place = model.partition("://")
-    host, slash, path = place.partition("/")
-    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path.partition('?')[0]}"  # without what signs it
+    return store_of(model).name_of(model)
 
 
 def settings(tagger: Tagger, reference: str, key: str, digest: Callable[[str], str] = models.digest) -> dict[str, Any]:

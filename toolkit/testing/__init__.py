@@ -10,7 +10,8 @@ They raise AssertionError, which says what is expected, what was got and what to
 """
 
 from toolkit.testing.readers import check_reader
+from toolkit.testing.stores import MemoryStore, check_readable_store, check_store
 from toolkit.testing.taggers import check_tagger
 from toolkit.testing.writers import check_writer
 
-__all__ = ["check_reader", "check_tagger", "check_writer"]
+__all__ = ["MemoryStore", "check_readable_store", "check_reader", "check_store", "check_tagger", "check_writer"]

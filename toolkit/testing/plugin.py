@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from toolkit.config.plugins import Kind
 from toolkit.config.settings import convert, parse, plain
+from toolkit.plugins import Kind
 from toolkit.tag import describe
 
 P = TypeVar("P", bound=msgspec.Struct)

@@ -3,9 +3,9 @@
 import os
 from typing import Any
 
-from toolkit.config.models import resolve
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError
+from toolkit.storage.models import resolve
 
 
 def load_tokenizer(model: str) -> Any:

@@ -1,4 +1,4 @@
-"""All places that a configuration reads and writes, held against each other before any is read or written."""
+"""Checks of all places that a configuration reads and writes against each other, before any is touched."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,9 +7,9 @@ from toolkit.commands.steps.context import Context
 from toolkit.data.dataset import Dataset
 from toolkit.data.places import Inside, Place, check_apart, is_within, normal
 from toolkit.errors import ConfigError
-from toolkit.ingest.plan import Work
+from toolkit.ingest.plan import InputToIngest
 from toolkit.mix.settings import MixSettings, work_folder
-from toolkit.storage import is_web, scheme_of
+from toolkit.storage import store_of
 
 
 def of_dataset(dataset: Dataset, name: str = "") -> list[Place]:
@@ -49,7 +49,7 @@ def check_mix(context: Context, settings: MixSettings) -> None:
     if rejected is not None:
         written.append(Place(rejected, "`rejected`", settings.place))
         check_apart([written[1]])
-        if _store(rejected) != _store(output):
+        if store_of(rejected).volume(rejected) != store_of(output).volume(output):
             raise ConfigError(
                 f"{settings.place}: expected `rejected` in the same store (and bucket) as the output {output}, got "
                 f"{rejected}"
@@ -75,7 +75,7 @@ def _check_notes(dataset: Dataset, settings: MixSettings) -> None:
     )
 
 
-def check_ingest(context: Context, works: Iterable[Work]) -> None:
+def check_ingest(context: Context, works: Iterable[InputToIngest]) -> None:
     """Check that no input lies where this configuration writes: it would be read again and again.
 
     Raises:
@@ -85,7 +85,7 @@ def check_ingest(context: Context, works: Iterable[Work]) -> None:
     check_dataset(dataset, context.options.config or "")
     inside = Inside([*of_dataset(dataset), *_of_section(context.config.mix)])
     for work in works:
-        if not is_web(work.path) and (place := inside.of(work.path)):
+        if store_of(work.path).can_write and (place := inside.of(work.path)):
             raise ConfigError(
                 f"{work.entry.place}: expected inputs apart from {place.path} ({place.what}), which this configuration "
                 f"writes, got {work.path}"
@@ -100,8 +100,3 @@ def _of_section(mix: dict[str, Any]) -> list[Place]:
         (mix.get("rejected"), "rejected"),
     ]
     return [Place(path, what) for path, what in named if isinstance(path, str) and path.strip() and "\0" not in path]
-
-
-def _store(path: str) -> str:
-    scheme = scheme_of(path)
-    return f"{scheme}://{path[len(scheme) + 3 :].partition('/')[0]}" if scheme else ""

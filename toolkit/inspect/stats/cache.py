@@ -7,12 +7,12 @@ beside files that are not ours.
 import re
 from contextlib import suppress
 
-from toolkit.config.models import cache_folder
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.inspect.stats.shard import VERSION
 from toolkit.inspect.targets import Home
 from toolkit.mix.settings import work_folder
 from toolkit.storage import store_of
+from toolkit.storage.models import cache_folder
 from toolkit.storage.paths import BOOKKEEPING, join, remove_empty_folders, remove_tree
 
 _FORMER = re.compile(r"[0-9a-f]{32}|v(\d+)")

@@ -1,11 +1,11 @@
-"""Where Dolma has documents and attributes: ``…/documents/X`` and ``…/attributes/SET/X``, on disk or in a bucket."""
+"""Places of documents and attributes in Dolma: ``…/documents/X``, ``…/attributes/SET/X``, on disk or in a bucket."""
 
 import os
 from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.errors import ConfigError
-from toolkit.storage import scheme_of
+from toolkit.storage import store_of
 from toolkit.storage.paths import BOOKKEEPING, glob_folders, is_folder, is_glob, join
 
 DOCUMENTS = "documents"
@@ -44,7 +44,7 @@ class Root:
 
 def _may_write(folder: str, notes: str) -> bool:
     """Tell whether our records go beside documents; in a bucket for a mix only if they are there, as of `tag`."""
-    if scheme_of(folder):
+    if not store_of(folder).is_local:
         return not notes or is_folder(join(folder, BOOKKEEPING))
     return os.access(folder, os.W_OK)
 

@@ -4,7 +4,7 @@ import functools
 import importlib
 import pkgutil
 
-from toolkit.config.plugins import camel_case
+from toolkit.plugins import camel_case
 from toolkit.rules.rule import Rule
 
 

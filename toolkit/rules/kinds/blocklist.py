@@ -14,7 +14,7 @@ from toolkit.rules.compiled import CompiledRule, Values
 from toolkit.rules.compiling import Compiler
 from toolkit.rules.rule import Form, Role, Rule
 from toolkit.storage.paths import expand
-from toolkit.storage.streams import content_digest
+from toolkit.storage.reading import content_digest
 
 
 class BlocklistForm(Form):

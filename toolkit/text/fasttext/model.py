@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import msgspec
 
-from toolkit.config import models
 from toolkit.data.documents import Prediction
 from toolkit.errors import ConfigError, ToolkitError
+from toolkit.storage import models
 from toolkit.text.fasttext.predictions import LinePredictions
 from toolkit.text.line_table import PADDING, LineTable
 from toolkit.text.numbers import shortest_float32

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Self
 
 from toolkit import distribution
-from toolkit.config import models
+from toolkit.storage import models
 
 _PATH = getattr(os, "O_PATH", os.O_RDONLY)  # a folder on the way may be one that only may be passed
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

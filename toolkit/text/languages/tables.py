@@ -11,8 +11,8 @@ import csv
 import functools
 import os
 
-from toolkit.config.models import resolve
 from toolkit.errors import ConfigError
+from toolkit.storage.models import resolve
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "tables")
 

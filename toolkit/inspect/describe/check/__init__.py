@@ -16,7 +16,7 @@ from toolkit.inspect.describe.check.files import Checked, FileCheck
 from toolkit.inspect.describe.check.nodes import Node, all_fields, nodes, read
 from toolkit.inspect.describe.facts.files import MEDIA_TYPES
 from toolkit.runs.executors import Result
-from toolkit.storage import scheme_of
+from toolkit.storage import store_of
 from toolkit.storage.paths import join
 
 ROWS = 100
@@ -56,7 +56,7 @@ def check(path: str, first: int | None, max_bytes: int, run: Run) -> Checked:
     faults = [*labels.faults(document, files, counts, values), *_invented(done)]
     faults += _leading_nowhere(done, run, checked) if first is None else ()
     checked.findings += [f"{path}: {fault}" for fault in faults]
-    if not checked.findings and mlcroissant.is_installed() and not scheme_of(path):
+    if not checked.findings and mlcroissant.is_installed() and store_of(path).is_local:
         read_by = mlcroissant.check(path, document, first)
         checked.findings += read_by.findings
         checked.warnings += read_by.warnings

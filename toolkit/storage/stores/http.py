@@ -1,21 +1,25 @@
-"""Files on the web, for reading: politely, and going on at the byte where a connection broke."""
+"""Files on the web, for reading: politely, and going on at the byte where a connection broke.
+
+`requests` keeps connections open between requests and verifies who answers. Its streams, and those of smart_open over
+them, wait for a whole buffer: what has arrived of it is lost when the connection breaks, so `Reading` takes what is
+there.
+"""
 
 import functools
 import importlib.metadata
 import io
+import os
 import re
 import urllib.parse
-from collections.abc import Iterator
+from http.cookiejar import DefaultCookiePolicy
 from typing import IO, Any, NoReturn
 
 from toolkit import distribution
-from toolkit.errors import ConfigError, DataError, Unreadable
-from toolkit.storage import Stat, retrying
+from toolkit.errors import DataError, Unreadable
+from toolkit.storage import retrying
 from toolkit.storage.addresses import whole
 from toolkit.storage.retrying import Trouble
-
-BUFFER = 1 << 20
-"""Bytes that are read at a time."""
+from toolkit.storage.store import BUFFER, Stat, Store
 
 BUSY = (403, 408, 429)
 """Answers that may be others later, beside those from 500."""
@@ -27,11 +31,23 @@ KNOWN = (404, 405, 410, 416, 501)
 """Answers that mean something to those who asked."""
 
 
-class Web:
-    """The `toolkit.storage.Store` of ``http://`` and ``https://``."""
+class Http(Store):
+    """Files on the web, which are read by their names and nothing else."""
+
+    can_list = False
+    can_write = False
+
+    def name_of(self, path: str) -> str:
+        """Return the address without what signs it."""
+        scheme, _, place = path.partition("://")
+        host, slash, name = place.partition("/")
+        return f"{scheme}://{host.rpartition('@')[2]}{slash}{name.partition('?')[0]}"
+
+    def quoted(self, name: str) -> str:
+        return urllib.parse.quote(name)
 
     def stat(self, path: str) -> Stat | None:
-        """None where the server has no such file; the stamp is its ETag, or its date."""
+        """Return what the server says of a file; the stamp is its ETag, or its date."""
         answer = _asked(path, "HEAD")
         if answer.status_code in (405, 501):  # a server that knows no HEAD
             answer.close()
@@ -43,65 +59,12 @@ class Web:
                 raise Unreadable(f"expected the file, got {_said(answer)}", path=path)
             return _stat(answer)
 
-    def age(self, path: str) -> None:
-        """Nobody asks."""
-
-    def is_folder(self, path: str) -> bool:
-        return False
-
-    def open(self, path: str) -> IO[bytes]:
-        return io.BufferedReader(Reading(path), BUFFER)
+    def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> IO[bytes]:
+        return io.BufferedReader(Reading(path, offset, expected), BUFFER)
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
-        with io.BufferedReader(Reading(path, offset), BUFFER) as stream:
+        with self.open(path, offset) as stream:
             return stream.read() if length is None else stream.read(length)
-
-    def files(self, root: str) -> Iterator[str]:
-        raise ConfigError(f"{root}: expected a single file, the web has no folders to list")
-
-    def listing(self, root: str) -> Iterator[tuple[str, int | None]]:
-        return ((name, None) for name in self.files(root))
-
-    def folders(self, root: str) -> list[str]:
-        raise ConfigError(f"{root}: expected a single file, the web has no folders to list")
-
-    def leftovers(self, root: str, *, others: bool = False) -> list[str]:
-        return []
-
-    def check_writable(self, folder: str, where: str) -> NoReturn:
-        raise ConfigError(f"{where}: expected a folder on disk or s3://, got {folder}")
-
-    def pieces(self, path: str) -> NoReturn:
-        _refuse(path)
-
-    def writing(self, path: str) -> NoReturn:
-        _refuse(path)
-
-    def create(self, path: str, data: bytes) -> NoReturn:
-        _refuse(path)
-
-    def move(self, source: str, target: str) -> NoReturn:
-        _refuse(target)
-
-    def remove(self, path: str) -> NoReturn:
-        _refuse(path)
-
-    def remove_tree(self, root: str) -> NoReturn:
-        _refuse(root)
-
-    def remove_empty_folders(self, folder: str, root: str) -> NoReturn:
-        _refuse(folder)
-
-    def discard(self, leftover: str) -> NoReturn:
-        _refuse(leftover)
-
-
-def make() -> Web:
-    return Web()
-
-
-def _refuse(path: str) -> NoReturn:
-    raise ConfigError(f"{path}: expected a place to write to, the web is for reading")
 
 
 class Reading(io.RawIOBase):
@@ -173,7 +136,7 @@ class Reading(io.RawIOBase):
         return Trouble(cause, expected=f"the rest from byte {self._at:,}")
 
     def _connect(self) -> None:
-        """Asks for what is not read yet.
+        """Ask for what is not read yet.
 
         A server may answer with the file from its beginning, which is then skipped, but not with any other part.
         """
@@ -226,10 +189,28 @@ class Reading(io.RawIOBase):
 
 
 def _arrived(answer: Any, size: int) -> bytes:
-    """What has arrived, without waiting for all of it: what is waited for is lost when the connection breaks."""
+    """Return what has arrived, without waiting for all: what is waited for is lost when the connection breaks."""
     raw = answer.raw
     data: bytes = raw.read1(size) if hasattr(raw, "read1") else raw.read(min(size, 1 << 16))  # urllib3 < 2.1
     return data
+
+
+CONNECTIONS = 32
+"""Connections to one host that are kept open between requests."""
+
+
+@functools.cache
+def _session(_process: int) -> Any:
+    """Return what keeps connections open between requests, for all threads of a process, which may be a fork."""
+    import requests
+    from requests.adapters import HTTPAdapter
+
+    session = requests.Session()
+    session.headers.update({"User-Agent": _user_agent(), "Accept-Encoding": "identity"})
+    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # no request knows of another
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, HTTPAdapter(pool_maxsize=CONNECTIONS))
+    return session
 
 
 class _Busy(Exception):
@@ -242,15 +223,16 @@ def _host(path: str) -> str:
 
 def _asked(path: str, method: str, headers: dict[str, str] | None = None) -> Any:
     """Return an answer to a request, once the server is not too busy for it."""
-    import requests
-
     host = _host(path)
-    named = {"User-Agent": _user_agent(), "Accept-Encoding": "identity", **(headers or {})}
 
     def ask() -> Any:
-        timeout = retrying.patience(host)
-        answer = requests.request(
-            method, whole(path), headers=named, stream=True, timeout=timeout, allow_redirects=True
+        answer = _session(os.getpid()).request(
+            method,
+            whole(path),
+            headers=headers,
+            stream=method != "HEAD",  # what is read to its end gives its connection back
+            timeout=retrying.patience(host),
+            allow_redirects=True,
         )
         if _is_busy(answer.status_code):
             answer.close()
@@ -292,7 +274,7 @@ def _said(answer: Any) -> str:
 
 
 def _is_hopeless(error: Exception) -> bool:
-    """Whether the same request would end the same way."""
+    """Return whether the same request would end the same way."""
     from requests import exceptions
 
     return (
@@ -303,7 +285,7 @@ def _is_hopeless(error: Exception) -> bool:
 
 @functools.cache
 def _user_agent() -> str:
-    """Who asks."""
+    """Return the name by which servers know who asks."""
     try:
         return f"{distribution.NAME}/{distribution.version()}"
     except importlib.metadata.PackageNotFoundError:
@@ -311,7 +293,7 @@ def _user_agent() -> str:
 
 
 def _content_range(answer: Any) -> tuple[int | None, int]:
-    """The first byte and the size of the whole file by ``Content-Range``; None and 0 if it does not say so."""
+    """Return the first byte and the size of the whole file by ``Content-Range``; None and 0 if it does not say so."""
     found = re.fullmatch(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)", answer.headers.get("Content-Range", "").strip())
     if not found:
         return None, 0

@@ -1,4 +1,4 @@
-"""Inputs as they come in: each read once, digested on the way; from afar by a thread that reads ahead.
+"""The stored bytes of inputs: each read once, digested on the way; from afar by a thread that reads ahead.
 
 web or bucket ──thread──> a bounded queue ──> decompressor, reader, writer
                   └──> what is kept of a download, with `max_disk:` (see `toolkit.ingest.downloads`)
@@ -15,10 +15,9 @@ import xxhash
 
 from toolkit.errors import DataError, Unreadable
 from toolkit.ingest.downloads import BLOCK, Keep, Kept
-from toolkit.storage import Stat, is_web, scheme_of
+from toolkit.storage import Stat, store_of
 from toolkit.storage.paths import stat
-from toolkit.storage.streams import open_stored
-from toolkit.storage.web import Reading
+from toolkit.storage.reading import open_stored
 
 QUEUED = 64
 """Blocks that wait for the reader: with that many the thread pauses."""
@@ -27,7 +26,7 @@ CLOSING = 2.0
 """Seconds that a reader waits for the end of its thread, which may just be waiting for an answer."""
 
 
-class Arrival:
+class InputBytes:
     """The stored bytes of an input; a context manager around all that is made of them.
 
     Args:
@@ -39,7 +38,8 @@ class Arrival:
     def __init__(self, path: str, found: Stat, keep: Keep | None = None) -> None:
         self._path = path
         self._found = found
-        self._kept = Kept(keep, path, found) if keep and is_web(path) else None
+        self._store = store_of(path)
+        self._kept = None if keep is None or self._store.can_list else Kept(keep, path, found)
         self._digested: _Digested | None = None
         self._failed = False
 
@@ -47,13 +47,13 @@ class Arrival:
         return self
 
     def open(self) -> IO[bytes]:
-        """The bytes, from the beginning; closed by ``with``."""
-        stream = _Ahead(self._blocks()) if scheme_of(self._path) else open_stored(self._path)
+        """Return the bytes, from the beginning; closed by ``with``."""
+        stream = open_stored(self._path) if self._store.is_local else _Ahead(self._blocks())
         self._digested = _Digested(stream)
         return cast("IO[bytes]", self._digested)
 
     def content(self) -> str:
-        """xxh3-128 (hex) of the bytes.
+        """Return xxh3-128 (hex) of the bytes.
 
         Raises:
             DataError: if the input is another now than the one that was to be read.
@@ -63,13 +63,13 @@ class Arrival:
                 while stream.read(BLOCK):
                     pass
         assert self._digested
-        if not is_web(self._path) and stat(self._path) != self._found:
+        if self._store.can_list and stat(self._path) != self._found:
             message = "expected the file to stay as it is while it is read, it changed; run again"
             raise DataError(message, path=self._path)
         return self._digested.content()
 
     def discard(self) -> None:
-        """Deletes what is kept of it."""
+        """Delete what is kept of a download."""
         if self._kept:
             self._kept.delete()
 
@@ -85,9 +85,7 @@ class Arrival:
                 for block in kept.blocks():
                     offset += len(block)
                     yield block
-            web = is_web(self._path)
-            stream: Any = Reading(self._path, offset, self._found) if web else open_stored(self._path)
-            with stream:
+            with self._store.open(self._path, offset, self._found) as stream:
                 while block := stream.read(BLOCK):
                     if kept:
                         kept.write(block)

@@ -9,8 +9,6 @@ the same version of the object or not at all.
 import email.utils
 import io
 import os
-import posixpath
-import re
 import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
@@ -19,13 +17,15 @@ from typing import IO, Any, TypeVar, cast
 
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, Forbidden, Unreadable
-from toolkit.storage import Stat, retrying
+from toolkit.storage import retrying
 from toolkit.storage.addresses import cleaned, hidden, whole
-from toolkit.storage.options import StorageOptions, options
+from toolkit.storage.options import options
 from toolkit.storage.retrying import Trouble
-from toolkit.storage.s3.errors import NoUpload, Unsaid, explain
-from toolkit.storage.s3.reading import BUFFER, Pieces, Reading
-from toolkit.storage.s3.writing import Writing
+from toolkit.storage.store import BUFFER, Stat, Store, Writing
+from toolkit.storage.stores.s3.errors import NoUpload, Unsaid, explain
+from toolkit.storage.stores.s3.names import prefix_of, split
+from toolkit.storage.stores.s3.reading import Reading
+from toolkit.storage.stores.s3.writing import MultipartWriting
 
 T = TypeVar("T")
 
@@ -33,27 +33,22 @@ HEADS = 3
 """Times that an object is looked for whose HEAD and GET say different things."""
 
 
-def make() -> "S3":
-    """Return the store with the options of this process."""
-    return S3(options())
+class S3(Store):
+    """Objects as ``s3://BUCKET/KEY``; a client a process, made when it is first needed."""
 
-
-class S3:
-    """The `toolkit.storage.Store` of ``s3://BUCKET/KEY``; a client a process, made when it is first needed."""
-
-    def __init__(self, options: StorageOptions) -> None:
-        self.options = options
+    def __init__(self) -> None:
+        self.options = options()
         self._lock = threading.Lock()
         self._pid = 0
         self._session: Any = None
         self._made: dict[tuple[float, float], Any] = {}
         self._host = ""
         self._granted: set[str] = set()
-        self.payer = {"RequestPayer": "requester"} if options.request_payer else {}
+        self.payer = {"RequestPayer": "requester"} if self.options.request_payer else {}
 
     @property
     def client(self) -> Any:
-        """A client of boto3; another one behind a fork, and once the host has answered, which is then waited for."""
+        """Return a client of boto3: another one after a fork, and one that waits longer once the host has answered."""
         with self._lock:
             if self._pid != os.getpid():
                 self._pid, self._session, self._made = os.getpid(), None, {}
@@ -72,19 +67,20 @@ class S3:
             from botocore.config import Config
         except ImportError:
             raise missing_extra("s3", "s3://", "boto3") from None
-        options = self.options
         config = Config(
             connect_timeout=connect,
             read_timeout=read,
             retries={"mode": "standard", "total_max_attempts": 1},  # see `toolkit.storage.retrying`
             max_pool_connections=32,
-            s3={"addressing_style": options.addressing_style},
-            signature_version=UNSIGNED if options.anonymous else None,
+            s3={"addressing_style": self.options.addressing_style},
+            signature_version=UNSIGNED if self.options.anonymous else None,
         )
         try:
             if self._session is None:
-                self._session = boto3.session.Session(profile_name=options.profile, region_name=options.region)
-            endpoint = options.endpoint_url and whole(options.endpoint_url)
+                self._session = boto3.session.Session(
+                    profile_name=self.options.profile, region_name=self.options.region
+                )
+            endpoint = self.options.endpoint_url and whole(self.options.endpoint_url)
             return self._session.client("s3", endpoint_url=endpoint, config=config)
         except (botocore.exceptions.BotoCoreError, ValueError) as error:
             raise ConfigError(
@@ -125,7 +121,7 @@ class S3:
 
     def is_folder(self, path: str) -> bool:
         bucket, key = split(path)
-        prefix = _folder(key)
+        prefix = prefix_of(key)
         return bool(self._page(path, Bucket=bucket, Prefix=prefix, MaxKeys=1).get("KeyCount"))
 
     def files(self, root: str) -> Iterator[str]:
@@ -133,7 +129,7 @@ class S3:
 
     def listing(self, root: str) -> Iterator[tuple[str, int | None]]:
         bucket, key = split(root)
-        prefix = _folder(key)
+        prefix = prefix_of(key)
         found = [
             (entry["Key"][len(prefix) :], entry["Size"])
             for page in self._pages(root, Bucket=bucket, Prefix=prefix)
@@ -143,7 +139,7 @@ class S3:
 
     def folders(self, root: str) -> list[str]:
         bucket, key = split(root)
-        prefix = _folder(key)
+        prefix = prefix_of(key)
         return sorted(
             entry["Prefix"][len(prefix) : -1]
             for page in self._pages(root, Bucket=bucket, Prefix=prefix, Delimiter="/")
@@ -170,11 +166,11 @@ class S3:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def open(self, path: str) -> IO[bytes]:
-        found = self.stat(path)
+    def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> IO[bytes]:
+        found = expected or self.stat(path)
         if found is None:
             raise FileNotFoundError(2, "No such object", path)
-        return io.BufferedReader(Reading(self, path, *split(path), found), BUFFER)
+        return io.BufferedReader(Reading(self, path, offset, found), BUFFER)
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         bucket, key = split(path)
@@ -188,16 +184,13 @@ class S3:
 
         return self.ask(path, get)
 
-    def pieces(self, path: str) -> Pieces:
-        return Pieces(self, path)
-
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def writing(self, path: str) -> Writing:
-        return Writing(self, path, *split(path))
+        return MultipartWriting(self, path)
 
     def create(self, path: str, data: bytes) -> bool:
-        """By a conditional request; a server that knows none (and says so) lets nobody create anything.
+        """Write a small object by a conditional request; a server that knows none says so, and nothing is created.
 
         The answer to a request that succeeded may be lost: the object is then there because of it.
         """
@@ -219,9 +212,9 @@ class S3:
         found = self.stat(source)
         if found is None:
             raise FileNotFoundError(2, "No such object", source)
-        writing = Writing(self, target, *split(target))
+        writing = MultipartWriting(self, target)
         try:
-            writing.copy(source, *split(source), found.size)
+            writing.copy(source, found.size)
         finally:
             writing.abort()
         self.remove(source)
@@ -235,7 +228,7 @@ class S3:
         bucket, key = split(root)
         names = list(self.files(root))
         for first in range(0, len(names), 1000):
-            objects = [{"Key": _folder(key) + name} for name in names[first : first + 1000]]
+            objects = [{"Key": prefix_of(key) + name} for name in names[first : first + 1000]]
             done = self.ask(
                 root,
                 lambda objects=objects: self.client.delete_objects(  # type: ignore[misc]
@@ -246,13 +239,10 @@ class S3:
                 got = error.get("Message") or error.get("Code")
                 raise Unreadable(f"expected to delete it, got: {got}", path=f"s3://{bucket}/{error['Key']}")
 
-    def remove_empty_folders(self, folder: str, root: str) -> None:
-        """There are none."""
-
     def check_writable(self, folder: str, where: str) -> None:
-        """By an upload that is begun and aborted."""
+        """Begin an upload below the folder, and abort it."""
         bucket, key = split(folder)
-        probe = _folder(key) + ".toolkit/probe"
+        probe = prefix_of(key) + ".toolkit/probe"
 
         try:
             made = self.ask(folder, lambda: self.client.create_multipart_upload(Bucket=bucket, Key=probe))
@@ -260,8 +250,10 @@ class S3:
         except Forbidden as error:
             raise ConfigError(f"{where}: expected a folder that may be written in: {error}") from None
 
-    def leftovers(self, root: str, *, others: bool = True) -> list[str]:
-        """Multipart uploads that are neither complete nor aborted; of living processes, too: see when they began."""
+    def leftovers(self, root: str, *, others: bool = False) -> list[str]:
+        """Return multipart uploads that are neither complete nor aborted; nobody knows whose they are."""
+        if not others:
+            return []
         bucket, key = split(root)
         found: list[str] = []
         more: dict[str, str] = {}
@@ -269,7 +261,7 @@ class S3:
             page = self.ask(
                 root,
                 lambda more=more: self.client.list_multipart_uploads(  # type: ignore[misc]
-                    Bucket=bucket, Prefix=_folder(key), **more
+                    Bucket=bucket, Prefix=prefix_of(key), **more
                 ),
             )
             found += [f"s3://{bucket}/{entry['Key']}?uploadId={entry['UploadId']}" for entry in page.get("Uploads", ())]
@@ -300,17 +292,3 @@ class S3:
         if isinstance(judged, Unreadable) and bucket in self._granted:
             judged.exit_code = 1  # it was no fault of the configuration, and something may have been written
         return judged
-
-
-def split(path: str) -> tuple[str, str]:
-    """Bucket and key; ``.`` and ``..`` in a key are resolved, as in a path."""
-    bucket, _, key = path.removeprefix("s3://").partition("/")
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", bucket):
-        raise ConfigError(f"{path}: expected s3://BUCKET/KEY")
-    if any(part in (".", "..") for part in key.split("/")):
-        key = posixpath.normpath(key)
-    return bucket, key
-
-
-def _folder(key: str) -> str:
-    return key.rstrip("/") + "/" if key else ""

@@ -4,27 +4,25 @@ import io
 from typing import TYPE_CHECKING, Any, cast
 
 from toolkit.errors import DataError
-from toolkit.storage import Stat
-from toolkit.storage.s3.errors import Broken
+from toolkit.storage.store import BUFFER, Stat
+from toolkit.storage.stores.s3.errors import Broken
+from toolkit.storage.stores.s3.names import split
 
 if TYPE_CHECKING:
-    from toolkit.storage.s3 import S3
-
-BUFFER = 1 << 20
-"""Bytes that are read at a time."""
+    from toolkit.storage.stores.s3 import S3
 
 
 class Reading(io.RawIOBase):
     """One version of an object, by smart_open; opened again at the byte where a connection broke."""
 
-    def __init__(self, store: "S3", path: str, bucket: str, key: str, found: Stat) -> None:
+    def __init__(self, store: "S3", path: str, offset: int, found: Stat) -> None:
         super().__init__()
         self._store = store
         self._path = path
-        self._place = bucket, key
+        self._place = split(path)
         self._same: dict[str, Any] = {"IfMatch": found.stamp.removeprefix("etag ")} | store.payer
         self._size = found.size
-        self._at = 0
+        self._at = offset
         self._stream: Any = None
 
     def readable(self) -> bool:
@@ -98,17 +96,3 @@ class _Body:
 
     def close(self) -> None:
         self._body.close()
-
-
-class Pieces:
-    """A request for each."""
-
-    def __init__(self, store: "S3", path: str) -> None:
-        self._store = store
-        self._path = path
-
-    def read(self, offset: int, length: int) -> bytes:
-        return self._store.read(self._path, offset, length)
-
-    def close(self) -> None:
-        pass

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 import xxhash
 
 from toolkit.errors import DataError, Unreadable
-from toolkit.storage import Stat
-from toolkit.storage.concurrent import for_each
-from toolkit.storage.s3.errors import NoUpload
-from toolkit.storage.s3.reading import BUFFER
+from toolkit.storage.store import BUFFER, Stat, Writing
+from toolkit.storage.stores.s3.errors import NoUpload
+from toolkit.storage.stores.s3.names import split
+from toolkit.storage.threads import for_each
 
 if TYPE_CHECKING:
-    from toolkit.storage.s3 import S3
+    from toolkit.storage.stores.s3 import S3
 
 SMALL = 8 << 20
 """Bytes up to which an object is written by one request; also the size of the parts of others, at the beginning."""
@@ -24,13 +24,13 @@ COPIED = 64 << 20
 """Bytes that S3 copies by one request, of a larger object; 10,000 are the limit."""
 
 
-class Writing:
+class MultipartWriting(Writing):
     """Held in memory up to `SMALL`, then a multipart upload."""
 
-    def __init__(self, store: "S3", path: str, bucket: str, key: str) -> None:
+    def __init__(self, store: "S3", path: str) -> None:
         self._store = store
         self._path = path
-        self._bucket, self._key = bucket, key
+        self._bucket, self._key = split(path)
         self._held: list[bytes] = []
         self._size = 0
         self._part = SMALL
@@ -57,8 +57,9 @@ class Writing:
             raise DataError("expected the object that was just written, got none", path=self._path)
         return found
 
-    def copy(self, source: str, bucket: str, key: str, size: int) -> None:
+    def copy(self, source: str, size: int) -> None:
         """Write what another object has, which S3 copies by itself."""
+        bucket, key = split(source)
         given = {"Bucket": bucket, "Key": key}
         if size <= COPIED:
             self._asked("copy_object", CopySource=given)

@@ -1,7 +1,6 @@
 """Files on local disk, and on what is mounted there."""
 
 import errno
-import functools
 import io
 import itertools
 import os
@@ -15,8 +14,9 @@ from pathlib import PurePosixPath
 from typing import IO, Any
 
 from toolkit.errors import ConfigError, DataError, Forbidden, Unreadable, advice
-from toolkit.storage import Stat
+from toolkit.storage.owners import is_running, machine, owner
 from toolkit.storage.roots import check_roots
+from toolkit.storage.store import Pieces, Stat, Store, Writing
 
 BUFFER = 1 << 17
 """Bytes that are read at a time."""
@@ -32,8 +32,20 @@ _attempts = itertools.count()
 _attempts_lock = threading.Lock()
 
 
-class Local:
-    """The `toolkit.storage.Store` of local paths."""
+class Local(Store):
+    """Paths without a scheme, which are those of the operating system."""
+
+    is_local = True
+
+    def absolute(self, path: str) -> str:
+        return os.path.abspath(path)
+
+    def normal(self, path: str) -> str:
+        """Return the path that symbolic links lead to."""
+        return os.path.realpath(path)
+
+    def volume(self, path: str) -> str:
+        return ""
 
     def stat(self, path: str) -> Stat | None:
         found = _stat(path)
@@ -49,10 +61,10 @@ class Local:
         return _is_folder(path)
 
     def files(self, root: str) -> Iterator[str]:
-        """Symbolic links are followed, but for those to a folder that they are in.
+        """Return all files, also those below symbolic links, but for links to a folder that they are in.
 
-        An empty folder that is called as files are is among them: whoever reads it is told that it is none. Left out,
-        it would be a file that vanished without a word.
+        An empty folder whose name ends as those of files do is among them: who reads it gets an error that says so.
+        Left out, it would be a file that vanished without a word.
 
         Raises:
             Unreadable: if a folder cannot be read.
@@ -69,9 +81,6 @@ class Local:
             found += files if relative == "." else [f"{relative}/{name}" for name in files]
         return iter(sorted(found))
 
-    def listing(self, root: str) -> Iterator[tuple[str, int | None]]:
-        return ((name, None) for name in self.files(root))
-
     def folders(self, root: str) -> list[str]:
         try:
             with _told(root, "a folder that can be read"):
@@ -80,8 +89,13 @@ class Local:
             return []
         return sorted(name for name in names if _is_folder(os.path.join(root, name)))
 
-    def open(self, path: str) -> IO[bytes]:
-        return _opened(path)
+    def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> IO[bytes]:
+        """Return the file as it is: if a rename replaces it, the one that is open stays."""
+        if expected and self.stat(path) != expected:
+            raise DataError("expected the file as it was, it has been changed", path=path)
+        stream = _opened(path)
+        stream.seek(offset)
+        return stream
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         with _told(path), _opened(path) as stream:
@@ -95,7 +109,7 @@ class Local:
         return _Writing(path)
 
     def create(self, path: str, data: bytes) -> bool:
-        """By a link, which there is for one only."""
+        """Write a small file by a link, which one of several gets."""
         made = _Writing(path)
         try:
             made.write(data)
@@ -147,19 +161,16 @@ class Local:
             raise ConfigError(f"{where}: expected a folder that may be written in, got {existing}")
 
     def leftovers(self, root: str, *, others: bool = False) -> list[str]:
-        """Temporary files of processes of this machine that are gone, and perhaps of all processes of others."""
+        """Return temporary files of processes of this machine that are gone; with ``others``, of all machines."""
         found = []
         for relative in self.files(root):
-            owner = re.match(r"^\..+\.([^.]+)\.(\d+)-(\d+)\.\d+\.tmp$", PurePosixPath(relative).name)
-            if owner is None:
+            named = re.match(r"^\..+\.([^.]+)\.(\d+)-(\d+)\.\d+\.tmp$", PurePosixPath(relative).name)
+            if named is None:
                 continue
-            is_ours = owner[1] == _machine()
-            if not _is_running(int(owner[2]), int(owner[3])) if is_ours else others:
+            is_ours = named[1] == machine()
+            if not is_running(int(named[2]), int(named[3])) if is_ours else others:
                 found.append(os.path.join(root, relative))
         return found
-
-    def discard(self, leftover: str) -> None:
-        self.remove(leftover)
 
 
 class _File(io.FileIO):
@@ -183,7 +194,7 @@ _KINDS = {
 
 
 def _opened(path: str) -> IO[bytes]:
-    """A file, to be read. Nothing else: a pipe may wait for ever, and gives its bytes once, to one process.
+    """Return a file, to be read, and nothing else: a pipe may wait for ever, and gives its bytes once, to one process.
 
     Raises:
         DataError: if it is a pipe, a socket or a device.
@@ -197,7 +208,7 @@ def _opened(path: str) -> IO[bytes]:
         return io.BufferedReader(_File(path), BUFFER)
 
 
-class _Pieces:
+class _Pieces(Pieces):
     def __init__(self, path: str) -> None:
         self._path = path
         self._file = _opened(path)
@@ -211,7 +222,7 @@ class _Pieces:
         self._file.close()
 
 
-class _Writing:
+class _Writing(Writing):
     """A hidden temporary beside the path; synced, then renamed."""
 
     _temporary = ""  # until a name is made: a signal may come meanwhile
@@ -224,7 +235,7 @@ class _Writing:
             self._file = self._begin()
 
     def _begin(self) -> IO[bytes]:
-        """Another process may delete the folder, which is empty, just before this file is in it."""
+        """Return the temporary file; another process may delete the empty folder just before it is in it."""
         if not os.path.isdir(self._folder or "."):
             check_roots(self._path)  # or else it would be made where a mount has vanished
         for _ in range(FOLDER_TRIES):
@@ -240,7 +251,7 @@ class _Writing:
         return _done(self._path, "a file that can be written")
 
     def __del__(self) -> None:
-        """A signal may come when the file is there, and the ``with`` block has not begun that would abort."""
+        """Delete what is left: a signal may come before the ``with`` block begins that would abort."""
         self._discard()
 
     def write(self, data: bytes) -> None:
@@ -255,7 +266,7 @@ class _Writing:
         return Stat(found.st_size, f"mtime_ns {found.st_mtime_ns}")
 
     def link(self) -> bool:
-        """Makes the file appear unless there is one; whether it did."""
+        """Make the file appear unless there is one; return whether it did."""
         with self._done():
             self._synced()
             try:
@@ -342,13 +353,13 @@ def _is_link_to(path: str, folders: set[tuple[int, int]]) -> bool:
 
 
 def _identity(folder: str) -> tuple[int, int]:
-    """Device and inode; of a folder that is gone meanwhile none that there is."""
+    """Return device and inode; of a folder that is gone meanwhile numbers that no folder has."""
     found = _stat(folder)
     return (found.st_dev, found.st_ino) if found else (-1, -1)
 
 
 def _sync_folder(folder: str) -> None:
-    """Makes a rename in the folder durable."""
+    """Make a rename in the folder durable."""
     descriptor = os.open(folder or ".", os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -360,57 +371,13 @@ def _sync_folder(folder: str) -> None:
 
 
 def temporary_name(path: str) -> str:
-    """A hidden name beside the path, unique to this attempt: ``.<name>.<machine>.<process>.<n>.tmp``.
+    """Return a hidden name beside the path, unique to this attempt: ``.<name>.<machine>.<process>.<n>.tmp``.
 
-    Of a long name only as much as there is room for.
+    A long name is cut to what there is room for.
     """
     folder, name = os.path.split(path)
     with _attempts_lock:
         n = next(_attempts)
-    rest = f".{_owner(os.getpid())}.{n}.tmp"
+    rest = f".{owner()}.{n}.tmp"
     name = os.fsdecode(os.fsencode(name)[: LONGEST_NAME - 1 - len(os.fsencode(rest))])
     return os.path.join(folder, f".{name}{rest}")
-
-
-@functools.lru_cache(1)
-def _owner(pid: int) -> str:
-    """Machine, process id, and when it began: ids are used again."""
-    return f"{_machine()}.{pid}-{_began(pid) or 0}"
-
-
-def owner() -> str:
-    """Names this process: ``<machine>.<process id>-<when it began>``."""
-    return _owner(os.getpid())
-
-
-def is_gone(name: str) -> bool:
-    """Whether an owner was a process of this machine that has ended."""
-    found = re.fullmatch(r"([^.]+)\.(\d+)-(\d+)", name)
-    return bool(found and found[1] == _machine() and not _is_running(int(found[2]), int(found[3])))
-
-
-def _machine() -> str:
-    return os.uname().nodename.replace(".", "-")
-
-
-def _is_running(pid: int, began: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    now = _began(pid)
-    return now is None or now == began
-
-
-def _began(pid: int) -> int | None:
-    """When a process began, in the kernel's ticks; 0 for one that has ended, None where that cannot be known."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:
-            state, *rest = stream.read().rpartition(")")[2].split()
-    except FileNotFoundError:
-        return 0 if os.path.isdir("/proc/self") else None
-    except OSError:
-        return None
-    return 0 if state in "ZX" else int(rest[18])

@@ -1,0 +1,51 @@
+"""Processes by names that tell afterwards whether they still run: of temporary files, and of claims."""
+
+import functools
+import os
+import re
+
+
+@functools.lru_cache(1)
+def _owner(pid: int) -> str:
+    """Return machine, process id, and when it began: ids are used again."""
+    return f"{machine()}.{pid}-{_began(pid) or 0}"
+
+
+def owner() -> str:
+    """Return the name of this process: ``<machine>.<process id>-<when it began>``."""
+    return _owner(os.getpid())
+
+
+def is_gone(name: str) -> bool:
+    """Return whether an owner was a process of this machine that has ended."""
+    found = re.fullmatch(r"([^.]+)\.(\d+)-(\d+)", name)
+    return bool(found and found[1] == machine() and not is_running(int(found[2]), int(found[3])))
+
+
+def machine() -> str:
+    """Return the name of this machine, as it stands in the names of processes."""
+    return os.uname().nodename.replace(".", "-")
+
+
+def is_running(pid: int, began: int) -> bool:
+    """Return whether a process of this machine, that began then, has not ended."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    now = _began(pid)
+    return now is None or now == began
+
+
+def _began(pid: int) -> int | None:
+    """Return when a process began, in the kernel's ticks; 0 for one that has ended, None where that cannot be known."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:
+            state, *rest = stream.read().rpartition(")")[2].split()
+    except FileNotFoundError:
+        return 0 if os.path.isdir("/proc/self") else None
+    except OSError:
+        return None
+    return 0 if state in "ZX" else int(rest[18])

@@ -1,0 +1,312 @@
+"""The contract of a store: what the toolkit asks of a kind of place that files are in.
+
+A store takes whole paths (``s3://BUCKET/KEY``). A class that extends `Store` and says `stat` and `read` can be read by
+name. With `files` it can be listed, with `age`, `put`, `create` and `remove` it can be written. All other methods have
+defaults that use these; a store overrides what it can do better.
+
+A read has three outcomes:
+
+- The file is there: its bytes are returned.
+- The file is not there, by the store's own word: None, or FileNotFoundError, as the method says.
+- Anything else (a refusal, a broken connection, a disk that has vanished): `toolkit.errors.Unreadable` is raised. It is
+  never taken for the second outcome: what could not be read would be made again, or left out.
+"""
+
+import io
+import posixpath
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Any, ClassVar, NoReturn
+
+from toolkit.errors import ConfigError, DataError
+
+BUFFER = 1 << 20
+"""Bytes that are read at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """The signs by which a change of a file is noticed without reading it.
+
+    Attributes:
+        size: bytes as stored; 0 if the store cannot say.
+        stamp: the modification time in ns of a local file, the ETag of others.
+    """
+
+    size: int
+    stamp: str
+
+
+class Writing(ABC):
+    """A file that is being written: it appears when it is complete, or not at all."""
+
+    @abstractmethod
+    def write(self, data: bytes, /) -> object:
+        """Append bytes."""
+
+    @abstractmethod
+    def commit(self) -> Stat:
+        """Make the file appear, durably, in place of one that there may be. Return its `Stat`."""
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Delete what has been written. Do nothing after `commit`, or if called again."""
+
+
+class Pieces(ABC):
+    """A file that is open for pieces of it to be read."""
+
+    @abstractmethod
+    def read(self, offset: int, length: int) -> bytes:
+        """Return a piece, shorter at the end of the file."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the file. Nothing is read afterwards."""
+
+
+class Store(ABC):
+    """Files of one kind of place.
+
+    One object serves all paths of its scheme in a process, in several threads at a time. It is made without arguments;
+    a fork may copy it.
+
+    Attributes:
+        can_list: whether folders can be listed. Where they cannot, as on the web, a path is a name and never a glob,
+            inputs are not asked for their sizes, at most `connections:` of them are read at a time, and what has been
+            read once is compared by its `Stat` alone.
+        can_write: whether files can be written.
+        is_local: whether paths are those of the operating system, so that other programs can open them.
+    """
+
+    can_list: ClassVar[bool] = True
+    can_write: ClassVar[bool] = True
+    is_local: ClassVar[bool] = False
+
+    # --- names --------------------------------------------------------------------------------------------------------
+
+    def absolute(self, path: str) -> str:
+        """Return the path from the root of the store, without a slash at its end."""
+        return path.rstrip("/")
+
+    def normal(self, path: str) -> str:
+        """Return the one spelling of a path by which places are compared.
+
+        ``.``, ``..`` and empty parts of a key are resolved: a store that keeps ``a//b`` and ``a/b`` apart is no reason
+        to write both.
+        """
+        scheme, _, rest = path.partition("://")
+        host, _, key = rest.partition("/")
+        return f"{scheme}://{host}{posixpath.normpath('/' + key.lstrip('/')).rstrip('/')}"
+
+    def volume(self, path: str) -> str:
+        """Return the beginning of a path within which `move` works, such as ``s3://BUCKET``."""
+        scheme, _, rest = path.partition("://")
+        return f"{scheme}://{rest.partition('/')[0]}"
+
+    def name_of(self, path: str) -> str:
+        """Return what records call a file whose folder does not matter: the last part of its path."""
+        return path.rstrip("/").rpartition("/")[2]
+
+    def quoted(self, name: str) -> str:
+        """Return a file's name as it stands in a path of this store."""
+        return name
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def stat(self, path: str) -> Stat | None:
+        """Return size and stamp of a file; None if there is no such file.
+
+        Raises:
+            Unreadable: if the store does not say.
+        """
+
+    def age(self, path: str) -> float | None:
+        """Return the seconds since a file was written, by the clock of the store; None if there is no such file."""
+        self._refuse(path)
+
+    def is_folder(self, path: str) -> bool:
+        """Return whether a path is a folder, or the beginning of the paths of files."""
+        return self.can_list and next(self.files(path), None) is not None
+
+    def files(self, root: str) -> Iterator[str]:
+        """Return the paths of all files below a folder, relative to it, sorted by code point; none if it is not there.
+
+        Raises:
+            Unreadable: if the folder cannot be listed, or not to its end.
+        """
+        raise ConfigError(f"{root}: expected a single file, {_scheme(root)}:// has no folders to list")
+
+    def listing(self, root: str) -> Iterator[tuple[str, int | None]]:
+        """Return `files`, each with its stored bytes, or with None where that would need a request for each file."""
+        return ((name, None) for name in self.files(root))
+
+    def folders(self, root: str) -> list[str]:
+        """Return the names of the folders directly in a folder, sorted."""
+        return sorted({name.partition("/")[0] for name in self.files(root) if "/" in name})
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        """Return a piece of a file, shorter at its end; all of it from the offset without a length.
+
+        Raises:
+            FileNotFoundError: if there is no such file, by the store's own word.
+            Unreadable: if it could not be read.
+        """
+
+    def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> IO[bytes]:
+        """Return the bytes of a file from an offset, as a stream. All are of one version of the file.
+
+        Args:
+            path: of the file.
+            offset: of the first byte.
+            expected: the version that it must be; that which is there, if None.
+
+        Raises:
+            FileNotFoundError: if there is no such file.
+            DataError: if it is another version, or becomes one while it is read.
+            Unreadable: if it could not be read.
+        """
+        found = expected or self.stat(path)
+        if found is None:
+            raise FileNotFoundError(2, "No such file", path)
+        return io.BufferedReader(_OneVersion(self, path, offset, found), BUFFER)
+
+    def pieces(self, path: str) -> Pieces:
+        """Return a file of which pieces will be read.
+
+        Raises:
+            FileNotFoundError: if there is no such file; with the first piece at the latest.
+        """
+        return _Requests(self, path)
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def writing(self, path: str) -> Writing:
+        """Begin a file, and return it. The default holds it in memory until it is complete, then calls `put`."""
+        if not self.can_write:
+            self._refuse(path)
+        return _Held(self, path)
+
+    def put(self, path: str, data: bytes) -> Stat:
+        """Write a whole file, in place of one that there may be. Nobody sees a part of it. Return its `Stat`."""
+        self._refuse(path)
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Write a small file unless there is one; return whether it was written. Of several that try at once, one is.
+
+        Runs claim their work by it, so it must hold between all processes that use the store.
+        """
+        self._refuse(path)
+
+    def move(self, source: str, target: str) -> None:
+        """Move a file within its `volume`, in place of one that there may be.
+
+        Raises:
+            FileNotFoundError, Unreadable: if there is no such file.
+        """
+        made = self.writing(target)
+        try:
+            with self.open(source) as stream:
+                while block := stream.read(BUFFER):
+                    made.write(block)
+            made.commit()
+        finally:
+            made.abort()
+        self.remove(source)
+
+    def remove(self, path: str) -> None:
+        """Delete a file, or a folder that is empty; do nothing if it is not there."""
+        self._refuse(path)
+
+    def remove_tree(self, root: str) -> None:
+        """Delete all files below a folder, and the folder."""
+        for name in list(self.files(root)):
+            self.remove(f"{root.rstrip('/')}/{name}")
+
+    def remove_empty_folders(self, folder: str, root: str) -> None:
+        """Delete a folder and its parents below the root while they are empty; do nothing where files make folders."""
+        return
+
+    def check_writable(self, folder: str, where: str) -> None:
+        """Raise ConfigError if nothing can be written below a folder; ``where`` is what the configuration calls it."""
+        if not self.can_write:
+            raise ConfigError(f"{where}: expected a folder that may be written in, got {folder}")
+
+    def leftovers(self, root: str, *, others: bool = False) -> list[str]:
+        """Return what killed processes have left below a folder, as names for `discard`; sorted.
+
+        Args:
+            root: the folder.
+            others: also what processes may have left of which nobody here knows whether they still work.
+        """
+        return []
+
+    def discard(self, leftover: str) -> None:
+        """Delete one of `leftovers`; do nothing if it is not there."""
+        self.remove(leftover)
+
+    def _refuse(self, path: str) -> NoReturn:
+        raise ConfigError(f"{path}: expected a place to write to, {_scheme(path)}:// is for reading")
+
+
+def _scheme(path: str) -> str:
+    return path.partition("://")[0]
+
+
+class _OneVersion(io.RawIOBase):
+    """The bytes of a file by `Store.read`; the version is compared before the first and after the last."""
+
+    def __init__(self, store: Store, path: str, offset: int, expected: Stat) -> None:
+        super().__init__()
+        self._store, self._path, self._at, self._expected = store, path, offset, expected
+        self._check()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._store.read(self._path, self._at, len(buffer))
+        if not data:
+            self._check()
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def _check(self) -> None:
+        if self._store.stat(self._path) != self._expected:
+            raise DataError("expected the file as it was, it was changed while it was read", path=self._path)
+
+
+class _Requests(Pieces):
+    """Pieces of a file by a request for each."""
+
+    def __init__(self, store: Store, path: str) -> None:
+        self._store, self._path = store, path
+
+    def read(self, offset: int, length: int) -> bytes:
+        return self._store.read(self._path, offset, length)
+
+    def close(self) -> None:
+        pass
+
+
+class _Held(Writing):
+    """A file that is held in memory until it is complete."""
+
+    def __init__(self, store: Store, path: str) -> None:
+        self._store, self._path = store, path
+        self._blocks: list[bytes] = []
+
+    def write(self, data: bytes, /) -> None:
+        self._blocks.append(bytes(data))
+
+    def commit(self) -> Stat:
+        return self._store.put(self._path, b"".join(self._blocks))
+
+    def abort(self) -> None:
+        self._blocks = []

@@ -1,0 +1,1 @@
+"""The stores, a module or a folder each, called as the scheme of their paths is."""
