@@ -114,7 +114,7 @@ def ingest_input(work: InputToIngest, report: Report) -> IngestedInput:
 
 
 def _done(record: InputRecord, *, skipped: bool) -> IngestedInput:
-    return InputIngested(
+    return IngestedInput(
         shards=sorted(record.shards),
         skipped=skipped,
         documents=record.rows,

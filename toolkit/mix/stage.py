@@ -18,6 +18,7 @@ from toolkit.storage import json_files
 from toolkit.storage.compression import COMPRESSORS
 from toolkit.storage.outputs import Compressing, Output
 from toolkit.storage.paths import join, remove, size_of, stat, unlike_data
+from toolkit.storage.threads import for_each
 
 HELD = 32 << 20
 """Bytes of all labels together that are held before the largest is written; bounds memory with many labels."""

@@ -14,7 +14,7 @@ from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.mix.stage import shard_tasks
 from toolkit.rules import filters
-from toolkit.storage.concurrent import for_each
+from toolkit.storage.threads import for_each
 
 SLIP = 0.8
 """Similarity of two names (see difflib) from which one is taken for a slip of the other."""

@@ -174,7 +174,7 @@ def _works(
     return [per_shard.InputToMix(input=work, tag=tag if tags.sets else None, mix=mix) for work in inputs]
 
 
-def _check_no_others(inputs: list[ingest_plan.Work], dataset: Dataset) -> None:
+def _check_no_others(inputs: list[ingest_plan.InputToIngest], dataset: Dataset) -> None:
     """Raises ConfigError if there are documents that are not of these inputs: they would not be in the output."""
     try:
         there = dataset.shards()
