@@ -13,9 +13,9 @@ from tests.conftest import Run
 from tests.pages import ROOT, assert_shown, blocks, carried_out, commands
 from tests.pipeline.conftest import read_rows
 from toolkit import cli
-from toolkit.plugins import default_name
 from toolkit.ingest.reader import READERS
 from toolkit.mix.writer import WRITERS
+from toolkit.plugins import default_name
 from toolkit.tag.tagger import TAGGERS
 from toolkit.testing import check_reader, check_tagger, check_writer
 
