@@ -1,6 +1,5 @@
 """What all tests share: the command line in this process, the sample, and the larger data that may not be there."""
 
-import functools
 import json
 import os
 import signal
@@ -13,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from toolkit import cli
-from toolkit.commands.parser import parser
 from toolkit.runs import workers
 from toolkit.runs.processes import import_no_scripts
 from toolkit.storage import retrying, roots
@@ -86,14 +84,6 @@ def _every_line_of_oscar_is_valid() -> Iterator[None]:
 def wait_for_no_disk() -> None:
     """Let what this process writes be durable when the system likes: no test cuts the power, and a disk is slow."""
     os.fsync = lambda fd: None
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _one_parser() -> Iterator[None]:
-    """Make the parser of the command line once: it is the same each time, and a process of a user makes one."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli, "parser", functools.cache(parser))
-        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -63,7 +63,7 @@ def test_imports_between_folders_form_no_circle() -> None:
     for module, path in MODULES.items():
         here = folder(module)
         graph.setdefault(here, set()).update(there for name in ours(path) if (there := folder(name)) != here)
-    list(TopologicalSorter(graph).static_order())
+    assert {*TopologicalSorter(graph).static_order()} >= {*graph}
 
 
 def test_folders_hold_what_can_be_read_at_a_glance() -> None:
@@ -73,7 +73,7 @@ def test_folders_hold_what_can_be_read_at_a_glance() -> None:
 
 def test_modules_do_not_import_each_other_in_circles() -> None:
     graph = {name: ours(path, top_only=True) - {"toolkit"} for name, path in MODULES.items() if name != "toolkit"}
-    list(TopologicalSorter(graph).static_order())
+    assert {*TopologicalSorter(graph).static_order()} >= {*graph}
 
 
 def test_executors_know_nothing_of_the_work() -> None:
@@ -132,7 +132,9 @@ HEAVY = [
 ]
 
 
-@pytest.mark.parametrize("statement", ["import toolkit", "import toolkit.cli; toolkit.cli.parser()"])
+@pytest.mark.parametrize(
+    "statement", ["import toolkit", "from toolkit.commands.command_line.parser import parser; parser().format_help()"]
+)
 def test_importing_the_toolkit_imports_nothing_heavy(statement: str) -> None:
     code = f"import sys; {statement}; print([name for name in {HEAVY!r} if name in sys.modules])"
     ran = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
@@ -142,8 +144,7 @@ def test_importing_the_toolkit_imports_nothing_heavy(statement: str) -> None:
 NAMED_FOR_A_REASON = {
     "toolkit/interop/dolma": "translates another program's configurations into ours, tagger by tagger",
     "toolkit/ingest/formats": "input formats carry attributes under the names that the taggers give them",
-    "toolkit/commands/parser.py": "commands of another program, one of which is called as a tagger is",
-    "toolkit/commands/steps/counted.py": "where documents without a mix usually have their label",
+    "toolkit/commands/steps/stats_files.py": "where documents without a mix usually have their label",
 }
 WORDS = {"text", "language"}
 """Names of plugins that are also words of the engine's own: a document's key, what a label is."""

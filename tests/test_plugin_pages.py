@@ -85,7 +85,9 @@ def _place(name: str) -> str:
 @pytest.mark.parametrize("text", OTHERS, ids=range(len(OTHERS)))
 def test_code_without_a_plugin_runs(text: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(here / "my"))
-    exec(compile(text, "page", "exec"), {"__name__": "page"})
+    names = {"__name__": "page"}
+    exec(compile(text, "page", "exec"), names)
+    assert names.keys() - {"__name__", "__builtins__"}, "a block defines or imports what it shows"
 
 
 @pytest.mark.parametrize("name", [name for name, _ in OF_INPUTS])

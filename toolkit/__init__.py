@@ -6,6 +6,7 @@ command line is `toolkit.cli`.
 
 from toolkit.config.sizes import Size
 from toolkit.data import documents as _documents
+from toolkit.data.addresses import host_of, split_url, url_of
 from toolkit.data.documents import Document, Labelled, Prediction, Span, explain_bad_row, split_lines, value_at
 from toolkit.data.metadata_fields import label_of
 from toolkit.distribution import missing_extra
@@ -54,11 +55,14 @@ __all__ = [
     "entries",
     "explain_bad_row",
     "for_language",
+    "host_of",
     "label_of",
     "merge_fields",
     "missing_extra",
     "read_list",
     "resolve",
     "split_lines",
+    "split_url",
+    "url_of",
     "value_at",
 ]

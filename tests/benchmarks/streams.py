@@ -16,7 +16,8 @@ from typing import Any
 from tests.storage.servers import ACCESS, SECRET, Faults, Seaweed, proxy
 from tests.storage.web_server import Behaviour, web
 from toolkit.storage import store_of
-from toolkit.storage.streams import Output, open_stored, write_file
+from toolkit.storage.outputs import Output, write_file
+from toolkit.storage.reading import open_stored
 
 SIZE = 200_000_000
 BLOCK = 1 << 20
@@ -124,7 +125,11 @@ def on_the_web(folder: Path) -> None:
     behaviour.fault = lambda path, size: ("drop", 7_000)  # type: ignore[method-assign]
     with web(folder, behaviour) as url:
         got = []
-        for read in (lambda: open_stored(url + "x").read(), lambda: http.open(url + "x", "rb").read()):
+        readers: list[Callable[[], bytes]] = [
+            lambda: open_stored(url + "x").read(),
+            lambda: http.open(url + "x", "rb").read(),
+        ]
+        for read in readers:
             behaviour.log.clear()
             try:
                 found = f"{len(read()):,} bytes"

@@ -319,7 +319,7 @@ def test_reading_and_processing_overlap(project: Project, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(wet, "decode", meeting)
     for name in (
-        "toolkit.storage.streams.READ",
+        "toolkit.storage.reading.READ",
         "toolkit.ingest.arrivals.BLOCK",
     ):  # less than a half
         monkeypatch.setattr(name, 1 << 12)

@@ -29,7 +29,8 @@ from tests.pipeline.conftest import JsonRows, Project, attributes, document, rea
 from tests.runs.test_blocks import ROOT, children, end_group, is_gone
 from tests.runs.test_executors import is_alive, wait_until
 from toolkit.cli import main
-from toolkit.commands.steps.context import Context, Options
+from toolkit.commands.command_line.options import Options
+from toolkit.commands.steps.context import Context
 from toolkit.config.settings import Config, ConfigStruct, Source
 from toolkit.mix import publish, stage
 from toolkit.runs import blocks, workers
@@ -38,7 +39,8 @@ from toolkit.runs.executors import Executor, Report, Task
 from toolkit.runs.executors.in_process import InProcess
 from toolkit.runs.executors.local import Local
 from toolkit.runs.workers import LARGE
-from toolkit.storage import streams
+from toolkit.storage import reading
+from toolkit.storage.compression import compress_zstd
 from toolkit.tag import run as tagging
 
 SHARD = "d.jsonl.gz"
@@ -314,7 +316,7 @@ def spread(monkeypatch: pytest.MonkeyPatch) -> Spreading:
     """Also makes blocks small, and what is read at a time: that is done in this process."""
     monkeypatch.setattr(blocks, "BLOCK_ROWS", 16)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 3000)
-    monkeypatch.setattr(streams, "READ", 2000)
+    monkeypatch.setattr(reading, "READ", 2000)
     return Spreading(monkeypatch)
 
 
@@ -639,7 +641,7 @@ def test_several_large_shards_are_the_same_in_workers_that_have_processes(
         if shard.endswith(".zst"):
             for path in (project.data / folder for folder in ("documents", "attributes/exp", "attributes/dedup")):
                 plain = path / "c.jsonl"
-                plain.with_suffix(".jsonl.zst").write_bytes(streams.compress_zstd(plain.read_bytes()))
+                plain.with_suffix(".jsonl.zst").write_bytes(compress_zstd(plain.read_bytes()))
                 plain.unlink()
             (project.attributes / "nameless" / "c.jsonl").unlink()
     (project.root / "list.txt").write_text("a3\nt\tb5\nnobody\nh1.example\n")

@@ -12,7 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from toolkit.errors import DataError
-from toolkit.storage.streams import Decompressed, Lines, compress_zstd
+from toolkit.storage.compression import compress_zstd
+from toolkit.storage.reading import Decompressed, Lines
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "gz": lambda data: gzip.compress(data, 6, mtime=0),
@@ -84,7 +85,7 @@ def test_a_file_with_a_changed_byte_is_an_error_or_the_same(
     try:
         found = read(path)
     except DataError as error:
-        assert str(error).startswith(f"{path}: expected ")  # noqa: PT017
+        assert str(error).startswith(f"{path}: expected ")
     else:
         assert found == b"".join(parts), "a header has bits that mean nothing"
 

@@ -1,15 +1,17 @@
-"""``toolkit head``: documents joined with their attributes, to be read."""
+"""Show documents joined with their attributes."""
 
 import itertools
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.commands.steps.context import Context, Outcome
+from toolkit.commands.command_line.options import Flag, Limited, Looking, Words
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome, short
 from toolkit.data.alignment import AttributeRows, missing_file
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
@@ -22,7 +24,7 @@ from toolkit.mix.settings import REJECTED
 from toolkit.mix.writer import Writer
 from toolkit.records import sets as records
 from toolkit.storage.paths import exists, is_folder, join, lacking, not_in
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 
 TEXT_LINES = 12
 TEXT_CHARS = 160
@@ -31,11 +33,20 @@ VALUE_CHARS = 400
 Joined = tuple[DocumentRow, dict[str, dict[str, Any]], str]
 
 
-def run(context: Context) -> Outcome:
-    """The first documents of a shard (or of the dataset), or those with an id."""
-    options = context.options
+class Options(Looking, Limited, frozen=True, kw_only=True):
+    """Options of ``toolkit head``."""
+
+    EXAMPLES: ClassVar = ("toolkit head data/quickstart/documents/cc/sample-00000.jsonl.gz -n 1",)
+
+    targets: Annotated[tuple[str, ...], Words("a shard, or settings with -c")] = ()
+    count: Annotated[int, Flag("so many documents (3)", "-n", metavar="N")] = 3
+    id: Annotated[str | None, Flag("the document with this id", metavar="ID")] = None
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Show the first documents of a shard (or of the dataset), or those with an id."""
     if options.config is None and options.targets and (outputs := _outputs(options.targets[0].rstrip("/"))):
-        return _of_output(context, outputs)
+        return _of_output(context, options, outputs)
     dataset, shards = _places(context)
     wanted = options.count if options.id is None else sys.maxsize
     found: list[Joined] = []
@@ -84,9 +95,8 @@ def _outputs(target: str) -> list[tuple[str, Writer]]:
     return [(path, found.writer()) for path in paths if (found := format_of(path))]
 
 
-def _of_output(context: Context, outputs: list[tuple[str, Writer]]) -> Outcome:
-    """The first documents of an output, or those with an id, each with the values that its format has for it."""
-    options = context.options
+def _of_output(context: Context, options: Options, outputs: list[tuple[str, Writer]]) -> Outcome:
+    """Show the first documents of an output, or those with an id, each with the values that its format has for it."""
     documents = _of_files(outputs, 2 * context.config.max_document_bytes)
     wanted = (found for found in documents if options.id is None or found[0].id == options.id)
     found = list(itertools.islice(wanted, options.count if options.id is None else None))
@@ -162,18 +172,13 @@ def _show(row: DocumentRow, attributes: dict[str, dict[str, Any]], place: str) -
     lines = [place, *(f"  {name + ':':8} {value}" for name, value in (("id", row.id), ("source", row.source)) if value)]
     lines += [f"  {name}: {date}" for name, date in (("added", row.added), ("created", row.created)) if date]
     for key, value in (msgspec.json.decode(row.metadata) or {}).items():
-        lines.append(f"  {key}: {_short(value)}")
+        lines.append(f"  {key}: {short(value, VALUE_CHARS)}")
     for set_name, values in attributes.items():
         for key, value in values.items() if isinstance(values, dict) else ():
-            lines.append(f"  {f'[{set_name}] ' if set_name else ''}{key}: {_short(value)}")
+            lines.append(f"  {f'[{set_name}] ' if set_name else ''}{key}: {short(value, VALUE_CHARS)}")
     text = row.text.split("\n")
     lines.append(f"  text ({len(row.text):,} characters):")
     lines += [f"    | {line[:TEXT_CHARS]}{'…' if len(line) > TEXT_CHARS else ''}" for line in text[:TEXT_LINES]]
     if len(text) > TEXT_LINES:
         lines.append(f"    … {len(text) - TEXT_LINES} more lines")
     return "\n".join(lines)
-
-
-def _short(value: Any) -> str:
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= VALUE_CHARS else text[:VALUE_CHARS] + "…"

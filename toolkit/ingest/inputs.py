@@ -17,9 +17,9 @@ from toolkit.ingest.plan import FIRST_VERSION, Entry, InputToIngest, makers, set
 from toolkit.records import ingested, sets
 from toolkit.records.ingested import InputRecord
 from toolkit.storage import Stat, json_files, store_of
-from toolkit.storage.concurrent import for_each
 from toolkit.storage.paths import exists, join, lacking, list_files, remove, stat
-from toolkit.storage.streams import stored_digest
+from toolkit.storage.reading import stored_digest
+from toolkit.storage.threads import for_each
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,8 +26,9 @@ from toolkit.data.documents import (
 )
 from toolkit.errors import DataError
 from toolkit.plugins import Kind
+from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import remove
-from toolkit.storage.streams import HEAD, Decompressed, Lines, LongLine, RowOutput
+from toolkit.storage.reading import HEAD, Decompressed, Lines, LongLine
 
 T = TypeVar("T")
 

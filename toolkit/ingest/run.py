@@ -29,14 +29,15 @@ from toolkit.records import sets
 from toolkit.records.ingested import InputRecord
 from toolkit.runs.executors import Report
 from toolkit.storage import json_files
+from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import exists, join, lacking, list_files, remove, stat
-from toolkit.storage.streams import HEAD, RowOutput
+from toolkit.storage.reading import HEAD
 
 Written = tuple[Draft, DocumentRow, bytes]
 """A draft, the row that is made of it, and that row as JSON."""
 
 
-class InputIngested(ConfigStruct):
+class IngestedInput(ConfigStruct):
     """The outcome of ingesting an input file; `rejects` as in `InputRecord`."""
 
     shards: list[str]
@@ -60,7 +61,7 @@ def sweep_downloads(works: Iterable[InputToIngest], dataset: Dataset) -> None:
     downloads.sweep(_downloads(dataset), (keep.name for keep in map(_keep, works) if keep))
 
 
-def ingest_input(work: InputToIngest, report: Report) -> InputIngested:
+def ingest_input(work: InputToIngest, report: Report) -> IngestedInput:
     """Make the documents of one input file, unless that has been done.
 
     Raises:
@@ -112,8 +113,8 @@ def ingest_input(work: InputToIngest, report: Report) -> InputIngested:
     return _done(made, skipped=False)
 
 
-def _done(record: InputRecord, *, skipped: bool) -> InputIngested:
-    return InputIngested(
+def _done(record: InputRecord, *, skipped: bool) -> IngestedInput:
+    return IngestedInput(
         shards=sorted(record.shards),
         skipped=skipped,
         documents=record.rows,

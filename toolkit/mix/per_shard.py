@@ -35,7 +35,7 @@ class InputToMix(ConfigStruct):
     """
 
     input: plan.InputToIngest
-    tag: tagging.Work | None
+    tag: tagging.ShardToTag | None
     mix: join.ShardToMix
     processes: int = 1
 

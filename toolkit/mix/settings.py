@@ -22,9 +22,9 @@ from toolkit.rules import Rule
 from toolkit.rules.expressions import is_name
 from toolkit.rules.kinds.sample import Sample
 from toolkit.storage import store_of
+from toolkit.storage.compression import COMPRESSORS
 from toolkit.storage.globs import glob_regex
 from toolkit.storage.paths import fault_of_name, join
-from toolkit.storage.streams import COMPRESSORS
 from toolkit.text import editing
 
 Compression = Literal["gzip", "gzip-fast", "zstd", "none"]

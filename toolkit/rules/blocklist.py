@@ -16,30 +16,26 @@ import codecs
 import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 import msgspec
 import xxhash
 
-from toolkit.data.documents import BAD_ROW, explain_bad_row, value_at
+from toolkit.data.addresses import has_scheme, host_of, split_url, url_of
+from toolkit.data.documents import BAD_ROW, explain_bad_row
 from toolkit.errors import DataError
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 
 Entries = Literal["any", "ids", "hosts", "urls"]
 """The kinds of lines in a list; ``any``: each is what it looks like."""
 
 MAX_ENTRY = 100_000_000
 
-URL_FIELDS = ("metadata.warc_headers.warc-target-uri", "metadata.url")
-"""The fields in which documents of WET input, and of Dolma's own tools, have their URL."""
-
 SHOWN = 200
 """Characters of an entry that are shown: it may be a whole document."""
 
 _HOST = re.compile(r"[\w-]+(\.[\w-]+)*\.[^\W\d_][\w-]*\.?")
-_SCHEME = re.compile(r"(?i)[a-z][a-z0-9+.-]*://")
 
 
 class _Listed(msgspec.Struct):
@@ -143,7 +139,7 @@ def _keys_of(entry: bytes, entries: Entries, path: str = "", number: int = 0) ->
     keys = [f"i{text}"] if entries in ("any", "ids") else []
     if entries == "hosts" or (entries == "any" and _HOST.fullmatch(text)):
         keys.append(f"h{host_of(text)}")
-    if entries == "urls" or (entries == "any" and _SCHEME.match(text)):
+    if entries == "urls" or (entries == "any" and has_scheme(text)):
         keys.append(f"u{_normal(text)}")
     return keys
 
@@ -156,34 +152,14 @@ def _keys_of_url(url: str) -> Iterator[str]:
         host = host.partition(".")[2]
 
 
-def host_of(text: str) -> str:
-    """Return the host of a URL, or a host by itself: in lower case, other scripts as domain names have them."""
-    try:
-        host = (urlsplit(text if _SCHEME.match(text) else f"//{text}").hostname or "").rstrip(".")
-        return host if host.isascii() else host.encode("idna").decode()
-    except ValueError:
-        return ""
-
-
 def _normal(url: str) -> str:
     try:
-        parts = urlsplit(url if _SCHEME.match(url) else f"//{url}")
+        parts = split_url(url)
         port = f":{parts.port}" if parts.port not in (None, 80, 443) else ""
     except ValueError:
         return url
     query = f"?{parts.query}" if parts.query else ""
     return f"{host_of(url)}{port}{parts.path.rstrip('/')}{query}"
-
-
-def url_of(fields: Mapping[str, Any], path: str) -> str | None:
-    """Return the URL of a document, None if it has none.
-
-    Args:
-        fields: of its row; of the metadata only `URL_FIELDS` if the path is empty.
-        path: dotted; empty for the first of `URL_FIELDS`.
-    """
-    values = (value_at(fields, each) for each in ((path,) if path else URL_FIELDS))
-    return next((value for value in values if isinstance(value, str)), None)
 
 
 class Watch:

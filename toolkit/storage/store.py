@@ -229,7 +229,8 @@ class Store(ABC):
             self.remove(f"{root.rstrip('/')}/{name}")
 
     def remove_empty_folders(self, folder: str, root: str) -> None:
-        """Delete a folder and its parents below the root while they are empty, where folders are there by themselves."""
+        """Delete a folder and its parents below the root while they are empty; do nothing where files make folders."""
+        return
 
     def check_writable(self, folder: str, where: str) -> None:
         """Raise ConfigError if nothing can be written below a folder; ``where`` is what the configuration calls it."""

@@ -8,8 +8,8 @@ from toolkit.errors import MissingExtra, MissingModel, UnknownPlugin
 from toolkit.plugins import default_name
 from toolkit.records import sets
 from toolkit.storage import models, store_of
+from toolkit.tag import declared, tagger
 from toolkit.tag import plan as tag_plan
-from toolkit.tag import tagger
 
 
 def check(
@@ -45,10 +45,10 @@ def check(
                 raise
             warnings.append(f"the set {name!r} cannot be compared with the section `tag:` here: {error}")
             continue
-        if found := tag_plan.differences(made, wanted):
-            raise tag_plan.made_otherwise(name, "settings", found)
-        if found := tag_plan.edits(made, wanted):
-            raise tag_plan.made_otherwise(name, "code", found)
+        if found := declared.differences(made, wanted):
+            raise declared.made_otherwise(name, "settings", found)
+        if found := declared.edits(made, wanted):
+            raise declared.made_otherwise(name, "code", found)
     return warnings
 
 
@@ -56,7 +56,7 @@ def _wanted(section: Source, dataset: Dataset, name: str, planned: Mapping[str, 
     """Return the schema that the section gives a set."""
     plan = tag_plan.read_sets(section, [name])
     known = {called: sha256 for each in plan.sets for sha256, called in sets.load_models(dataset, each).items()}
-    return tag_plan.set_schemas(plan, dataset, planned, _digest_of(known))[name]
+    return declared.set_schemas(plan, dataset, planned, _digest_of(known))[name]
 
 
 def _digest_of(known: Mapping[str, str]) -> Callable[[str], str]:

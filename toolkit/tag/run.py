@@ -6,7 +6,7 @@ attributes/<other set>/X ──rows────┘  only for sets that are read 
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -18,25 +18,21 @@ from toolkit.data import row_index, schema
 from toolkit.data.alignment import MAX_ROW, AttributeRows, is_of_experiment
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, Document, Rows, Span, to_document
-from toolkit.data.metadata_fields import MetadataField
-from toolkit.errors import ConfigError, DataError, StaleError, Unreadable, did_you_mean
+from toolkit.errors import DataError, StaleError, did_you_mean
 from toolkit.records import foreign, lineage, sets
 from toolkit.runs.blocks import Block, in_blocks, in_order, next_block, threads_for
+from toolkit.runs.executors import Report
 from toolkit.storage import json_files
+from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import exists, stat
-from toolkit.storage.streams import Lines, RowOutput
+from toolkit.storage.reading import Lines
 from toolkit.tag.plan import Plan, Step, build
+from toolkit.tag.steps import Numbered, encodable, run_steps
 from toolkit.tag.tagger import Reference
-from toolkit.tag.without import Shorter
-from toolkit.text.batch import Batch, Column
-
-CHECKED_ROWS = 64  # rows of a shard whose values are checked against the declared type
-
-Report = Callable[[int, int], None]
-"""Called with documents and uncompressed bytes done since the last call."""
+from toolkit.text.batch import Batch
 
 
-class Work(ConfigStruct):
+class ShardToTag(ConfigStruct):
     """One shard to tag.
 
     Attributes:
@@ -52,7 +48,7 @@ class Work(ConfigStruct):
     processes: int = 1
 
 
-class Done(ConfigStruct):
+class TaggedShard(ConfigStruct):
     """What was done to a shard: which sets were written, and how many documents it has."""
 
     shard: str
@@ -74,7 +70,7 @@ def holds(settings: Mapping[str, dict[str, Any]]) -> dict[str, str]:
     }
 
 
-def outdated(work: Work, state: row_index.ShardState | None, *, learn: bool = False) -> list[str]:
+def outdated(work: ShardToTag, state: row_index.ShardState | None, *, learn: bool = False) -> list[str]:
     """Return the sets of the plan that must be (re)done for a shard; `learn` as in `toolkit.records.sets.is_intact`."""
     dataset, shard = work.dataset, work.shard
     todo: list[str] = []
@@ -106,8 +102,8 @@ def _has_changed(
     return lineage.content_of(dataset, other, shard) != record.reads.get(other)
 
 
-def tag_shard(work: Work, report: Report) -> Done:
-    """Writes what is missing or outdated of a shard's attribute files.
+def tag_shard(work: ShardToTag, report: Report) -> TaggedShard:
+    """Write what is missing or outdated of a shard's attribute files.
 
     Raises:
         DataError: if the documents, or attributes that are read, are not what they should be; nothing was written.
@@ -121,17 +117,41 @@ def tag_shard(work: Work, report: Report) -> Done:
     if not todo:
         assert state
         report(state.rows, 0)
-        return Done(shard=shard, written=[], documents=state.rows, seconds=time.perf_counter() - start)
+        return TaggedShard(shard=shard, written=[], documents=state.rows, seconds=time.perf_counter() - start)
     external = sorted({r.set for step in _steps(work, todo) for r in step.references} - set(todo))
     if external and state is None:
         state = row_index.build(dataset, shard, work.max_document_bytes)
-    reads = {}
-    for name in external:
-        assert state
-        lineage.check_lineage(dataset, name, shard, state)
-        reads[name] = lineage.content_of(dataset, name, shard)
+    contents = {name: _content_read(dataset, name, shard, state) for name in external}
     for name in todo:
         sets.forget(dataset, name, shard)
+    outputs, state = _write(work, todo, external, state, report)
+    contents |= {name: output.content for name, output in outputs.items()}
+    seconds = time.perf_counter() - start
+    for name, output in outputs.items():
+        _record(work, name, state, output, contents, seconds)
+    return TaggedShard(shard=shard, written=todo, documents=state.rows, seconds=seconds)
+
+
+def _content_read(dataset: Dataset, name: str, shard: str, state: row_index.ShardState | None) -> str:
+    """Return the digest of a set that is read, which must be of the documents that the shard has."""
+    assert state
+    lineage.check_lineage(dataset, name, shard, state)
+    return lineage.content_of(dataset, name, shard)
+
+
+def _write(
+    work: ShardToTag, todo: list[str], external: list[str], state: row_index.ShardState | None, report: Report
+) -> tuple[dict[str, RowOutput], row_index.ShardState]:
+    """Write the attribute files of some sets, and the row index if there is none; return what was written.
+
+    Args:
+        work: the shard.
+        todo: the sets to write.
+        external: the sets to read.
+        state: of the shard; None if it is not known, then nothing is read.
+        report: told of what is done.
+    """
+    dataset, shard = work.dataset, work.shard
     path = dataset.shard_path(shard)
     before = stat(path)
     with ExitStack() as stack:
@@ -141,7 +161,7 @@ def tag_shard(work: Work, report: Report) -> Done:
         index = None if state else stack.enter_context(row_index.RowIndexOutput(dataset, shard))
         lines = stack.enter_context(Lines(path, work.max_document_bytes, digest=True, ahead=threads > 0))
         others = [stack.enter_context(Lines(paths[name], MAX_ROW)) for name in external]
-        job = _Job(work, todo, external, indexes=index is not None)
+        job = _BlocksToTag(work, todo, external, indexes=index is not None)
         offset = 0
         for tagged in in_order(_Tagging, job, _parts(work, external, lines, others), work.processes, path):
             for name, rows in zip(todo, tagged.rows, strict=True):
@@ -154,35 +174,32 @@ def tag_shard(work: Work, report: Report) -> Done:
     if before is None or stat(path) != before:
         raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=path)
     if index:
-        state = index.finish(before, lines.content or "")
-    elif state and lines.content != state.content:
+        return outputs, index.finish(before, lines.content or "")
+    assert state
+    if lines.content != state.content:
         row_index.forget(dataset, shard)  # else the next run would believe it, too
         message = (
             f"expected the documents that {row_index.path_of(dataset, shard)}.json describes, got others of the same "
             "size and time: one of the two was damaged. Look after the documents; run again, which indexes them anew"
         )
         raise DataError(message, path=path)
-    assert state
-    seconds = time.perf_counter() - start
-    for name in todo:
-        _record(work, name, state, outputs[name], reads, outputs, seconds)
-    return Done(shard=shard, written=todo, documents=state.rows, seconds=seconds)
+    return outputs, state
 
 
 def _record(
-    work: Work,
+    work: ShardToTag,
     name: str,
     state: row_index.ShardState,
     output: RowOutput,
-    external: Mapping[str, str],
-    outputs: Mapping[str, RowOutput],
+    contents: Mapping[str, str],
     seconds: float,
 ) -> None:
+    """Save the completion record of a set; `contents` has the digests of all sets that were read or written."""
     read = {r.set for step in build(work.plan) if step.set == name for r in step.references} - {name}
     record = sets.ShardRecord(
         input=state,
         settings=work.settings[name],
-        reads={other: external[other] if other in external else outputs[other].content for other in sorted(read)},
+        reads={other: contents[other] for other in sorted(read)},
         rows=output.rows,
         counts={"documents": output.rows},
         output=sets.output_state(output),
@@ -191,7 +208,7 @@ def _record(
     json_files.save(sets.record_path(work.dataset, name, work.shard), record)
 
 
-def _steps(work: Work, todo: list[str]) -> list[Step]:
+def _steps(work: ShardToTag, todo: list[str]) -> list[Step]:
     return [step for step in build(work.plan) if step.set in todo]
 
 
@@ -206,7 +223,7 @@ class _Part(NamedTuple):
     others: list[Block]
 
 
-def _parts(work: Work, external: list[str], lines: Lines, others: list[Lines]) -> Iterator[_Part]:
+def _parts(work: ShardToTag, external: list[str], lines: Lines, others: list[Lines]) -> Iterator[_Part]:
     number = 0
     for block in in_blocks(lines):
         yield _Part(number, block, [next_block(other, block.rows_beside) for other in others])
@@ -216,7 +233,7 @@ def _parts(work: Work, external: list[str], lines: Lines, others: list[Lines]) -
         AttributeRows(work.dataset.attribute_path(name, work.shard), path, block=other, number=number).finish(number)
 
 
-class _Job(NamedTuple):
+class _BlocksToTag(NamedTuple):
     """What is done to the blocks of a shard.
 
     Attributes:
@@ -225,7 +242,7 @@ class _Job(NamedTuple):
         indexes: whether the row index is made on the way.
     """
 
-    work: Work
+    work: ShardToTag
     todo: list[str]
     external: list[str]
     indexes: bool
@@ -240,13 +257,10 @@ class _Tagged(NamedTuple):
     size: int
 
 
-Numbered = tuple[Document, int]
-
-
 class _Tagging:
     """Tags blocks."""
 
-    def __init__(self, job: _Job) -> None:
+    def __init__(self, job: _BlocksToTag) -> None:
         self._job = job
         self._steps = _steps(job.work, job.todo)
         dataset = job.work.dataset
@@ -281,7 +295,7 @@ def _tag_batch(numbered: list[Numbered], steps: list[Step], todo: list[str], pat
     found = []
     for set_name in todo:
         keys = [step.key for step in steps if step.set == set_name]
-        columns = [_encodable(values[set_name, key]) for key in keys]
+        columns = [encodable(values[set_name, key]) for key in keys]
         found.append(
             [
                 _ENCODER.encode(
@@ -293,97 +307,7 @@ def _tag_batch(numbered: list[Numbered], steps: list[Step], todo: list[str], pat
     return found
 
 
-def run_steps(
-    batch: Batch, numbered: Sequence[Numbered], steps: Sequence[Step], path: str
-) -> Iterator[tuple[Step, Sequence[Any]]]:
-    """The values of each tagger in turn; what later ones read is given to the documents.
-
-    Args:
-        batch: of the documents.
-        numbered: the same with the number of each in its file; values of the first rows are checked.
-        steps: each after those that it reads.
-        path: of the file, for messages.
-    """
-    values: dict[tuple[str, str], Sequence[Any]] = {}
-    shorter: dict[str, Shorter] = {}
-    for step in steps:
-        for reference in step.references:
-            if (produced := values.get((reference.set, reference.key))) is not None:
-                annotation = next(s.annotation for s in steps if (s.set, s.key) == (reference.set, reference.key))
-                batch.give(reference.text, _delivered(produced, annotation, reference))
-        for field in step.fields:
-            batch.give(field.text, _of_metadata(field, step, numbered, path))
-        if step.without is None:
-            found = _run(step, batch, numbered, path)
-        else:
-            text = step.without.text
-            seen = shorter[text] = shorter.get(text) or Shorter(numbered, step.without, path)
-            found = seen.in_whole(_run(step, seen.batch, seen.numbered, path), step.type, step.annotation, step.key)
-        values[step.set, step.key] = found
-        yield step, found
-
-
-def _encodable(values: Sequence[Any]) -> Sequence[Any]:
-    return values.raw() if isinstance(values, Column) else values
-
-
-def _run(step: Step, batch: Batch, numbered: Sequence[Numbered], path: str) -> Sequence[Any]:
-    try:
-        values = step.tagger.tag_batch(batch)
-    except (ConfigError, Unreadable):
-        raise
-    except Exception as error:
-        raise _blame(step, numbered, path, error) from error
-    if len(values) != len(batch):
-        raise DataError(f"tagger {step.key}: expected {len(batch)} values of tag_batch, got {len(values)}", path=path)
-    if numbered[0][1] <= CHECKED_ROWS:
-        for value, (document, number) in zip(_encodable(values), numbered, strict=True):
-            try:
-                msgspec.json.decode(_ENCODER.encode(value), type=step.annotation)
-            except (msgspec.MsgspecError, TypeError, ValueError) as error:
-                raise DataError(
-                    f"tagger {step.key}: expected a value of its declared type {step.type}, got {value!r}: {error}",
-                    path=path,
-                    line=number,
-                    id=document.id,
-                ) from None
-    return values
-
-
-def _blame(step: Step, batch: Sequence[Numbered], path: str, error: Exception) -> DataError:
-    for document, number in batch:
-        try:
-            step.tagger.tag_batch([document])
-        except Exception as own:
-            message = f"tagger {step.key} failed: {type(own).__name__}: {own}"
-            return DataError(message, path=path, line=number, id=document.id)
-    message = f"tagger {step.key} failed on a batch of {len(batch)} documents: {type(error).__name__}: {error}"
-    return DataError(message, path=path, line=batch[0][1])
-
-
-def _of_metadata(field: MetadataField, step: Step, numbered: Sequence[Numbered], path: str) -> list[Any]:
-    """Return the values of a field of the documents' metadata."""
-    values = []
-    for document, number in numbered:
-        try:
-            values.append(field.of(document))
-        except DataError as error:
-            message = f"tagger {step.key}: {error.message}"
-            raise DataError(message, path=path, line=number, id=document.id) from None
-    return values
-
-
-def _delivered(values: Sequence[Any], annotation: Any, reference: Reference) -> Sequence[Any]:
-    """Values made in this pass, as the tagger that reads them would find them in the file."""
-    if not reference.path and annotation == reference.type:
-        return values
-    found = []
-    for value in values:
-        plain = msgspec.json.decode(_ENCODER.encode(value))
-        for name in reference.path:
-            plain = None if plain is None else plain[name]
-        found.append(msgspec.convert(plain, reference.type))
-    return found
+# --- attributes that are read ---------------------------------------------------------------------------------------
 
 
 class _Read(NamedTuple):
@@ -400,7 +324,7 @@ class _Read(NamedTuple):
     ours: bool
 
 
-def _read(work: Work, set_name: str, steps: list[Step]) -> _Read:
+def _read(work: ShardToTag, set_name: str, steps: list[Step]) -> _Read:
     """Return what is read of a set.
 
     Raises:
@@ -423,7 +347,7 @@ def _read(work: Work, set_name: str, steps: list[Step]) -> _Read:
 class _Others(AttributeRows):
     """The rows of an existing attribute file, given to the documents that they describe."""
 
-    def __init__(self, work: Work, read: _Read, block: Block, number: int) -> None:
+    def __init__(self, work: ShardToTag, read: _Read, block: Block, number: int) -> None:
         documents = work.dataset.shard_path(work.shard)
         super().__init__(read.path, documents, any_source=not read.ours, block=block, number=number)
         self._references, self._ours = read.references, read.ours

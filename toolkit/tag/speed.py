@@ -10,7 +10,7 @@ import msgspec
 from toolkit.data.documents import Document
 from toolkit.runs.blocks import BLOCK_BYTES, BLOCK_ROWS
 from toolkit.tag.plan import Step
-from toolkit.tag.run import run_steps
+from toolkit.tag.steps import run_steps
 from toolkit.text.batch import Batch, Column
 
 SAMPLE_BYTES = 1 << 20

@@ -16,10 +16,11 @@ from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, Document, Rows, sp
 from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.plugins import default_name
 from toolkit.storage.paths import strip_suffix
-from toolkit.storage.streams import Decompressed, Lines
-from toolkit.tag import describe, run
+from toolkit.storage.reading import Decompressed, Lines
+from toolkit.tag import declared, describe
 from toolkit.tag import plan as tag_plan
 from toolkit.tag.plan import Plan, Step
+from toolkit.tag.steps import run_steps
 from toolkit.tag.tagger import TAGGERS
 from toolkit.text.batch import Batch, Column
 
@@ -134,7 +135,7 @@ def steps_of(plan: Plan) -> list[Step]:
                 hint = did_you_mean(reference.set, plan.sets) or f"; there are: {', '.join(plan.sets)}"
                 where = f"{step.entry.place}: {reference.option}: {reference.text!r}"
                 raise ConfigError(f"{where}: expected an attribute that is computed here, got {reference.set!r}{hint}")
-    tag_plan.set_schemas(plan, Dataset("", os.devnull))
+    declared.set_schemas(plan, Dataset("", os.devnull))
     return steps
 
 
@@ -219,7 +220,7 @@ def values_of(steps: Sequence[Step], tried: Sequence[Tried], path: str) -> list[
     documents = [document for document, _ in tried]
     numbered = [(document, number) for number, document in enumerate(documents, 1)]
     found: list[dict[tuple[str, str], Any]] = [{} for _ in documents]
-    for step, values in run.run_steps(Batch(documents), numbered, steps, _name(path)):
+    for step, values in run_steps(Batch(documents), numbered, steps, _name(path)):
         stored = map(bytes, values.raw()) if isinstance(values, Column) else map(msgspec.json.encode, values)
         for each, value in zip(found, stored, strict=True):
             each[step.set, step.key] = msgspec.json.decode(value)

@@ -1,4 +1,4 @@
-"""The end of a mix: the second stage, from the parts of shards to the published output."""
+"""The second stage of a mix: from the parts of shards to the published output."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -8,8 +8,9 @@ import msgspec
 
 from toolkit import __version__
 from toolkit.commands.mixing import tables
-from toolkit.commands.mixing.works import Prepared, failed
-from toolkit.commands.steps.context import Context, Outcome, failures
+from toolkit.commands.mixing.preparation import PreparedMix
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.errors import ConfigError
 from toolkit.mix import assemble, plan, publish, stage
 from toolkit.mix import settings as mix_settings
@@ -21,11 +22,11 @@ from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.rules import Role, kind_called
 from toolkit.runs.executors import Task
-from toolkit.storage.concurrent import for_each
+from toolkit.storage.threads import for_each
 
 
 def check_limit(context: Context, output: str, now: int, known: int) -> None:
-    """With ``--limit``, a fuller output is not replaced unasked.
+    """Check that a mix of some shards (``--limit``) replaces no fuller output unasked.
 
     Args:
         context: of the configuration.
@@ -45,7 +46,7 @@ def check_limit(context: Context, output: str, now: int, known: int) -> None:
 
 
 def already(context: Context, settings: MixSettings, manifest: Manifest, keeps: str = "") -> Outcome:
-    """The outcome where just this is published already."""
+    """Return the outcome of a mix that is published already."""
     output = settings.output.path
     if not manifest.labels and (why := empty(context, settings, manifest.totals, manifest.rules, manifest.counts)):
         return failed(output, [why])
@@ -53,8 +54,8 @@ def already(context: Context, settings: MixSettings, manifest: Manifest, keeps: 
     return _outcome(output, manifest, unmatched.load(output), already=True)
 
 
-def finish(context: Context, prepared: Prepared, omitted: dict[str, str], *, keeps: bool = False) -> Outcome:
-    """Plans the parts, writes them, and publishes.
+def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, keeps: bool = False) -> Outcome:
+    """Plan the parts, write them, and publish.
 
     Args:
         context: of the configuration.
@@ -143,7 +144,7 @@ def _counts(stages: Mapping[str, stage.StageRecord]) -> dict[str, int]:
 
 
 def _manifest(
-    prepared: Prepared,
+    prepared: PreparedMix,
     stages: dict[str, stage.StageRecord],
     omitted: dict[str, str],
     parts: list[assemble.PartRecord],
@@ -202,7 +203,7 @@ def _manifest(
 
 
 def _blocklists(
-    prepared: Prepared, stages: dict[str, stage.StageRecord]
+    prepared: PreparedMix, stages: dict[str, stage.StageRecord]
 ) -> tuple[list[BlocklistCount], dict[str, list[str]]]:
     found = [
         (work, {int(i): entries for i, entries in stages[work.key].matched.items()})
@@ -212,10 +213,18 @@ def _blocklists(
     return unmatched.matches(found)
 
 
+def failed(output: str, messages: list[str]) -> Outcome:
+    """Return the outcome of a mix that published nothing."""
+    text = f"nothing was published in {output}: {len(messages)} failed; run the same command again when that is mended"
+    return Outcome(
+        text=text, data={"output": output, "published": False, "failed": messages}, failures=messages, exit_code=1
+    )
+
+
 def _outcome(
     output: str, manifest: Manifest, left: dict[str, list[str]] | None = None, *, already: bool = False
 ) -> Outcome:
-    """The end of a mix; `left` are the blocklist entries that matched nothing, by rule."""
+    """Return the outcome of a published mix; `left` are the blocklist entries that matched nothing, by rule."""
     data = msgspec.to_builtins(manifest)
     summary = {
         key: data[key] for key in ("totals", "rules", "blocklists", "counts", "unlike_dolma", "labels", "omitted")

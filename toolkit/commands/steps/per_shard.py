@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from toolkit.commands.ingest import run_inputs, task_name, verdicts
-from toolkit.commands.mixing import publishing, works
-from toolkit.commands.mixing.works import Prepared, failed
-from toolkit.commands.steps.context import Context, Outcome, failures, show_plan, table
+from toolkit.commands.mixing import preparation, publishing
+from toolkit.commands.mixing.preparation import PreparedMix
+from toolkit.commands.steps.context import Context, show_plan
+from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, NoDocuments
 from toolkit.ingest import inputs as ingest_records
@@ -22,13 +23,14 @@ from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs.executors import Task
-from toolkit.storage.concurrent import for_each
+from toolkit.storage.threads import for_each
+from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan
 from toolkit.tag import run as tagging
 
 
 def run(context: Context) -> Outcome:
-    """Ingests, tags and mixes input by input; without ``--shard`` it publishes what they come to."""
+    """Ingest, tag and mix input by input; without ``--shard`` publish what they come to."""
     options, dataset = context.options, context.dataset
     planned = plan(context, writes=not options.dry_run)
     settings, entries, tags, listed = planned.settings, planned.entries, planned.tags, planned.works
@@ -37,23 +39,21 @@ def run(context: Context) -> Outcome:
         return Outcome(text=context.share.nothing(), data={"output": output, "published": False})
     if options.dry_run:
         return show_plan(context, {"ingest, tag, mix": {work.input.path: work.input.shard for work in listed}})
-    publish.check_output(output)
-    if settings.rejected is not None:
-        publish.check_rejected(output, settings.rejected)
+    preparation.check_output(settings)
     ingest_records.check_settings([work.input for work in listed])
     if options.shard is None:
         publishing.check_limit(context, output, len(listed), len(planned.inputs))
         _check_no_others(planned.inputs, dataset)
-        with context.claimed(work_folder(output), output, {"the output": ""}):
+        with context.claimed_output(output):
             publish.finish_interrupted(output)
     holds = ingest_plan.holds(entries) | (tagging.holds(listed[0].tag.settings) if listed and listed[0].tag else {})
     with (
         context.claimed(dataset.bookkeeping, dataset.documents, holds),
-        context.claimed(work_folder(output), output, {"the output": settings.stage_digest()}),
+        context.claimed_output(output, settings.stage_digest()),
     ):
         ingest_plan.prepare(entries, dataset, overwrite=options.overwrite)
         if tags.sets:
-            tag_plan.prepare(tags, dataset, overwrite=options.overwrite)
+            declared.prepare(tags, dataset, overwrite=options.overwrite)
         context.sweep(*dict.fromkeys((dataset.documents, dataset.attributes, dataset.bookkeeping, output)))
         if found := _already(context, listed):
             return found
@@ -62,7 +62,7 @@ def run(context: Context) -> Outcome:
     if gone := [] if context.in_part else ingest_records.inputs_gone([work.input for work in listed], dataset):
         text += f"{len(gone)} inputs of earlier runs are not among these, and not in the output: {gone[0]}, …\n\n"
     if broken:
-        outcome = failed(output, broken)
+        outcome = publishing.failed(output, broken)
     elif options.shard:
         outcome = Outcome(
             text=f"ready for {output}; when all shares are done, run the same command without --shard",
@@ -70,7 +70,7 @@ def run(context: Context) -> Outcome:
         )
     else:
         omitted = {key: why for each in done for key, why in each.failed.items()}
-        with context.claimed(work_folder(output), output, {"the output": ""}):
+        with context.claimed_output(output):
             publish.finish_interrupted(output)
             shards = _shards(listed)
             if shards is None:
@@ -81,8 +81,8 @@ def run(context: Context) -> Outcome:
 
 
 @dataclass
-class Planned:
-    """What a run comes to.
+class PlannedRun:
+    """The plan of a run, input by input.
 
     Attributes:
         settings: of the mix.
@@ -99,7 +99,7 @@ class Planned:
     inputs: list[ingest_plan.InputToIngest]
 
 
-def plan(context: Context, *, writes: bool) -> Planned:
+def plan(context: Context, *, writes: bool) -> PlannedRun:
     """Read the configuration; nothing is written but, if it `writes`, what finds out whether it can.
 
     Raises:
@@ -107,19 +107,19 @@ def plan(context: Context, *, writes: bool) -> Planned:
     """
     options, dataset = context.options, context.dataset
     settings = _settings(context, dataset, writes=writes)
-    tags = tag_plan.read_section(context.section("tag")) if context.has("tag") else tag_plan.Plan(sets={})
+    tags = context.tags if context.has("tag") else tag_plan.Plan(sets={})
     inputs, entries = context.inputs(), context.entries
     mine = (context.share.inputs if context.share else inputs)[: options.limit]
     carried = ingest_plan.set_schemas(entries)
-    tagged = tag_plan.prepare(tags, dataset, carried, overwrite=options.overwrite, write=False) if tags.sets else {}
+    tagged = declared.prepare(tags, dataset, carried, overwrite=options.overwrite, write=False) if tags.sets else {}
     listed = _works(context, settings, mine, tags, carried, tagged)
-    return Planned(settings, entries, tags, listed, inputs)
+    return PlannedRun(settings, entries, tags, listed, inputs)
 
 
 def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSettings:
-    """Of the mix, which must be of this dataset alone."""
+    """Return the settings of the mix, which must be of this dataset alone."""
     context.section("ingest"), context.section("mix")
-    settings = works.read(context, writes=writes)
+    settings = preparation.settings_of(context, writes=writes)
     if [stream.dataset for stream in settings.streams] != [dataset]:
         raise ConfigError(f"{settings.place}: expected a mix of the configuration's own dataset for --per-shard")
     if settings.streams[0].weight is not None:
@@ -153,7 +153,7 @@ def _works(
                 f"{settings.place}: expected sets that this configuration makes for --per-shard, got {given.set!r}"
             )
     joined = joined_sets.resolve_sets(stream, made, {})
-    bindings, set_bindings = works.bound(settings, stream, joined)
+    bindings, set_bindings = preparation.bound(settings, stream, joined)
     limit = context.config.max_document_bytes
     mix = join.ShardToMix(
         settings=settings,
@@ -164,7 +164,7 @@ def _works(
         shard="",
         max_document_bytes=limit,
     )
-    tag = tagging.Work(
+    tag = tagging.ShardToTag(
         dataset=context.dataset,
         plan=tags,
         settings=tagging.settings_of(tagged),
@@ -188,7 +188,7 @@ def _check_no_others(inputs: list[ingest_plan.InputToIngest], dataset: Dataset) 
         )
 
 
-def _do(context: Context, planned: Planned) -> tuple[list[per_shard.InputMixed], list[str]]:
+def _do(context: Context, planned: PlannedRun) -> tuple[list[per_shard.InputMixed], list[str]]:
     dataset, listed, output = context.dataset, planned.works, planned.settings.output.path
     ingesting.sweep_downloads(planned.inputs, dataset)
     noted = FailureRecords(dataset.bookkeeping, "ingest")
@@ -210,7 +210,7 @@ def _do(context: Context, planned: Planned) -> tuple[list[per_shard.InputMixed],
 
 
 def _shards(listed: list[per_shard.InputToMix]) -> dict[str, tuple[join.ShardToMix, str]] | None:
-    """What is mixed of each shard, and the content digest of its documents, by key; None if an input is not done."""
+    """Return what is mixed of each shard, and the content digest of its documents, by key; None if one is not done."""
     found = {}
     for work, record in zip(listed, for_each(lambda work: ingest_records.recorded(work.input), listed), strict=True):
         if record is None:
@@ -222,7 +222,7 @@ def _shards(listed: list[per_shard.InputToMix]) -> dict[str, tuple[join.ShardToM
 
 
 def _already(context: Context, listed: list[per_shard.InputToMix]) -> Outcome | None:
-    """What is published, if it is of just these inputs, or of those of the share."""
+    """Return the outcome if just these inputs, or those of the share, are published; else None."""
     if not listed:
         return None
     output = listed[0].mix.settings.output.path
@@ -248,9 +248,9 @@ def _by_record(documents: dict[str, str], work: join.ShardToMix) -> tuple[str, d
 
 def _prepared(
     settings: MixSettings, shards: dict[str, tuple[join.ShardToMix, str]], omitted: dict[str, str]
-) -> Prepared:
+) -> PreparedMix:
     listed = [work for work, _ in shards.values()]
-    return Prepared(settings, works=listed, sets={"": listed[0].sets}, known=len(listed) + len(omitted))
+    return PreparedMix(settings, works=listed, sets={"": listed[0].sets}, known=len(listed) + len(omitted))
 
 
 def _report(inputs: int, done: list[per_shard.InputMixed], broken: list[str], documents: str) -> str:

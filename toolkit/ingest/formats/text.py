@@ -8,7 +8,7 @@ import msgspec
 
 from toolkit.ingest.formats.wet import decode
 from toolkit.ingest.reader import Draft, Input, Reader
-from toolkit.storage.streams import HEAD, LongLine
+from toolkit.storage.reading import HEAD, LongLine
 
 
 class Text(Reader):

@@ -12,7 +12,7 @@ import msgspec
 from toolkit.data.documents import BAD_ROW
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Input
-from toolkit.storage.streams import HEAD, READ, Decompressed
+from toolkit.storage.reading import HEAD, READ, Decompressed
 
 
 class Record(msgspec.Struct):

@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
+from toolkit.data.addresses import host_of, url_of
 from toolkit.data.documents import Document
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError
 from toolkit.ingest import crawls
 from toolkit.mix.joined_sets import null_safe
 from toolkit.rules import LABEL, RuleSet
-from toolkit.rules.blocklist import host_of, url_of
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import Name, check
 from toolkit.rules.kinds.set import Set
@@ -124,7 +124,7 @@ def _crawl(path: str, *values: Any) -> str:
 
 def _host(path: str, *values: Any) -> str:
     """Return the host of the URL that blocklists look at, too; null for what is no URL, or has no host."""
-    url = url_of({"metadata": values[-1].metadata}, "")
+    url = url_of({"metadata": values[-1].metadata})
     return _json(host_of(url) or None) if url and _WITH_HOST.match(url) else NOTHING
 
 

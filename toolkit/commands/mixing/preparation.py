@@ -1,0 +1,196 @@
+"""The preparation of a mix: its shards, with the sets, types and rules of each stream, checked."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from toolkit.commands.mixing import patterns
+from toolkit.commands.steps import foreign_sets, places
+from toolkit.commands.steps import shards as sharing
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import failures
+from toolkit.errors import ConfigError, ToolkitError
+from toolkit.ingest import plan
+from toolkit.mix import binding, joined_sets, publish
+from toolkit.mix.effects import preview
+from toolkit.mix.join import ShardToMix
+from toolkit.mix.joined_sets import JoinedSet
+from toolkit.mix.settings import MixSettings, Stream
+from toolkit.mix.stage import shard_tasks
+from toolkit.records import sets as records
+from toolkit.storage.paths import check_writable
+from toolkit.tag import check as tag_check
+
+
+@dataclass
+class PreparedMix:
+    """A mix that is ready to begin.
+
+    Attributes:
+        settings: with what the weights of streams come to.
+        works: its shards, sorted by stream and path.
+        sets: that each stream joins, by its name.
+        unreadable: for shards whose foreign attributes cannot be read, why, by key.
+        known: how many shards there are beside those that `--limit` lets in.
+        notes: what is to be said of inputs that are not in it.
+    """
+
+    settings: MixSettings
+    works: list[ShardToMix] = field(default_factory=list)
+    sets: dict[str, list[JoinedSet]] = field(default_factory=dict)
+    unreadable: dict[str, str] = field(default_factory=dict)
+    known: int = 0
+    notes: str = ""
+
+
+def settings_of(context: Context, *, writes: bool = True) -> MixSettings:
+    """Return the settings of a configuration's mix, its paths checked.
+
+    Args:
+        context: of the configuration.
+        writes: whether the output will be written; on S3, whether it can be is found out by an upload.
+    """
+    settings = context.mix
+    settings.writer().check_installed()
+    places.check_mix(context, settings)
+    for path in filter(None, (settings.output.path, settings.rejected) if writes else ()):
+        check_writable(path, settings.place)
+    return settings
+
+
+def check_output(settings: MixSettings) -> None:
+    """Check that output and dropped documents go where nothing else is, or what a mix has made.
+
+    Raises:
+        ConfigError: if something else is there.
+    """
+    publish.check_output(settings.output.path)
+    if settings.rejected is not None:
+        publish.check_rejected(settings.output.path, settings.rejected)
+
+
+def check(context: Context, settings: MixSettings, planned: Mapping[str, records.SetSchema]) -> None:
+    """Check the section before what it needs is there.
+
+    Args:
+        context: of the configuration.
+        settings: of the mix.
+        planned: the sets of its own dataset that will have been written by then.
+
+    Raises:
+        ConfigError: for whatever is wrong.
+    """
+    for stream in settings.streams:
+        will_be = planned if context.has_dataset and stream.dataset == context.dataset else {}
+        if not joined_sets.foreign_sets(stream, will_be):  # their types are known when they are read
+            bound(settings, stream, joined_sets.resolve_sets(stream, will_be, {}))
+
+
+def check_sets(context: Context, settings: MixSettings) -> None:
+    """Check that the sets which a mix joins were made as the configuration's section ``tag:`` says now.
+
+    Raises:
+        ConfigError: if one was made otherwise.
+    """
+    if not context.has("tag") or not context.has_dataset:
+        return
+    planned = plan.set_schemas(context.entries)
+    for stream in settings.streams:
+        if stream.dataset == context.dataset:
+            joined = [each.set for each in stream.attributes]
+            for warning in tag_check.check(context.section("tag"), stream.dataset, joined, planned):
+                print(f"warning: {warning}", file=sys.stderr)
+
+
+def bound(
+    settings: MixSettings, stream: Stream, joined: list[JoinedSet]
+) -> tuple[dict[str, binding.Binding], list[binding.Binding]]:
+    """Return the attributes of the writer, and those of rules that set fields; check all that they need."""
+    rules = joined_sets.compile_rules(settings, stream, joined)
+    return binding.bind_writer(settings, joined, rules), binding.bind_rules(settings, joined, rules)
+
+
+def prepare(context: Context, settings: MixSettings) -> PreparedMix:
+    """Return the shards of all streams, with what is joined to them.
+
+    Raises:
+        ConfigError: for whatever is wrong with sets and rules.
+        DataError: if shards that are known are gone.
+    """
+    check_sets(context, settings)
+    prepared = PreparedMix(settings)
+    if settings.streams[0].weight is not None and context.options.shard:
+        raise ConfigError(f"{settings.place}: expected a mix without weights for --shard: they depend on all shards")
+    for stream in settings.streams:
+        _add_stream(context, prepared, stream)
+    fails = prepared.unreadable and settings.on_failed_shard == "stop"
+    if settings.streams[0].weight is not None and not fails:
+        _weigh(context, prepared)
+    return prepared
+
+
+def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None:
+    shards, notes = sharing.shards(context, stream.dataset, judges=True)
+    prepared.known += len(shards)
+    prepared.notes += notes
+    if context.share and not shards:
+        return  # the sets need not be there yet
+    shards = context.limited(shards)
+    seen, unreadable = foreign_sets.look_at_all(context, stream, shards)
+    joined = prepared.sets[stream.name] = joined_sets.resolve_sets(stream, {}, seen)
+    try:
+        bindings, set_bindings = bound(prepared.settings, stream, joined)
+    except ConfigError:
+        if unreadable:  # what rules lack may be in there
+            raise ToolkitError("\n".join(unreadable.values())) from None
+        raise
+    for shard in shards:
+        work = ShardToMix(
+            settings=prepared.settings,
+            stream=stream,
+            sets=joined,
+            bindings=bindings,
+            set_bindings=set_bindings,
+            shard=shard,
+            max_document_bytes=context.config.max_document_bytes,
+        )
+        if shard in unreadable:
+            prepared.unreadable[work.key] = unreadable[shard]
+        else:
+            prepared.works.append(work)
+    if any(rule.foreign for rule in stream.rules):
+        works = [work for work in prepared.works if work.stream is stream]
+        patterns.check(context, prepared.settings, stream, works, joined, complete=not unreadable)
+
+
+# --- weights ----------------------------------------------------------------------------------------------------------
+
+
+def _weigh(context: Context, prepared: PreparedMix) -> None:
+    """Find the share of each stream's documents that brings the kept characters to the weights.
+
+    The stream that is shortest for its weight gives all it has; nothing is repeated.
+    """
+    found = context.run("weigh", preview.preview_shard, shard_tasks(prepared.works))
+    if broken := failures(found):
+        raise ConfigError("the weights of the streams cannot be told:\n" + "\n".join(broken))
+    chars = {stream.name: 0 for stream in prepared.settings.streams}
+    for work, result in zip(prepared.works, found, strict=True):
+        chars[work.stream.name] += result.value.totals.kept_chars if result.value else 0
+    weights = {stream.name: stream.weight or 0.0 for stream in prepared.settings.streams}
+    if empty := [name for name, n in chars.items() if not n]:
+        raise ConfigError(
+            f"{prepared.settings.place}: the stream {empty[0]!r} keeps nothing, so weights have no meaning"
+        )
+    unit = min(chars[name] / weight for name, weight in weights.items())
+    shares = {name: min(1.0, unit * weight / chars[name]) for name, weight in weights.items()}
+    streams = {
+        stream.name: msgspec.structs.replace(stream, share=shares[stream.name]) for stream in prepared.settings.streams
+    }
+    prepared.settings = msgspec.structs.replace(prepared.settings, streams=list(streams.values()))
+    prepared.works = [
+        msgspec.structs.replace(work, settings=prepared.settings, stream=streams[work.stream.name])
+        for work in prepared.works
+    ]

@@ -1,0 +1,238 @@
+"""The sets of a ``tag:`` section as they are declared on disk: their schemas, and whether what is there was made so."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+import xxhash
+
+from toolkit.config.plugin_code import changes
+from toolkit.data import schema
+from toolkit.data.dataset import Dataset
+from toolkit.errors import ConfigError, MissingModel, did_you_mean
+from toolkit.records import sets as records
+from toolkit.storage import models
+from toolkit.storage.paths import list_files
+from toolkit.tag import tagger, without
+from toolkit.tag.plan import Plan, Step, build
+from toolkit.tag.tagger import Reference
+
+
+def set_schemas(
+    plan: Plan,
+    dataset: Dataset,
+    planned: Mapping[str, records.SetSchema] | None = None,
+    digest: Callable[[str], str] = models.digest,
+) -> dict[str, records.SetSchema]:
+    """The schema that each set of the plan has on disk; checks what the taggers read against what there is.
+
+    Args:
+        plan: of the ``tag:`` section.
+        dataset: where other sets are.
+        planned: sets that an ingest before will write.
+        digest: of a model.
+
+    Raises:
+        ConfigError: if an attribute that is read is not there or not of the type that is expected, or a model is not.
+    """
+    steps = build(plan)
+    found: dict[str, records.SetSchema] = {}
+    for set_name in dict.fromkeys(step.set for step in steps):
+        mine = [step for step in steps if step.set == set_name]
+        keys = {step.key: records.key_schema(step.type, _settings(step, digest), step.entry.code) for step in mine}
+        reads: dict[str, str] = {}
+        for step in mine:
+            for reference in step.references:
+                other = found.get(reference.set) or (planned or {}).get(reference.set)
+                other = other or records.load_schema(dataset, reference.set)
+                here = {s.key: s.type for s in mine} if reference.set == set_name else None
+                types = here or (other.types() if other else None)
+                _check_reference(step, reference, types, [*found, *(planned or ())], dataset)
+                if reference.set != set_name:
+                    reads[reference.set] = _digest(other)
+        ordered = {entry.key: keys[entry.key] for entry in plan.sets[set_name]}
+        found[set_name] = records.SetSchema(keys=ordered, reads=dict(sorted(reads.items())))
+    return {set_name: found[set_name] for set_name in plan.sets}
+
+
+def _digest(found: records.SetSchema | None) -> str:
+    """Return the digest by which sets that are made from another know it; None is one of another program."""
+    return xxhash.xxh3_128_hexdigest(msgspec.json.encode(found.of_values() if found else None))
+
+
+def _settings(step: Step, digest: Callable[[str], str]) -> dict[str, Any]:
+    try:
+        if digest is models.digest:  # or else the model need not be here
+            tagger.check_models(step.tagger)
+        found = tagger.settings(step.tagger, step.entry.reference, step.key, digest)
+        return found | {without.OPTION: step.entry.without} if step.without else found
+    except MissingModel as error:
+        raise MissingModel(f"{step.entry.place}: {error}") from None
+    except ConfigError as error:
+        raise ConfigError(f"{step.entry.place}: {error}") from None
+
+
+def _check_reference(
+    step: Step, reference: Reference, keys: Mapping[str, schema.Type] | None, planned: Iterable[str], dataset: Dataset
+) -> None:
+    where = f"{step.entry.place}: {reference.option}: {reference.text!r}"
+    if keys is None and reference.set in dataset.sets():  # written by another program: known when it is read
+        return _check_read(step, reference, schema.from_annotation(reference.type, where), where)
+    if keys is None:
+        known = sorted({*planned, *dataset.sets()})
+        hint = did_you_mean(reference.set, known) or f"; there are: {', '.join(known) or 'none'}"
+        raise ConfigError(f"{where}: expected an attribute set, got {reference.set!r}{hint}")
+    if reference.key not in keys:
+        hint = did_you_mean(reference.key, keys) or f"; there are: {', '.join(keys)}"
+        raise ConfigError(f"{where}: expected a key of the set {reference.set}, got {reference.key!r}{hint}")
+    type_: schema.Type | None = keys[reference.key]
+    for name in reference.path:
+        type_ = type_.get(name) if type_ else None
+    wanted = schema.from_annotation(reference.type, where)
+    if type_ is None or not schema.fits(type_, wanted):
+        raise ConfigError(f"{where}: expected a value of type {wanted}, got {type_ or 'no such field'}")
+    _check_read(step, reference, type_, where)
+
+
+def _check_read(step: Step, reference: Reference, type_: schema.Type, where: str) -> None:
+    if step.without:
+        try:
+            without.check_read(reference, type_)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: {error}") from None
+
+
+def differences(old: records.SetSchema, new: records.SetSchema) -> list[str]:
+    """What has changed between two schemas of a set, a line each; empty if nothing."""
+    lines = []
+    before, after = msgspec.to_builtins(old.of_values()), msgspec.to_builtins(new.of_values())
+
+    def compare(a: Any, b: Any, path: str) -> None:
+        if isinstance(a, dict) and isinstance(b, dict):
+            for key in dict.fromkeys((*a, *b)):
+                compare(a.get(key, "absent"), b.get(key, "absent"), f"{path}.{key}" if path else str(key))
+        elif a != b:
+            lines.append(f"{path}: {_short(a)} -> {_short(b)}")
+
+    compare(before["keys"], after["keys"], "")
+    compare(before["reads"], after["reads"], "made from")
+    if not lines and list(before["keys"]) != list(after["keys"]):
+        lines.append(f"order of keys: {', '.join(before['keys'])} -> {', '.join(after['keys'])}")
+    return lines
+
+
+def edits(old: records.SetSchema, new: records.SetSchema) -> list[str]:
+    """Return which code of a set's taggers differs between two schemas of it, a line for each tagger.
+
+    Code that one of them does not know (an earlier version of the toolkit wrote it) is not compared.
+    """
+    return [
+        f"the code of {key} has changed: {', '.join(files)}"
+        for key, each in new.keys.items()
+        if key in old.keys and (files := changes(old.keys[key].code, each.code))
+    ]
+
+
+def _short(value: Any) -> str:
+    text = value if value == "absent" else msgspec.json.encode(value).decode()
+    return text if len(text) < 80 else text[:77] + "..."
+
+
+def made_otherwise(set_name: str, what: str, found: Sequence[str]) -> ConfigError:
+    """Return the refusal of a set that is not as the section says.
+
+    Args:
+        set_name: of it.
+        what: ``settings`` or ``code`` differs.
+        found: what `differences` or `edits` gave.
+    """
+    accept = f", or `toolkit tag --accept-code {set_name}` if no value has changed" if what == "code" else ""
+    return ConfigError(
+        f"expected the set {set_name!r} as the section `tag:` says, got one that was made with other {what}:\n  "
+        + "\n  ".join(found)
+        + f"\nchoose another set name and run `toolkit tag` (the old values stay), or `toolkit tag --overwrite`{accept}"
+    )
+
+
+def prepare(
+    plan: Plan,
+    dataset: Dataset,
+    planned: Mapping[str, records.SetSchema] | None = None,
+    *,
+    overwrite: bool,
+    accept_code: Collection[str] = (),
+    write: bool = True,
+) -> dict[str, records.SetSchema]:
+    """Declare the sets of a plan: what is on disk under their names must have been made with the same settings.
+
+    Args:
+        plan: of the ``tag:`` section.
+        dataset: where the sets are.
+        planned: sets that an ingest before will write.
+        overwrite: whether what was made with other settings is to be made again.
+        accept_code: sets whose taggers' code may have changed, because their values have not.
+        write: whether anything is written.
+
+    Raises:
+        ConfigError: if a set was made with other settings, other code, or by another program, and overwrite is not
+            given.
+    """
+    for set_name in accept_code:
+        if set_name not in plan.sets:
+            hint = did_you_mean(set_name, plan.sets) or f"; there are: {', '.join(plan.sets)}"
+            raise ConfigError(f"--accept-code: expected a set of the section `tag:`, got {set_name!r}{hint}")
+    schemas = set_schemas(plan, dataset, planned)
+    declare = {
+        name: found
+        for name, new in schemas.items()
+        if (found := _what_to_declare(dataset, name, new, overwrite=overwrite, is_accepted=name in accept_code))
+    }
+    if write:
+        for set_name in sorted(declare, key=lambda name: declare[name] != "changed"):
+            _declare(dataset, set_name, schemas[set_name], forget=declare[set_name] == "changed")
+        for step in build(plan):
+            if names := tagger.model_names(step.tagger):
+                records.save_models(dataset, step.set, names)
+    return schemas
+
+
+def _what_to_declare(
+    dataset: Dataset, set_name: str, new: records.SetSchema, *, overwrite: bool, is_accepted: bool
+) -> Literal["changed", "learned"] | None:
+    """Return whether a set's values change, or only what its schema says of them; None if its schema stays.
+
+    Raises:
+        ConfigError: as `prepare`.
+    """
+    old = records.load_schema(dataset, set_name)
+    if old is None:
+        folder = dataset.attribute_path(set_name, "")
+        foreign = next(list_files(folder), None) is not None and not overwrite
+        if foreign and records.load_schema(dataset, set_name) is None:  # or another share has just declared it
+            raise ConfigError(
+                f"{folder}: expected a set that this toolkit made, got files without its records; "
+                "choose another set name, or --overwrite"
+            )
+        return "changed"
+    if found := differences(old, new):
+        if not overwrite and records.recorded_shards(dataset, set_name):
+            raise made_otherwise(set_name, "settings", found)
+        return "changed"
+    if found := edits(old, new):
+        made = records.recorded_shards(dataset, set_name)
+        if made and not overwrite and not is_accepted:
+            raise made_otherwise(set_name, "code", found)
+        return "changed" if overwrite and not is_accepted else "learned"
+    return "learned" if old != new else None  # it did not know the code, or what a value is was worded otherwise
+
+
+def _declare(dataset: Dataset, set_name: str, new: records.SetSchema, *, forget: bool) -> None:
+    """Save the schema of a set, and forget what is recorded of shards that were made otherwise."""
+    old = records.load_schema(dataset, set_name)
+    settings = {key: each.settings for key, each in new.keys.items()}
+    edited = old is not None and edits(old, new)  # of which a record says nothing
+    for shard in records.recorded_shards(dataset, set_name) if forget and old != new else ():
+        record = records.load_record(dataset, set_name, shard)
+        if edited or record is None or record.settings != settings:  # or another share has just written it
+            records.forget(dataset, set_name, shard)
+    records.save_schema(dataset, set_name, new)
