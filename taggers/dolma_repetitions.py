@@ -83,7 +83,7 @@ def _spans(text: str, *, by_line: bool) -> Iterator[Span]:
 
 
 def _end(text: str, unit: str, start: int, limit: int) -> int | None:
-    """Where a repetition ends; as a pattern does, blanks are skipped if that leads to at least three more copies."""
+    """Return where a repetition ends; as a pattern does, it skips blanks if that leads to three more copies or more."""
 
     def after(at: int, copies: int) -> int | None:
         for skipped in (1, 0) if text[at : at + 1].isspace() else (0,):
@@ -103,7 +103,7 @@ def _end(text: str, unit: str, start: int, limit: int) -> int | None:
 
 
 def _units(text: str, *, by_line: bool) -> Array:
-    """How long the shortest unit is that stands at least four times from each place on; 0 where there is none."""
+    """Return how long the shortest unit is that stands at least four times from each place on; 0 without one."""
     points = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
     n = len(points)
     units = np.zeros(n, dtype=np.int32)
@@ -126,7 +126,7 @@ def _find_units(
     points: Any, n: Any, longest: Any, white: Any, line_ends: Any, limits: Any, following: Any,
     hashes: Any, powers: Any, units: Any,
 ) -> None:  # fmt: skip
-    """Finds the shortest unit from each place on.
+    """Find the shortest unit from each place on.
 
     Args:
         points: code points.

@@ -177,13 +177,13 @@ def _sizes(lines: LineTable) -> Array:
 
 
 def _most_bytes(item: tuple[str | None, Share]) -> tuple[int, bool, str]:
-    """The order of shares; no language comes after languages."""
+    """Return the place in the order of shares; no language comes after languages."""
     label, share = item
     return -share.bytes, label is None, label or ""
 
 
 def _least_float32(number: float) -> np.float32:
-    """The least float32 whose shortest text is at least a number."""
+    """Return the least float32 whose shortest text is at least a number."""
     near = np.float32(number)
     return near if shortest_float32([near])[0] >= number else np.nextafter(near, np.float32(np.inf))
 
@@ -193,7 +193,7 @@ def _add_up(
     numbers: Array, probs: Array, sizes: Array, bounds: Array, documents: int, null: int, place: Array,
     keys: Array, n_lines: Array, n_bytes: Array, shares: Array, ends: Array,
 ) -> None:  # fmt: skip
-    """Adds up the lines of each label of each document, in float32 one after the other, as the original does.
+    """Add up the lines of each label of each document, in float32 one after the other, as the original does.
 
     Args:
         numbers: label of each line, -1 for none.

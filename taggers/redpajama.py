@@ -298,7 +298,7 @@ class Redpajama(Tagger):
 
 
 def _of_texts(texts: Sequence[str], lines: LineTable, raw: Words) -> tuple[dict[str, Sequence[Any]], Words]:
-    """What is counted in whole texts; and the normal words, in the same lines."""
+    """Return what is counted in whole texts; and the normal words, in the same lines."""
     utf8, at = lines.utf8.tobytes(), 1
     ends = np.append(1, lines.ends + 1 + _carriage_returns(lines))  # of lines with their line ends
     marks = raw.sums(~_is_word(raw) & (raw.ends - raw.starts - raw.chars >= MANY))
@@ -408,7 +408,7 @@ def _carriage_returns(lines: LineTable) -> Array:
 
 
 def _three_bytes(lines: LineTable, at: Array) -> Array:
-    """The three bytes from each offset on, as a number."""
+    """Return the three bytes from each offset on, as a number."""
     first, second, third = (lines.utf8[at + i].astype(np.int64) & 255 for i in range(3))
     return cast("Array", first << 16 | second << 8 | third)
 
@@ -418,7 +418,7 @@ def _is_one_of(found: Array, marks: Iterable[str]) -> Array:
 
 
 def _shares(parts: Any, wholes: Any, *, none: bool = False) -> list[Any]:
-    """What parts have of wholes, rounded; without a whole 0, or null."""
+    """Return what parts have of wholes, rounded; without a whole 0, or null."""
     whole = np.asarray(wholes, dtype=np.int64)
     found = _rounded(np.asarray(parts) / np.maximum(whole, 1)).tolist()
     return [share if n else None for share, n in zip(found, whole.tolist(), strict=True)] if none else found

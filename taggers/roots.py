@@ -198,7 +198,7 @@ def _shares(words: Words, lists: Sequence[Array | None]) -> list[float | None]:
 
 
 def _look(texts: Sequence[str], sizes: Array, n: int) -> tuple[Array, Array]:
-    """Of each text, how many sequences of n characters are of the most frequent ones, and its special characters."""
+    """Return, of each text, how many sequences of n characters are of the most frequent ones, and its special characters."""
     points = np.frombuffer("".join(texts).encode("utf-32-le"), dtype=np.uint32)
     starts, bounds = np.zeros((2, len(sizes) + 1), dtype=np.int64)
     np.cumsum(sizes, out=starts[1:])
@@ -218,7 +218,7 @@ def _look(texts: Sequence[str], sizes: Array, n: int) -> tuple[Array, Array]:
 def _hash(
     points: Any, starts: Any, texts: Any, n: Any, blocks: Any, classes: Any, special: Any, hashes: Any, bounds: Any
 ) -> None:
-    """Counts what is special in texts, and fills `hashes` with those of their sequences of n code points."""
+    """Count what is special in texts, and fill `hashes` with those of their sequences of n code points."""
     first = 1  # what the oldest of n + 1 code points is multiplied by
     for _ in range(n):
         first = (first * FACTOR) & MASK
@@ -239,7 +239,7 @@ def _hash(
 
 @compiled("int64* int64* int64 int64* int64*")
 def _count(hashes: Any, bounds: Any, texts: Any, room: Any, frequent: Any) -> None:
-    """Fills `frequent` from sorted hashes; `room` is zeros, one more than the longest text has hashes."""
+    """Fill `frequent` from sorted hashes; `room` is zeros, one more than the longest text has hashes."""
     for text in range(texts):
         at, end = bounds[text], bounds[text + 1]
         different = several = most = 0

@@ -113,7 +113,7 @@ class Tlsh(Tagger):
 def _count(
     utf8: Any, starts: Any, ends: Any, bounds: Any, n: Any, table: Any, counts: Any, checksums: Any, sizes: Any
 ) -> None:
-    """Counts triplets of bytes in each window of five, by their hash."""
+    """Count triplets of bytes in each window of five, by their hash."""
     for text in range(n):
         row = 256 * text
         size = b = c = d = e = check1 = check2 = check3 = 0  # b is the byte before a, c the one before b, …
