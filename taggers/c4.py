@@ -22,7 +22,9 @@ from toolkit.text import (
     NUMBER,
     SPACE,
     TERMINALS,
+    Int64s,
     LineTable,
+    UInt32s,
     Words,
     characters,
     compiled,
@@ -327,13 +329,14 @@ class _Seen(NamedTuple):
     bits of what it has in it; its sentences; its words in citations. And where all citations begin and end.
     """
 
-    starts: Array
-    begins: Array
-    ends: Array
-    found: Array
-    sentences: Array
-    cited: Array
-    citations: Array
+    starts: Int64s
+    begins: Int64s
+    ends: Int64s
+    found: Int64s
+    sentences: Int64s
+    cited: Int64s
+    citation_starts: Int64s
+    citation_ends: Int64s
 
 
 def _look(texts: Sequence[str], lines: LineTable, max_word_chars: int) -> _Seen:
@@ -342,13 +345,11 @@ def _look(texts: Sequence[str], lines: LineTable, max_word_chars: int) -> _Seen:
     n = len(lines.starts)
     starts = np.zeros(n + 1, dtype=np.int64)
     np.cumsum(lines.chars + 1 + (lines.utf8[lines.ends] == ord("\r")), out=starts[1:])
-    begins, ends, found, sentences, cited = np.zeros((5, n), dtype=np.int64)
     citations = np.zeros((2, whole.count("[") + 1), dtype=np.int64)
-    _look_at(
-        points, starts, lines.chars, n, _roles(), max_word_chars, NOTES, NOTE_BOUNDS,
-        begins, ends, found, sentences, cited, *citations,
-    )  # fmt: skip
-    return _Seen(starts, begins, ends, found | _phrases(lines), sentences, cited, citations[:, citations[1] > 0])
+    seen = _Seen(starts, *np.zeros((5, n), dtype=np.int64), *citations)
+    _look_at(points, lines.chars, n, _roles(), max_word_chars, _Notes(NOTES, NOTE_BOUNDS), seen)
+    cited, cited_ends = citations[:, citations[1] > 0]
+    return seen._replace(found=seen.found | _phrases(lines), citation_starts=cited, citation_ends=cited_ends)
 
 
 def _phrases(lines: LineTable) -> Array:
@@ -375,12 +376,20 @@ def _roles() -> Array:
     return roles
 
 
-@compiled("uint32* int64* int64* int64 int8* int64 uint32* int64* int64* int64* int64* int64* int64* int64* int64*")
-def _look_at(
-    text: Any, starts: Any, sizes: Any, n: Any, roles: Any, longest: Any, notes: Any, bounds: Any,
-    begins: Any, ends: Any, found: Any, sentences: Any, cited: Any, citation_starts: Any, citation_ends: Any,
-) -> None:  # fmt: skip
-    """Fill what `_Seen` has of n lines, but for phrases; `notes` are what may be in brackets but digits."""
+class _Notes(NamedTuple):
+    """What may be in brackets but digits: code points, where each begins, and the end of all."""
+
+    points: UInt32s
+    bounds: Int64s
+
+
+@compiled("uint32* int64* int64 int8* int64", _Notes, _Seen)
+def _look_at(  # noqa: C901, PLR0912, PLR0915  # one loop over the characters, without calls
+    text: Any, sizes: Any, n: Any, roles: Any, longest: Any, in_brackets: _Notes, seen: _Seen
+) -> None:
+    """Fill what `_Seen` has of n lines, but for phrases."""
+    notes, bounds = in_brackets
+    starts, begins, ends, found, sentences, cited, citation_starts, citation_ends = seen
     n_citations = 0
     for line in range(n):
         at, end = starts[line], starts[line] + sizes[line]
@@ -456,7 +465,7 @@ def _cuts(texts: Sequence[str], lines: LineTable, seen: _Seen, kept: Array) -> l
     last = np.roll(first, -1)
     line_feeds = seen.starts[left + 1] - 1
     none = np.setdiff1d(np.arange(len(texts)), text)
-    cited, cited_ends = seen.citations
+    cited, cited_ends = seen.citation_starts, seen.citation_ends
     line = np.searchsorted(seen.starts, cited, side="right") - 1
     inside = kept[line] & (cited >= seen.begins[line]) & (cited < seen.ends[line])
     pairs = (

@@ -330,7 +330,7 @@ def _look(lines: LineTable, documents: Any, table: Characters, marks: Any, n_mar
 # --- other variants ---------------------------------------------------------------------------------------------------
 
 
-def _quality(
+def _quality(  # noqa: PLR0913  # what is counted is given by its name
     words: Sequence[str], tokens: Sequence[str], known: frozenset[str], *, hashes: int, ellipses: int, symbols: int,
     alphabetic: int, lines: int, bullets: int, trailing: int,
 ) -> Quality:  # fmt: skip

@@ -269,7 +269,7 @@ def _datatrove(text: str, words: list[str]) -> Repetition:
 
 
 def _greedy(words: list[str], n: int) -> int:
-    """Return the characters of n-grams that came before, from the start on; what follows one does not overlap with it."""
+    """Return the characters of n-grams that came before, from the start on; what follows one does not overlap it."""
     seen = set[str]()
     at = chars = 0
     while at + n <= len(words):

@@ -338,7 +338,7 @@ def _of_raw_words(raw: Words) -> dict[str, Sequence[Any]]:
     latin, upper = (raw.sums((raw.kinds & kind) != 0) for kind in (HAS_ASCII_LETTER, IS_UPPER))
     sentences = np.zeros(len(n), dtype=np.int64)
     is_word = _is_word(raw).view(np.int8)
-    _count_sentences(raw.lines.utf8, raw.starts, raw.ends, is_word, raw.bounds, len(n), sentences)
+    _count_sentences(raw, is_word, len(n), sentences)
     return {
         "rps_doc_frac_no_alph_words": _shares(1 - latin / np.maximum(n, 1), n > 0, none=True),
         "rps_doc_frac_all_caps_words": _shares(upper, n, none=True),
@@ -433,9 +433,10 @@ def _rounded(values: Array) -> Array:
     return cast("Array", found)
 
 
-@compiled("int8* int64* int64* int8* int64* int64 int64*")
-def _count_sentences(utf8: Any, starts: Any, ends: Any, is_word: Any, bounds: Any, texts: Any, found: Any) -> None:
-    r"""How many stretches without ``. ! ?`` have a ``\w``: each has one match of the pattern."""
+@compiled(Words, "int8* int64 int64*")
+def _count_sentences(words: Words, is_word: Any, texts: Any, found: Any) -> None:
+    r"""Count the stretches without ``. ! ?`` that have a ``\w``: each has one match of the pattern."""
+    utf8, starts, ends, bounds = words.lines.utf8, words.starts, words.ends, words.bounds
     for text in range(texts):
         between = True
         for i in range(bounds[text], bounds[text + 1]):

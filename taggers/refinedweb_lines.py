@@ -239,7 +239,9 @@ class _Parts(NamedTuple):
 
 
 @compiled(LineTable, "int64", Characters, _Parts, _Seen)
-def _look_at(lines: LineTable, n: Any, table: Characters, wanted: _Parts, seen: _Seen) -> None:
+def _look_at(  # noqa: C901, PLR0912  # one loop over the characters, without calls
+    lines: LineTable, n: Any, table: Characters, wanted: _Parts, seen: _Seen
+) -> None:
     """Fill what `_Seen` has of n lines."""
     utf8 = lines.utf8
     parts, bounds, n_parts = wanted

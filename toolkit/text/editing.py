@@ -93,7 +93,7 @@ def line_starts(text: str) -> list[int]:
 
 
 def merge(edits: Sequence[Edit], overlaps: Overlaps = "union") -> list[Edit]:
-    """Return disjoint edits, sorted: those that overlap have become one. The order of the argument is that of the rules."""
+    """Return disjoint edits, sorted: those that overlap become one. The order of the argument is that of the rules."""
     ordered = sorted(edits, key=lambda edit: edit.start)  # stable: by rule where starts are equal
     if overlaps == "first":
         first: list[Edit] = []

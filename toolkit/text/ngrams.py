@@ -99,7 +99,7 @@ class Sequences(NamedTuple):
         return self._counted(n, cover=True)[1]
 
     def repetition(self, longest: int) -> Repetition:
-        """Return what repeated n-grams of all lengths up to the longest have, faster than one length after the other."""
+        """Return what repeated n-grams of all lengths up to the longest have, faster than length after length."""
         import numpy as np
 
         texts = len(self.bounds) - 1
@@ -209,7 +209,7 @@ def _count(sequences: Sequences, texts: Any, n: Any, cover: Any, table: _Table, 
 def _grow(
     sequences: Sequences, texts: Any, longest: Any, table: _Table, places: Any, grams: Any, found: Repetition
 ) -> None:
-    """Count n-grams of all lengths; a longer one can only be repeated where two shorter ones are, in `places` and `grams`."""
+    """Count n-grams of all lengths; a longer one is repeated only where two shorter ones are (`places`, `grams`)."""
     hashes, sizes, bounds = sequences
     keys, stamps, counts, firsts, slots = table
     occurrences, top, covered = found

@@ -69,7 +69,7 @@ def _mixed(hash_: Any, eight: Any) -> Any:
 
 @_inline
 def _modulo(value: Any, magic: Any, divisor: Any) -> Any:
-    """Return the remainder without a division (Granlund and Montgomery 1994); magic is 2^64 // divisor + 1, value and divisor are uint32."""
+    """Return the remainder of uint32 without a division (Granlund and Montgomery 1994), by 2^64 // divisor + 1."""
     quotient = high_product(numba.uint64(value), magic)
     return numba.uint32(numba.uint32(value) - numba.uint32(quotient) * numba.uint32(divisor))
 
