@@ -31,8 +31,9 @@ from toolkit import (
     explain_bad_row,
     label_of,
     merge_fields,
-    without_capitals,
+    value_at,
 )
+from toolkit.text import without_capitals
 
 
 class _Metadata2201(msgspec.Struct, forbid_unknown_fields=True):
@@ -234,9 +235,7 @@ class Oscar(Writer):
         fields: dict[str, Any] = msgspec.json.decode(document.row) if self.warc_headers else {}
         headers = {}
         for name, path in self.warc_headers.items():
-            value: Any = fields
-            for key in path.split("."):
-                value = value.get(key) if isinstance(value, dict) else None
+            value = value_at(fields, path)
             if value is not None:
                 headers[name] = value if isinstance(value, str) else _ENCODER.encode(value).decode()
         return headers

@@ -15,25 +15,17 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from toolkit import (
+from toolkit import Attribute, Batch, Document, Example, Files, Span, Tagger, entries, for_language
+from toolkit.text import (
     ALPHA,
     LOWER,
     NUMBER,
     SPACE,
     TERMINALS,
-    Attribute,
-    Batch,
-    Document,
-    Example,
-    Files,
     LineTable,
-    Span,
-    Tagger,
     Words,
     characters,
     compiled,
-    entries,
-    for_language,
     places_among,
     spacy_sentences,
 )

@@ -6,7 +6,6 @@ Source: Dolma 1.2.1, ``taggers/c4.py``, ``c4_v1`` and ``c4_v2``. The same as cou
 import functools
 from collections.abc import Sequence
 from typing import Annotated, Literal, NamedTuple
-from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -57,13 +56,7 @@ class DolmaC4(Tagger):
         if self.type == "has_naughty_word":
             bad = _entries(self.bad_words) if self.bad_words else _Entries(frozenset(), ())
             return [_page(document.text, _is_bad(document.text.lower(), bad)) for document in batch]
-        found = _found.setdefault(batch, {})
-        if self.version not in found:
-            found[self.version] = [_look(document.text, self.version) for document in batch]
-        return [each.get(self.type, []) for each in found[self.version]]
-
-
-_found: WeakKeyDictionary[Batch, dict[int, list[dict[str, list[Span]]]]] = WeakKeyDictionary()
+        return [each[self.type] for each in batch.once(_look_at_all, self.version)]
 
 
 class _Entries(NamedTuple):
@@ -87,6 +80,11 @@ def _is_bad(lower: str, bad: _Entries) -> bool:
 
 def _page(text: str, found: bool) -> list[Span]:
     return [Span(0, len(text))] if found else []
+
+
+def _look_at_all(batch: Batch, version: int) -> list[dict[str, list[Span]]]:
+    """Return the spans of each document by type, without those of bad words."""
+    return [_look(document.text, version) for document in batch]
 
 
 def _look(text: str, version: int) -> dict[str, list[Span]]:

@@ -8,12 +8,12 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, cast
-from weakref import WeakKeyDictionary
 
 import msgspec
 import numpy as np
 
-from toolkit import HAS_ALPHA, Batch, Document, Example, Sequences, Span, Tagger, hashes_of, is_among
+from toolkit import Batch, Document, Example, Span, Tagger
+from toolkit.text import HAS_ALPHA, Sequences, hashes_of, is_among
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Type = Literal[
@@ -66,16 +66,11 @@ class DolmaGopher(Tagger):
 
     def tag_batch(self, documents: Sequence[Document]) -> list[list[Span]]:
         batch = Batch.of(documents)
-        found = _found.setdefault(batch, {})
-        if self.version not in found:
-            found[self.version] = _figures(batch, "\n" if self.version == 1 else "\n+")
+        found = batch.once(_figures, "\n" if self.version == 1 else "\n+")
         return [
             [Span(0, document.chars, each[self.type])] if self.type in each else []
-            for document, each in zip(batch, found[self.version], strict=True)
+            for document, each in zip(batch, found, strict=True)
         ]
-
-
-_found: WeakKeyDictionary[Batch, dict[int, list[dict[str, float]]]] = WeakKeyDictionary()
 
 
 def _figures(batch: Batch, apart: str) -> list[dict[str, float]]:

@@ -8,7 +8,6 @@ of blanks or of punctuation, and more; what is here finds the same in time that 
 import re
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal, NamedTuple
-from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -73,16 +72,16 @@ class DolmaPii(Tagger):
         return self.tag_batch([document])[0]
 
     def tag_batch(self, documents: Sequence[Document]) -> list[list[Span]]:
-        batch = Batch.of(documents)
-        found = _found.setdefault(batch, {})
-        if self.per not in found:
-            look = _in_text if self.per == "document" else _in_lines
-            found[self.per] = [_with_scores(look(document.text), document.text) for document in batch]
-        return [each[self.type] for each in found[self.per]]
+        return [each[self.type] for each in Batch.of(documents).once(_look, self.per)]
 
 
 Found = dict[str, list[Span]]
-_found: WeakKeyDictionary[Batch, dict[str, list[Found]]] = WeakKeyDictionary()
+
+
+def _look(batch: Batch, per: str) -> list[Found]:
+    """Return the spans of each document by type."""
+    look = _in_text if per == "document" else _in_lines
+    return [_with_scores(look(document.text), document.text) for document in batch]
 
 
 def _with_scores(found: Found, text: str) -> Found:

@@ -8,12 +8,12 @@ that for all L together there are n log n places to look at (Main and Lorentz 19
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
-from weakref import WeakKeyDictionary
 
 import msgspec
 import numpy as np
 
-from toolkit import Batch, Document, Example, Span, Tagger, compiled
+from toolkit import Batch, Document, Example, Span, Tagger
+from toolkit.text import compiled
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Type = Literal[
@@ -50,14 +50,12 @@ class DolmaRepetitions(Tagger):
         return self.tag_batch([document])[0]
 
     def tag_batch(self, documents: Sequence[Document]) -> list[list[Span]]:
-        batch = Batch.of(documents)
-        found = _found.setdefault(batch, {})
-        if self.per not in found:
-            found[self.per] = [_look(document.text, by_line=self.per == "line") for document in batch]
-        return [each[self.type] for each in found[self.per]]
+        return [each[self.type] for each in Batch.of(documents).once(_look_at_all, self.per)]
 
 
-_found: WeakKeyDictionary[Batch, dict[str, list[dict[str, list[Span]]]]] = WeakKeyDictionary()
+def _look_at_all(batch: Batch, per: str) -> list[dict[str, list[Span]]]:
+    """Return the spans of each document by type."""
+    return [_look(document.text, by_line=per == "line") for document in batch]
 
 
 def _look(text: str, *, by_line: bool) -> dict[str, list[Span]]:

@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from toolkit import Document, Example, FastText, Tagger, load_fasttext
+from toolkit import Document, Example, Tagger
+from toolkit.text import FastText, load_fasttext
 
 LineEnds = Literal["spaces", "all_spaces", "deleted"]
 LID = {"model": "lid.176.ftz"}

@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from toolkit import Document, Example, FastText, Span, Tagger, load_fasttext
+from toolkit import Document, Example, Span, Tagger
+from toolkit.text import FastText, load_fasttext
 
 ENDS = re.compile(r"(?<![.!?…])[.!?…]++[\"')\]’”»]*+(?=\s)|[。！？｡]++[」』）’”]*+|\n")
 """Where a sentence ends. Each position is looked at once: runs are not given back, and are not begun inside."""

@@ -12,21 +12,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from toolkit import (
-    SPACE,
-    TERMINALS,
-    Attribute,
-    Batch,
-    ConfigError,
-    Document,
-    Example,
-    LineTable,
-    Sequences,
-    Tagger,
-    characters,
-    check_word_language,
-    compiled,
-)
+from taggers._datatrove import Language, check_language
+from toolkit import Batch, Document, Example, Tagger
+from toolkit.text import SPACE, TERMINALS, LineTable, Sequences, characters, compiled
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -101,20 +89,10 @@ class Fineweb(Tagger):
     variant: Annotated[Literal["ours", "datatrove"], msgspec.Meta(description="whose words and line ends")] = "ours"
     short_line_chars: Annotated[int, msgspec.Meta(ge=0, description="code points up to which a line is short")] = 30
 
-    language: Annotated[
-        str | None,
-        Attribute("language.label", str | None, or_value=True),
-        msgspec.Meta(
-            description="with the variant `datatrove`: whose words they are, as a label of lid.176 (`de`) or GlotLID "
-            "(`deu_Latn`), or the attribute that has each document's; English if not given"
-        ),
-    ] = None
+    language: Language = None
 
     def check(self) -> None:
-        if self.variant == "datatrove":
-            check_word_language(self.language)
-        elif self.language is not None:
-            raise ConfigError(f"language: expected the variant datatrove with it, got {self.variant!r}")
+        check_language(self.variant, self.language)
 
     def tag(self, document: Document) -> Ratios:
         return self.tag_batch([document])[0]

@@ -18,17 +18,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from toolkit import (
+from toolkit import Attribute, Batch, ConfigError, Document, Example, Files, Tagger
+from toolkit.text import (
     HAS_ALPHA,
     TERMINALS,
-    Attribute,
-    Batch,
-    ConfigError,
-    Document,
-    Example,
-    Files,
     Splitter,
-    Tagger,
     Words,
     characters_in,
     check_word_language,

@@ -16,21 +16,9 @@ from typing import Annotated, Any, Literal, cast
 import msgspec
 import numpy as np
 
-from toolkit import (
-    Attribute,
-    Batch,
-    ConfigError,
-    Document,
-    Example,
-    LineTable,
-    Sequences,
-    Splitter,
-    Tagger,
-    Words,
-    check_word_language,
-    compiled,
-    decomposed,
-)
+from taggers._datatrove import Language, check_language
+from toolkit import Batch, Document, Example, Tagger
+from toolkit.text import LineTable, Sequences, Splitter, Words, compiled, decomposed
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -140,20 +128,10 @@ class GopherRepetition(Tagger):
     ] = "paper"
     splitter: Annotated[Splitter, msgspec.Meta(description="how the variant `paper` finds words")] = "unicode"
 
-    language: Annotated[
-        str | None,
-        Attribute("language.label", str | None, or_value=True),
-        msgspec.Meta(
-            description="with the variant `datatrove`: whose words they are, as a label of lid.176 (`de`) or GlotLID "
-            "(`deu_Latn`), or the attribute that has each document's; English if not given"
-        ),
-    ] = None
+    language: Language = None
 
     def check(self) -> None:
-        if self.variant == "datatrove":
-            check_word_language(self.language)
-        elif self.language is not None:
-            raise ConfigError(f"language: expected the variant datatrove with it, got {self.variant!r}")
+        check_language(self.variant, self.language)
 
     def tag(self, document: Document) -> Repetition:
         return self.tag_batch([document])[0]

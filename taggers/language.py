@@ -11,18 +11,8 @@ from typing import Annotated, Any, cast
 import msgspec
 import numpy as np
 
-from toolkit import (
-    Attribute,
-    Batch,
-    Document,
-    Example,
-    LinePredictions,
-    LineTable,
-    Prediction,
-    Tagger,
-    compiled,
-    shortest_float32,
-)
+from toolkit import Attribute, Batch, Document, Example, Prediction, Tagger
+from toolkit.text import LinePredictions, LineTable, compiled, shortest_float32
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import msgspec
 
-from toolkit import Batch, Document, Example, Splitter, Tagger
+from toolkit import Batch, Document, Example, Tagger
+from toolkit.text import Splitter
 
 
 class Lengths(msgspec.Struct, frozen=True):

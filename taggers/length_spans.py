@@ -12,12 +12,12 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, Literal, cast
-from weakref import WeakKeyDictionary
 
 import msgspec
 import numpy as np
 
-from toolkit import BREAKS, CLASSES, PICTURE, SPACE, Batch, Document, Example, Span, Tagger, characters
+from toolkit import Batch, Document, Example, Span, Tagger
+from toolkit.text import BREAKS, CLASSES, PICTURE, SPACE, characters
 
 Unit = Literal["chars", "stripped", "bytes", "documents", "tokens", "segments", "words", "pretokens"]
 
@@ -66,10 +66,10 @@ class LengthSpans(Tagger):
         if self.per == "line":
             return [
                 [Span(start, end, float(sign * n)) for start, end, n in lines if n >= 0]
-                for lines in _per_line(batch, self.unit, blank=self.blank)
+                for lines in batch.once(_per_line, self.unit, self.blank)
             ]
         if self.per == "sum":
-            sums = [sum(n for *_, n in lines) for lines in _per_line(batch, self.unit, blank=self.blank)]
+            sums = [sum(n for *_, n in lines) for lines in batch.once(_per_line, self.unit, self.blank)]
         else:
             measure = _measure(self.unit)
             sums = [measure(document.text) for document in batch]
@@ -77,16 +77,12 @@ class LengthSpans(Tagger):
 
 
 Lines = list[tuple[int, int, int]]
-_measured: WeakKeyDictionary[Batch, dict[Any, list[Lines]]] = WeakKeyDictionary()
 
 
-def _per_line(batch: Batch, unit: Unit, *, blank: bool) -> list[Lines]:
-    """Start, end and length of each line, for each document; measured once for all taggers that ask."""
-    found = _measured.setdefault(batch, {})
-    if (unit, blank) not in found:
-        measure = _measure(unit)
-        found[unit, blank] = [list(_lines(document.text, measure, blank=blank)) for document in batch]
-    return found[unit, blank]
+def _per_line(batch: Batch, unit: Unit, blank: bool) -> list[Lines]:
+    """Return start, end and length of each line, for each document."""
+    measure = _measure(unit)
+    return [list(_lines(document.text, measure, blank=blank)) for document in batch]
 
 
 def _lines(text: str, measure: Callable[[str], int], *, blank: bool) -> Iterable[tuple[int, int, int]]:

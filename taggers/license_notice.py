@@ -7,12 +7,12 @@ in the text.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from collections.abc import Iterator
+from typing import Annotated
 
 import msgspec
 
-from toolkit import Document, Example, Tagger
+from toolkit import Document, Example, Tagger, url_of
 
 _LINK = re.compile(
     r"""
@@ -102,7 +102,7 @@ class LicenseNotice(Tagger):
         metadata = document.metadata
         html = metadata.get(self.html)
         found += _links(html if isinstance(html, str) else "", "html")
-        found += _links(_url_of(metadata), "url")
+        found += _links(url_of({"metadata": metadata}) or "", "url")
         return found
 
 
@@ -110,10 +110,3 @@ def _links(text: str, place: str) -> Iterator[Notice]:
     for match in _LINK.finditer(text) if "creativecommons.org/" in text else ():
         license = match["kind"] or match["public"]
         yield Notice(license, match["version"], match["language"] or match["country"], place, *match.span())
-
-
-def _url_of(metadata: Mapping[str, Any]) -> str:
-    headers = metadata.get("warc_headers")
-    url = headers.get("warc-target-uri") if isinstance(headers, Mapping) else None
-    url = metadata.get("url") if url is None else url
-    return url if isinstance(url, str) else ""

@@ -10,7 +10,8 @@ from typing import Annotated
 
 import msgspec
 
-from toolkit import Batch, Document, Example, FastText, LinePredictions, Prediction, Tagger, load_fasttext
+from toolkit import Batch, Document, Example, Prediction, Tagger
+from toolkit.text import FastText, LinePredictions, load_fasttext
 
 ENGLISH = "The library opens at nine and closes late in the evening."
 GREEK = "Η βιβλιοθήκη ανοίγει στις εννέα και κλείνει αργά το βράδυ."

@@ -14,17 +14,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from toolkit import (
-    Attribute,
-    ConfigError,
-    Document,
-    Example,
-    Files,
-    Tagger,
-    for_language,
-    missing_extra,
-    shortest_float32,
-)
+from toolkit import Attribute, ConfigError, Document, Example, Files, Tagger, for_language, missing_extra
+from toolkit.text import shortest_float32
 
 MODELS = (".arpa", ".binary", ".arpa.bin", ".bin")
 

@@ -10,7 +10,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from toolkit import PUNCTUATION, SPACE, Document, Example, Span, Tagger, characters
+from toolkit import Document, Example, Span, Tagger
+from toolkit.text import PUNCTUATION, SPACE, characters
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -14,21 +14,8 @@ from typing import Annotated, Any, cast
 import msgspec
 import numpy as np
 
-from toolkit import (
-    Batch,
-    ConfigError,
-    Document,
-    Example,
-    FastText,
-    LineTable,
-    Model,
-    Sequences,
-    Tagger,
-    Words,
-    load_fasttext,
-    natural_logs,
-    resolve,
-)
+from toolkit import Batch, ConfigError, Document, Example, Model, Tagger, resolve
+from toolkit.text import FastText, LineTable, Sequences, Words, load_fasttext, natural_logs
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -12,7 +12,8 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from toolkit import ALPHA, NUMBER, SPACE, UPPER, Batch, Document, Example, LineTable, Span, Tagger, characters, compiled
+from toolkit import Batch, Document, Example, Span, Tagger
+from toolkit.text import ALPHA, NUMBER, SPACE, UPPER, LineTable, characters, compiled
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -10,7 +10,8 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
-from toolkit import Batch, Document, Example, Sequences, Splitter, Tagger
+from toolkit import Batch, Document, Example, Tagger
+from toolkit.text import Sequences, Splitter
 
 
 class Repetition(msgspec.Struct, frozen=True):

@@ -15,25 +15,18 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from toolkit import (
+from toolkit import Attribute, Batch, Document, Example, Files, Tagger, entries, for_language
+from toolkit.text import (
     ALPHA,
     NUMBER,
     PICTURE,
     PUNCTUATION,
     SPACE,
-    Attribute,
-    Batch,
-    Document,
-    Example,
-    Files,
     LineTable,
     Sequences,
-    Tagger,
     Words,
     characters,
     compiled,
-    entries,
-    for_language,
     hashes_of,
     places_among,
     stop_words,

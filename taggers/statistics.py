@@ -8,7 +8,7 @@ arXiv:2406.17557.
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote
@@ -16,24 +16,9 @@ from urllib.parse import unquote
 import msgspec
 import numpy as np
 
-from toolkit import (
-    Attribute,
-    Batch,
-    Document,
-    Example,
-    Files,
-    LineMeasures,
-    Model,
-    Tagger,
-    WordMeasures,
-    Words,
-    entries,
-    eurolingua_statistics,
-    for_language,
-    load_tokenizer,
-    occurrences,
-    stop_words,
-)
+from taggers._eurolingua import eurolingua_statistics
+from toolkit import Attribute, Batch, Document, Example, Files, Model, Tagger, entries, for_language, value_at
+from toolkit.text import LineMeasures, WordMeasures, Words, load_tokenizer, occurrences, stop_words
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -414,8 +399,7 @@ def _bad_words(files: str | None, language: str | None, variant: str) -> frozens
 
 
 def _bad_in_url(document: Document, known: frozenset[str], variant: str) -> int | None:
-    headers = document.metadata.get("warc_headers")
-    url = document.metadata.get("url") or (headers.get("warc-target-uri") if isinstance(headers, Mapping) else None)
+    url = document.metadata.get("url") or value_at(document.metadata, "warc_headers.warc-target-uri")
     if not isinstance(url, str):
         return None
     pieces = re.split(r"\W+", url) if variant == "eurolingua" else re.split(r"[\W_]+", unquote(url))

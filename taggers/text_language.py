@@ -9,7 +9,8 @@ from typing import Annotated
 
 import msgspec
 
-from toolkit import Document, Example, FastText, Prediction, Tagger, load_fasttext
+from toolkit import Document, Example, Prediction, Tagger
+from toolkit.text import FastText, load_fasttext
 
 
 class Guess(msgspec.Struct, frozen=True):

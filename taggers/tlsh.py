@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from toolkit import Batch, Document, Example, Tagger, compiled
+from toolkit import Batch, Document, Example, Tagger
+from toolkit.text import compiled
 
 MIN_BYTES = 50
 

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from toolkit import Document, Example, Model, Tagger, load_tokenizer
+from toolkit import Document, Example, Model, Tagger
+from toolkit.text import load_tokenizer
 
 BATCH = 1_000_000  # code points that are encoded in one go: some 100 bytes a token
 

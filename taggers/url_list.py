@@ -9,21 +9,21 @@ FineWeb (datatrove, ``URLFilter``, which compares words by case); ml_filter, ``n
 import functools
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import msgspec
 import numpy as np
 
-from toolkit import Batch, ConfigError, Document, Example, Files, Tagger, compiled, entries, read_list
+from toolkit import Batch, ConfigError, Document, Example, Files, Tagger, entries, host_of, read_list, split_url, url_of
+from toolkit.text import compiled
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 MAX_HOST = 253
 
 _HOST = re.compile(rf"[^\s#/]{{1,{MAX_HOST}}}")
-_SCHEME = re.compile(r"(?i)[a-z][a-z0-9+.-]*://")
 _NO_WORD = re.compile(r"[\W_]+")
 _PORTS = {"http": 80, "https": 443, "ftp": 21}
 
@@ -117,7 +117,8 @@ class UrlList(Tagger):
         return self.tag_batch([document])[0]
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Found]:
-        urls = [self._url(document.metadata) for document in Batch.of(documents)]
+        path = f"metadata.{self.url}" if self.url else ""
+        urls = [url_of({"metadata": document.metadata}, path) for document in Batch.of(documents)]
         places = [_place(url) for url in urls]
         names = [list(_domains(place.host, self.parents)) if place else [] for place in places]
         paths = [[place.url] if place else [] for place in places]
@@ -145,15 +146,6 @@ class UrlList(Tagger):
         """The folder with the wanted categories, and a file."""
         return [(self.lists, self.categories), (file, None)]
 
-    def _url(self, metadata: Mapping[str, Any]) -> str | None:
-        for path in (self.url,) if self.url else ("warc_headers.warc-target-uri", "url"):
-            value: Any = metadata
-            for key in path.split("."):
-                value = value.get(key) if isinstance(value, Mapping) else None
-            if isinstance(value, str):
-                return value
-        return None
-
 
 class _Place(NamedTuple):
     host: str
@@ -161,18 +153,15 @@ class _Place(NamedTuple):
 
 
 def _place(url: str | None) -> _Place | None:
-    """Host, and host with port and path, of a URL with or without scheme."""
+    """Return the host, and host with port and path, of a URL with or without scheme; None if it has no host."""
+    if not url or not _HOST.fullmatch(host := host_of(url)):
+        return None
     try:
-        parts = urlsplit(url if _SCHEME.match(url) else f"//{url}") if url else None
-        host, port = (parts.hostname, parts.port) if parts else (None, None)
-        host = (host or "").rstrip(".")
-        host = host if host.isascii() else host[: MAX_HOST + 1].encode("idna").decode()
+        parts = split_url(url)
+        port = "" if parts.port in (None, _PORTS.get(parts.scheme or "http")) else f":{parts.port}"
     except ValueError:
         return None
-    if not parts or not _HOST.fullmatch(host):
-        return None
-    port_text = "" if port in (None, _PORTS.get(parts.scheme or "http")) else f":{port}"
-    return _Place(host, f"{host}{port_text}{parts.path or '/'}")
+    return _Place(host, f"{host}{port}{parts.path or '/'}")
 
 
 def _domains(host: str, parents: bool) -> Iterator[str]:

@@ -14,21 +14,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from toolkit import (
-    Attribute,
-    Batch,
-    Document,
-    Example,
-    Files,
-    LineTable,
-    Splitter,
-    Tagger,
-    Words,
-    compiled,
-    entries,
-    for_language,
-    stop_words,
-)
+from toolkit import Attribute, Batch, Document, Example, Files, Tagger, entries, for_language
+from toolkit.text import LineTable, Splitter, Words, compiled, stop_words
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

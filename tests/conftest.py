@@ -1,6 +1,5 @@
 """What all tests share: the command line in this process, the sample, and the larger data that may not be there."""
 
-import functools
 import json
 import os
 import signal
@@ -13,8 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from toolkit import cli
-from toolkit.commands.parser import parser
-from toolkit.runs.executors import workers
+from toolkit.runs import workers
 from toolkit.runs.processes import import_no_scripts
 from toolkit.storage import retrying, roots
 from toolkit.storage.options import StorageOptions, set_options
@@ -89,14 +87,6 @@ def wait_for_no_disk() -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _one_parser() -> Iterator[None]:
-    """Make the parser of the command line once: it is the same each time, and a process of a user makes one."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli, "parser", functools.cache(parser))
-        yield
-
-
-@pytest.fixture(autouse=True, scope="session")
 def _one_core() -> Iterator[None]:
     """Let commands that say no number of processes have one, as on a machine with one core: to start others takes long.
 
@@ -118,7 +108,10 @@ def _no_waiting_for_disks() -> Iterator[None]:
 
 @pytest.fixture
 def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long was waited, which takes no time but by the clock that counts."""
+    """How long was waited, which takes no time but by the clock that counts.
+
+    Threads may share it: what one waits for is over for all, and the clock never goes back.
+    """
     found: list[float] = []
     monkeypatch.setattr(retrying, "pause", found.append)
     monkeypatch.setattr(retrying, "clock", lambda: sum(found))

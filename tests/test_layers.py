@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
-import toolkit
+import toolkit.text
 
 ROOT = Path(__file__).parent.parent
 MOST = 15
@@ -75,21 +76,23 @@ def test_modules_do_not_import_each_other_in_circles() -> None:
     list(TopologicalSorter(graph).static_order())
 
 
-def test_executors_know_nothing_of_the_toolkit_but_its_errors_and_processes() -> None:
-    """What is configured of them is read by a module of its own."""
+def test_executors_know_nothing_of_the_work() -> None:
+    """A task is a function and its payload; an executor is read, as every plugin, by its name and its settings."""
     executors = [path for module, path in MODULES.items() if module.startswith("toolkit.runs.executors")]
-    known = {name for path in executors if path.stem not in ("settings", "workers") for name in ours(path)}
-    assert {name for name in known if not name.startswith("toolkit.runs.executors")} == {
+    known = {name for path in executors for name in ours(path)}
+    assert {name for name in known if folder(name) != "runs"} == {
+        "toolkit.config.settings",
+        "toolkit.config.sizes",
         "toolkit.distribution",
         "toolkit.errors",
-        "toolkit.interrupts",
-        "toolkit.runs.processes",
     }
 
 
 @pytest.mark.parametrize("module", PLUGINS)
-def test_plugins_import_from_the_top_level_only(module: str) -> None:
-    assert ours(PLUGINS[module]) <= {"toolkit"}
+def test_plugins_import_public_names_only(module: str) -> None:
+    """And what several of them share, or one of them keeps apart: private modules beside them."""
+    private = {name for name in PLUGINS if name.rpartition(".")[2].startswith("_")}
+    assert ours(PLUGINS[module]) <= {"toolkit", "toolkit.text"} | private
 
 
 def test_the_toolkit_names_no_plugin() -> None:
@@ -97,12 +100,17 @@ def test_the_toolkit_names_no_plugin() -> None:
     assert named == {"toolkit"}
 
 
-def test_the_public_names_are_those_listed() -> None:
+@pytest.mark.parametrize("package", [toolkit, toolkit.text])
+def test_the_public_names_are_those_listed(package: Any) -> None:
     public = {
-        name for name, value in vars(toolkit).items() if not (name.startswith("_") or isinstance(value, ModuleType))
+        name for name, value in vars(package).items() if not (name.startswith("_") or isinstance(value, ModuleType))
     }
-    assert sorted(public) == sorted(toolkit.__all__)
-    assert len(set(toolkit.__all__)) == len(toolkit.__all__)
+    assert sorted(public) == sorted(package.__all__)
+    assert len(set(package.__all__)) == len(package.__all__)
+
+
+def test_no_name_is_public_twice() -> None:
+    assert set(toolkit.__all__) & set(toolkit.text.__all__) == set()
 
 
 HEAVY = [
@@ -124,7 +132,9 @@ HEAVY = [
 ]
 
 
-@pytest.mark.parametrize("statement", ["import toolkit", "import toolkit.cli; toolkit.cli.parser()"])
+@pytest.mark.parametrize(
+    "statement", ["import toolkit", "from toolkit.commands.command_line.parser import parser; parser().format_help()"]
+)
 def test_importing_the_toolkit_imports_nothing_heavy(statement: str) -> None:
     code = f"import sys; {statement}; print([name for name in {HEAVY!r} if name in sys.modules])"
     ran = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
@@ -134,15 +144,14 @@ def test_importing_the_toolkit_imports_nothing_heavy(statement: str) -> None:
 NAMED_FOR_A_REASON = {
     "toolkit/interop/dolma": "translates another program's configurations into ours, tagger by tagger",
     "toolkit/ingest/formats": "input formats carry attributes under the names that the taggers give them",
-    "toolkit/commands/parser.py": "commands of another program, one of which is called as a tagger is",
-    "toolkit/commands/steps/counted.py": "where documents without a mix usually have their label",
+    "toolkit/commands/steps/stats_files.py": "where documents without a mix usually have their label",
 }
 WORDS = {"text", "language"}
 """Names of plugins that are also words of the engine's own: a document's key, what a label is."""
 
 
 def _names_of_plugins() -> set[str]:
-    return {path.stem for path in PLUGINS.values()} - {"__init__"} - WORDS
+    return {path.stem for path in PLUGINS.values() if not path.stem.startswith("_")} - WORDS
 
 
 def _texts(path: Path) -> Iterator[str]:

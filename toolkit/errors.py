@@ -35,7 +35,7 @@ class ConfigError(ToolkitError):
 
 
 class NothingThere(ConfigError):
-    """What the configuration names is not there: no file, no match of a glob, no documents."""
+    """Something that the configuration names is not there: no file, no match of a glob, no documents."""
 
 
 class NoDocuments(NothingThere):
@@ -125,7 +125,7 @@ def _rebuild_unreadable(kind: type[Unreadable], message: str, path: str, exit_co
 
 
 DAMAGED = "restore it from a copy, or make it again"
-"""What to do about a file that is damaged."""
+"""The advice about a file that is damaged."""
 
 _ADVICE = {
     "free some space, then run the same command again": (errno.ENOSPC, errno.EDQUOT),
@@ -151,17 +151,17 @@ _ADVICE = {
 
 
 def advice(error: OSError) -> str:
-    """What the system said, and what to do about it: ``No space left on device; free some space, …``."""
+    """Return what the system said, and what to do about it: ``No space left on device; free some space, …``."""
     said = error.strerror or str(error)
     return said + next((f"; {what}" for what, numbers in _ADVICE.items() if error.errno in numbers), "")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``"; did you mean 'x'?"`` if something known is close to the word, else an empty string."""
+    """Return ``"; did you mean 'x'?"`` if something known is close to the word, else an empty string."""
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def amount(number: int, what: str) -> str:
-    """``1 value``, ``2,000 values``."""
+    """Return a number with what it counts: ``1 value``, ``2,000 values``."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"

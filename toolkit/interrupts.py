@@ -8,7 +8,7 @@ import time
 from types import FrameType
 
 STATUS = 128 + signal.SIGTERM
-"""What a process that SIGTERM has ended exits with."""
+"""The exit status of a process that SIGTERM has ended."""
 
 AGAIN = 0.1
 """Seconds after which a signal is sent again whose exception was lost."""
@@ -19,7 +19,7 @@ AWAKE = 0.2
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM has come; what ends a run on Ctrl-C ends it now, too."""
+    """SIGTERM has come; it ends a run as Ctrl-C does."""
 
 
 class Ended(SystemExit):
@@ -35,7 +35,7 @@ _interrupting = threading.Event()  # by `interrupt`, until it is heard
 
 
 def is_terminated() -> bool:
-    """Whether SIGTERM has come; native code may have made a plain `KeyboardInterrupt` of it."""
+    """Return whether SIGTERM has come; native code may have made a plain `KeyboardInterrupt` of it."""
     return _has_come.is_set()
 
 
@@ -69,7 +69,7 @@ def note_sigint() -> None:
 
 
 def raise_on_sigterm(error: type[Terminated | Ended]) -> None:
-    """Lets SIGTERM raise an error in the main thread, once: a second one would interrupt the cleaning up.
+    """Let SIGTERM raise an error in the main thread, once: a second one would interrupt the cleaning up.
 
     Python drops an exception that a signal raises inside a finalizer, or inside a function that native code has called.
     Then the signal is sent again.
@@ -124,5 +124,5 @@ def interrupt() -> None:
 
 
 def ignore_sigterm() -> None:
-    """For a process that is about to end by itself, with a status that is to stay."""
+    """Ignore SIGTERM in a process that is about to end by itself, so that its status stays."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -35,7 +35,7 @@ class Kind(Generic[T]):
         package: whose modules are the built-in plugins.
         group: of the entry points.
         base: the class that they extend.
-        home: the module that plugins import the class from.
+        home: the module from which authors import it.
     """
 
     word: str

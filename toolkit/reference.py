@@ -1,4 +1,4 @@
-"""The reference pages, made from the code: commands, taggers, input and output formats.
+"""Write the reference pages from the code: commands, taggers, input and output formats.
 
     python -m toolkit.reference            writes docs/commands.md, docs/taggers.md, docs/formats-reference.md
     python -m toolkit.reference --check    exit status 1 if one of them is not what the code says
@@ -7,7 +7,6 @@ Only built-in plugins are described, not those of other installed packages. The 
 version of Python.
 """
 
-import argparse
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from toolkit.commands import parser as command_line
+from toolkit.commands.command_line import parser
+from toolkit.commands.command_line.options import Argument, arguments
 from toolkit.config.docstrings import documentation, first_line
 from toolkit.data.schema import SPANS
 from toolkit.ingest.plan import Common, Trim
@@ -27,13 +27,13 @@ from toolkit.tag import describe, tagger
 
 FOLDER = Path(__file__).parent.parent / "docs"
 EXAMPLE_CHARS = 400
-"""Of a text or a value that are shown."""
+"""Characters of a text or a value that are shown."""
 
 _NOTE = "<!-- Made from the code by `python -m toolkit.reference`; change it there. -->"
 
 
 def pages() -> dict[str, str]:
-    """The text of each page, by file name."""
+    """Return the text of each page, by file name."""
     made = {"commands.md": _commands(), "taggers.md": _taggers(), "formats-reference.md": _formats()}
     return {
         name: "\n".join([_NOTE, "", *lines]).rstrip().replace("\n\n\n", "\n\n") + "\n" for name, lines in made.items()
@@ -41,7 +41,7 @@ def pages() -> dict[str, str]:
 
 
 def stale(folder: Path = FOLDER) -> list[str]:
-    """Names of the pages that are missing, or not what the code says."""
+    """Return the names of the pages that are missing, or not what the code says."""
     return [
         name
         for name, text in pages().items()
@@ -53,39 +53,33 @@ def stale(folder: Path = FOLDER) -> list[str]:
 
 
 def _commands() -> list[str]:
-    top = command_line.parser()
+    top = parser.parser()
     lines = ["# Commands", "", str(top.description), "", str(top.epilog), ""]
-    lines += [f"- [toolkit {name}](#toolkit-{name}): {about}" for name, about in command_line.COMMANDS.items()]
+    lines += [f"- [toolkit {name}](#toolkit-{name}): {parser.about(name)}" for name in parser.names()]
     lines += ["", "`toolkit --version` prints the version; `-h` behind a command prints what is below.", ""]
-    subcommands = next(found for action in _actions(top) if isinstance(found := action.choices, dict))
-    for name, command in subcommands.items():
-        lines += [f"## toolkit {name}", "", str(command.description), ""]
-        lines += ["```sh", *command_line.examples(name), "```", ""]
-        rows = [[f"`{_spelling(a)}`", _sentence(a)] for a in _actions(command) if a.dest != "help"]
+    for name in parser.names():
+        lines += [f"## toolkit {name}", "", parser.about(name), ""]
+        lines += ["```sh", *parser.examples(name), "```", ""]
+        rows = [[f"`{_spelling(each)}`", _sentence(each)] for each in arguments(parser.find(name).Options)]
         lines += [*_table(["argument", "what it does"], rows), ""]
     return lines
 
 
-def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    return parser._actions  # noqa: SLF001  # the formatted help differs between versions of Python
+def _spelling(argument: Argument) -> str:
+    if not argument.names:
+        return f"{argument.metavar} …"
+    return ", ".join(f"{name} {argument.metavar}".rstrip() for name in argument.names)
 
 
-def _spelling(action: argparse.Action) -> str:
-    value = "" if action.nargs == 0 else str(action.metavar or action.dest.upper())
-    if not action.option_strings:
-        return f"{value} …"
-    return ", ".join(f"{option} {value}".rstrip() for option in action.option_strings)
-
-
-def _sentence(action: argparse.Action) -> str:
-    return (action.help or "") + ("; required" if action.required and action.option_strings else "")
+def _sentence(argument: Argument) -> str:
+    return argument.given.help + ("; required" if argument.required else "")
 
 
 # --- plugins ----------------------------------------------------------------------------------------------------------
 
 
 def built_in(kind: Kind[Any]) -> dict[str, type[Any]]:
-    """The built-in plugins of a kind, by name."""
+    """Return the built-in plugins of a kind, by name."""
     found = {name: kind.find(name) for name in kind.names()}
     return {name: class_ for name, class_ in found.items() if class_.__module__ == f"{kind.package}.{name}"}
 
@@ -121,7 +115,7 @@ def _values(class_: type[tagger.Tagger]) -> list[str]:
 
 
 def _needs(class_: type[tagger.Tagger]) -> Iterable[str]:
-    """Whose ways of counting a tagger knows, what it reads, and the extras that it needs."""
+    """Give whose ways of counting a tagger knows, what it reads, and the extras that it needs."""
     if variants := describe.variants(class_):
         yield from (f"Variants: {', '.join(f'`{variant}`' for variant in variants)}", "")
     if reads := describe.reads(class_):
@@ -150,7 +144,7 @@ def _formats() -> list[str]:
 
 
 def _about(class_: type[Any]) -> list[str]:
-    """The class's docstring, and what its module's says of the source."""
+    """Return the docstring of a class, and what that of its module says of the source."""
     lines = [*documentation(class_).splitlines(), ""]
     if source := describe.source(class_):
         lines += [*f"Source: {source}".splitlines(), ""]
@@ -168,7 +162,7 @@ def _table(head: list[str], rows: list[list[str]]) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Writes or checks the pages; the exit status."""
+    """Write or check the pages; return the exit status."""
     found = stale()
     if "--check" in arguments:
         for name in found:

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from toolkit import LineTable, load_fasttext
+from toolkit.text import LineTable, load_fasttext
 
 BATCH = 10_000
 

@@ -71,9 +71,9 @@ class Warm:
 
 
 def _import_all() -> None:
-    import toolkit.commands.steps.context
+    import toolkit.commands
 
-    for module in pkgutil.walk_packages(toolkit.commands.steps.context.__path__, "toolkit.commands.steps.context."):
+    for module in pkgutil.walk_packages(toolkit.commands.__path__, "toolkit.commands."):
         importlib.import_module(module.name)
     for name in (
         "toolkit.cli",

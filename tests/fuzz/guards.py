@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.text.kernels.compiling import Compiled
+from toolkit.text.kernels.signatures import flat_values
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -59,11 +60,18 @@ class Guards:
         plain = Compiled.__call__
 
         def call(function: Compiled, *arguments: Any) -> None:
-            given = [self.copy(i, each) if isinstance(each, np.ndarray) else each for i, each in enumerate(arguments)]
+            slots = iter(range(SLOTS))
+
+            def guarded(argument: Any) -> Any:
+                if isinstance(argument, tuple):  # a record
+                    return type(argument)(*map(guarded, argument))
+                return self.copy(next(slots), argument) if isinstance(argument, np.ndarray) else argument
+
+            given = list(map(guarded, arguments))
             self.calls += 1
-            self.elements += sum(each.size for each in arguments if isinstance(each, np.ndarray))
+            self.elements += sum(each.size for each in flat_values(arguments) if isinstance(each, np.ndarray))
             plain(function, *given)
-            for old, new in zip(arguments, given, strict=True):
+            for old, new in zip(flat_values(arguments), flat_values(given), strict=True):
                 if isinstance(old, np.ndarray) and old.flags.writeable:
                     old[...] = new
 

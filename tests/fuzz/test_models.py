@@ -135,9 +135,9 @@ if sys.argv[2] == "bucket":
     contents = contents._replace(bucket=2_000_000_000)
 model = fasttext_model._Compiled(contents)
 if sys.argv[2] != "bucket":
-    fields = model._model._asdict()
-    places = fields["places"] + (-1 if sys.argv[2] == "begin" else 1) * len(contents.data)
-    model._model = model._model._replace(places=places)
+    words = model._model.words
+    places = words.places + (-1 if sys.argv[2] == "begin" else 1) * len(contents.data)
+    model._model = model._model._replace(words=words._replace(places=places))
 print("loaded", flush=True)
 model(LineTable.of(["alpha beta δέλτα\\nunseen"]), k=1, threshold=0.0)
 print("predicted")

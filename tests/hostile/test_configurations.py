@@ -72,7 +72,7 @@ def test_a_configuration_of_a_gigabyte_is_not_read(tmp_path: Path, run: Run) -> 
 
 
 @given(st.text(alphabet="[]{}:,-?&*!|>'\"%@#<~ \n\tab019.x\0\ud800", max_size=60))
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_any_text_is_a_configuration_or_an_error(text: str) -> None:
     try:
         value = config.parse(text, "c.yaml").value
@@ -131,7 +131,7 @@ def test_values_whose_type_is_not_known_are_not_multiplied_texts(text: str, valu
 
 
 @given(st.text(alphabet="na0x9.*/-+<>=()[]{},'\" \\\0\n:forinotdlmbd", max_size=40))
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_any_text_is_an_expression_or_an_error(text: str) -> None:
     try:
         found = check(text, NAMES)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.pipeline.conftest import Project, attributes, document, read_rows, write_rows
 from toolkit.commands.steps import places
-from toolkit.inspect.describe.croissant import mlcroissant
+from toolkit.inspect.describe.check import mlcroissant
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -233,6 +233,22 @@ EDITS: dict[str, tuple[Edit | None, str]] = {
     "a way to extract that is none": (
         lambda d: records(d, "documents")["field"][4]["source"].update(extract={"colunm": "text"}),
         "documents/text: expected column, fileProperty, jsonPath in `extract`, got colunm",
+    ),
+    "a file set that is a list": (
+        lambda d: records(d, "documents")["field"][0]["source"].update(fileSet=[{"@id": "documents-files"}]),
+        "documents/file: expected a source among the distribution",
+    ),
+    "an id that is an object": (
+        lambda d: d["recordSet"][0]["key"][0].update({"@id": {}}),
+        "expected a key among its fields, got {}",
+    ),
+    "a kind of file that is none": (
+        lambda d: d["distribution"][-1].update({"@type": "cr:Files"}),
+        "expected cr:FileObject or cr:FileSet in distribution, got 'cr:Files'",
+    ),
+    "a key of a creator": (
+        lambda d: d["creator"].update(mail="x@example.org"),
+        "the dataset: expected a key that `toolkit croissant` writes, got 'mail'; did you mean 'email'?",
     ),
     "an example that is no record": (
         lambda d: records(d, "documents").update(examples="x"),

@@ -12,7 +12,7 @@ from tests.inspect.conftest import ABOUT
 from tests.inspect.reading import lines_of
 from tests.pipeline.conftest import Project, read_rows, write_rows
 from toolkit.inspect.describe.about import About
-from toolkit.inspect.describe.check.structure import check_structure
+from toolkit.inspect.describe.check import properties, structure
 from toolkit.inspect.describe.facts import data_file
 from toolkit.inspect.describe.facts.of_output import output_facts
 
@@ -55,7 +55,8 @@ def test_the_dry_run_prints_the_same_bytes_whatever_the_processes(described: Pro
     described.ok("croissant")
     assert (described.data / "croissant.json").read_text() == printed
     described.ok("croissant", "--check")
-    assert check_structure("", document(described.data)) == []
+    found = document(described.data)
+    assert [*properties.faults(found), *structure.faults(found)] == []
 
 
 def test_checksums_are_those_of_the_files_also_without_records(released: Project) -> None:
@@ -200,7 +201,7 @@ def test_the_first_document_is_a_fact(released: Project, format_: str) -> None:
     released.config["mix"]["output"] = {"format": format_, "path": str(released.root / "o")}
     released.ok("mix")
 
-    def looks(works: list[data_file.Work]) -> list[data_file.Looked]:
+    def looks(works: list[data_file.LookJob]) -> list[data_file.Looked]:
         return [data_file.look(work, lambda rows, size: None) for work in works]
 
     facts = output_facts(str(released.root / "o"), [], looks, first=None, examples=1, max_bytes=1 << 24)

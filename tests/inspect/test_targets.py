@@ -12,8 +12,8 @@ import yaml
 from tests.conftest import Ran, Run
 from tests.inspect.conftest import ABOUT
 from tests.pipeline.conftest import document, write_rows
-from toolkit.inspect.describe.croissant import mlcroissant
-from toolkit.inspect.targets import recognise
+from toolkit.inspect.describe.check import mlcroissant
+from toolkit.inspect.targets import target_of
 
 SETTINGS = [f"about.{key}={json.dumps(value)}" for key, value in ABOUT.items()]
 
@@ -167,7 +167,7 @@ def test_a_label_that_ends_as_parts_do_is_a_label(run: Run, tmp_path: Path) -> N
 
 def test_a_folder_of_an_output_is_one_by_itself(run: Run, tmp_path: Path) -> None:
     published(tmp_path)
-    found = recognise(str(tmp_path / "de_meta"))
+    found = target_of(str(tmp_path / "de_meta"))
     assert found
     assert (found.kind, found.files) == ("release", ["de_meta_part_1.jsonl.gz", "de_meta_part_2.jsonl.gz"])
     assert ": 0 findings" in ok(run("validate", tmp_path / "de_meta")).out

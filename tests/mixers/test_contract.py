@@ -1,23 +1,26 @@
-"""What every output format keeps: safe labels, the same bytes again, every text; and the bytes of OSCAR's lines."""
+"""Every output format keeps the contract of `toolkit.testing`; and the bytes of OSCAR's lines."""
 
 import json
-from pathlib import Path
 from typing import Any, get_origin
 
 import msgspec
 import pytest
 
-from toolkit import DataError, Document, Mixed, Prediction, Writer, check_label
+from toolkit import DataError, Document, Mixed, Prediction, Writer
 from toolkit.config.settings import convert, parse
 from toolkit.errors import ConfigError, MissingExtra
 from toolkit.mix.writer import WRITERS, part_name
 from toolkit.plugins import camel_case
+from toolkit.testing import check_writer
+from toolkit.testing.material import SHORT
 
 NAMES: list[str] = WRITERS.names()
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     *((name, {}) for name in NAMES),
     ("dolma", {"by": "language"}),
     ("dolma", {"attributes": True}),
+    ("dolma", {"layout": "inputs"}),
+    ("dolma", {"layout": "mixer", "by": "language"}),
     ("oscar", {"schema": "23.01"}),
     ("parquet", {"by": "language"}),
     ("parquet", {"attributes": True}),
@@ -25,16 +28,6 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("text", {"unit": "block"}),
     ("text", {"layout": "folders"}),
 ]
-TEXTS = {
-    "empty": "",
-    "plain": "one\ntwo",
-    "windows": "one\r\ntwo\r\n\r\n",
-    "blank last lines": "one\n\n\n",
-    "blank first lines": "\n\none",
-    "a line feed": "\n",
-    "other ends": "a\u2028b\x85c\x0cd\re\0",
-    "quotes": 'a "b" \\ \t / \x7f <é \U0001f600>',
-}
 HEADERS = '{"warc-type":"conversion","warc-target-uri":"http://é.org/?a=\\"b\\"","x":"1, 2"}'
 
 every_writer = pytest.mark.parametrize(("name", "options"), VARIANTS, ids=str)
@@ -80,22 +73,12 @@ def test_a_writer_is_found_described_and_refuses_unknown_options(name: str) -> N
         writer_of(name, {"no_such_option": 1})
 
 
-BAD_LABELS = [
-    "", ".", "..", "../en", "/etc/passwd", "en/fr", "en\\fr", ".en", "-en", "_en", "en\n", "en fr", "en\0", "é",
-    "e" * 101, "~", "en:fr", "%2e%2e",
-]  # fmt: skip
-
-
 @every_writer
-@pytest.mark.parametrize("label", BAD_LABELS)
-def test_labels_cannot_lead_out_of_the_output_folder(name: str, options: dict[str, Any], label: str) -> None:
-    writer = writer_of(name, options)
-    if not writer.wants():
-        found = {found for found, _ in encoded(writer, document_of("text\n"), label)}
-        assert {check_label(each) for each in found} == found, "a label of its own"
-        return
-    with pytest.raises(DataError, match="expected a label of letters, digits"):
-        encoded(writer, document_of("text\n"), label)
+def test_a_format_keeps_the_contract(name: str, options: dict[str, Any]) -> None:
+    try:
+        check_writer(WRITERS.find(name), options)
+    except MissingExtra as error:
+        pytest.skip(str(error))
 
 
 def test_the_one_label_of_a_format_is_checked_too() -> None:
@@ -104,59 +87,13 @@ def test_the_one_label_of_a_format_is_checked_too() -> None:
 
 
 @every_writer
-@pytest.mark.parametrize("label", ["en", "multi", "zh-Hant", "x-eml", "1.0", "a_b"])
-def test_a_label_names_files_below_the_output_folder(name: str, options: dict[str, Any], label: str) -> None:
-    writer = writer_of(name, options)
-    for path in (writer.stem(label), writer.checksums(label), part_name(writer.stem(label), ".jsonl.gz", 3, 4)):
-        assert not path.startswith("/")
-        assert not {"", ".", ".."} & set(path.split("/"))
-        assert label in path
-
-
-@every_writer
-@pytest.mark.parametrize("text", TEXTS)
-def test_every_text_gives_the_same_whole_lines_again(name: str, options: dict[str, Any], text: str) -> None:
-    found = encoded(writer_of(name, options), document_of(TEXTS[text], '{"a":1}'), "en", ("tiny", "noisy"))
-    again = encoded(writer_of(name, options), document_of(TEXTS[text], '{"a":1}'), "en", ("tiny", "noisy"))
-    assert found == again
-    for label, data in found:
-        assert check_label(label) == label
-        assert data.endswith(b"\n")
-        data.decode()
-
-
-@every_writer
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", SHORT)
 def test_a_format_accepts_what_it_writes(name: str, options: dict[str, Any], text: str) -> None:
     writer = writer_of(name, options)
     for metadata in (None, "null", "{}", f'{{"warc_headers":{HEADERS}}}'):
-        for _, data in encoded(writer, document_of(TEXTS[text], metadata), "en", ("tiny",)):
+        for _, data in encoded(writer, document_of(SHORT[text], metadata), "en", ("tiny",)):
             for line in data[:-1].split(b"\n"):
                 assert writer.check(line) is None
-
-
-@every_writer
-def test_a_format_that_makes_files_accepts_what_it_makes(name: str, options: dict[str, Any], tmp_path: Path) -> None:
-    writer = writer_of(name, options)
-    if writer.CONCATENATES:
-        return
-    try:
-        writer.check_installed()
-    except MissingExtra as error:
-        pytest.skip(str(error))
-    lines = [data for text in TEXTS.values() for _, data in encoded(writer, document_of(text, '{"a":1}'))]
-    made: list[bytes] = []
-    for pieces in ([b"".join(lines)], lines, lines):
-        path = tmp_path / f"{len(made)}{writer.SUFFIX}"
-        with path.open("wb") as out:
-            writer.assemble(iter(pieces), out)
-            assert not out.closed
-        assert list(writer.check_file(str(path), len(lines))) == []
-        assert list(writer.check_file(str(path), len(lines) + 1)) != []
-        made.append(path.read_bytes())
-    assert made[1] == made[2]
-    path.write_bytes(made[1][:-1])
-    assert list(writer.check_file(str(path))) != []
 
 
 @every_writer
@@ -207,7 +144,7 @@ def test_annotations_keep_their_order_and_are_null_without_any() -> None:
 
 
 def test_the_bytes_are_those_of_compact_json() -> None:
-    document = document_of(TEXTS["quotes"], f'{{"warc_headers":{HEADERS}}}')
+    document = document_of(SHORT["quotes"], f'{{"warc_headers":{HEADERS}}}')
     line = oscar(document, [Prediction("en", 0.9)])
     assert json.dumps(json.loads(line), ensure_ascii=False, separators=(",", ":")).encode() + b"\n" == line
 

@@ -318,6 +318,11 @@ def test_reading_and_processing_overlap(project: Project, monkeypatch: pytest.Mo
         return decode(block, invalid, source)
 
     monkeypatch.setattr(wet, "decode", meeting)
+    for name in (
+        "toolkit.storage.reading.READ",
+        "toolkit.ingest.input_bytes.BLOCK",
+    ):  # less than a half
+        monkeypatch.setattr(name, 1 << 12)
     with web(project.root / "www", behaviour) as url:
         assert project.ingest(entry(url)).code == 0
     assert found == [True] * 200

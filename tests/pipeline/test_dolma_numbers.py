@@ -13,7 +13,8 @@ from toolkit.data.schema import FLOAT, SPANS
 from toolkit.rules import RuleSet
 from toolkit.rules.expressions import Name
 from toolkit.rules.filters import matcher
-from toolkit.rules.rule import Rule
+from toolkit.rules.kinds.drop import Drop
+from toolkit.rules.kinds.keep import Keep
 
 VALUES: list[Any] = [{"k": [[0, 1, 1]]}, {"k": [[0, 1, 1.0]]}, {"k": [[0, 1, 2]]}, {"k": [[0, 1, 0.5]]}, {}]
 
@@ -81,19 +82,19 @@ PATTERNS = st.sampled_from(
     ),
     scores=st.lists(SCORES, max_size=2),
     f=SCORES | st.none(),
-    kind=st.sampled_from(["keep", "drop"]),
+    kind=st.sampled_from([Keep, Drop]),
 )
-def test_doubts_miss_nothing(patterns: list[str], scores: list[float], f: float | None, kind: Any) -> None:
+def test_doubts_miss_nothing(patterns: list[str], scores: list[float], f: float | None, kind: type[Drop]) -> None:
     values: dict[str, Any] = {"k": [[0, 1, score] for score in scores]} | ({} if f is None else {"f": f})
     names = {"k": Name(SPANS, "k"), "f": Name(FLOAT, "f", FLOAT)}
-    rules = RuleSet([Rule(kind=kind, name="r", patterns=patterns, syntax="jsonpath")], names, ("k", "f", "document"))
+    rules = RuleSet([kind(name="r", patterns=patterns, syntax="jsonpath")], names, ("k", "f", "document"))
 
     class Joined:
         joined = {"attributes": values}
 
     def stays(*, strict: bool) -> bool:
         matches = any(matcher(p, "jsonpath", strict=strict)(Joined.joined) for p in patterns)
-        return matches if kind == "keep" else not matches
+        return matches if kind is Keep else not matches
 
     document = Joined()
     outcome = rules.decide([tuple(span) for span in values["k"]], f, document)

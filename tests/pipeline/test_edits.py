@@ -141,10 +141,10 @@ def test_a_document_that_edits_leave_empty_is_counted(project: Project) -> None:
     ("rule", "message"),
     [
         ({"replace": "flag", "by": ""}, "expected spans"),
-        ({"replace": "emails"}, "expected `by: TEXT`"),
+        ({"replace": "emails"}, "expected `by:` beside `replace`"),
         ({"replace": "emails", "by": "a\nb"}, "without line ends"),
-        ({"cut": "lines"}, "with `when: EXPRESSION`"),
-        ({"cut": "emails", "min_score": "x"}, "expected a number"),
+        ({"cut": "lines"}, "expected `when:` beside `cut: lines`"),
+        ({"cut": "emails", "min_score": "x"}, "min_score: expected int | float"),
         ({"cut": "emails", "by": "x"}, "unknown option 'by'"),
     ],
 )

@@ -15,8 +15,7 @@ import pytest
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, strays, tree, write_rows
 from toolkit.mix import publish
-from toolkit.records import sets
-from toolkit.storage import outputs, paths
+from toolkit.storage import json_files, outputs, paths
 
 SIZE = 250
 """Documents of each of the `INPUTS`: enough that every stage takes a moment."""
@@ -277,7 +276,7 @@ def published(pipeline: Project) -> tuple[Project, dict[str, str], dict[str, str
     ("module", "name", "after"),
     [
         (os, "replace", False),
-        (sets, "save", False),
+        (json_files, "save", False),
         (publish, "remove", False),
         (publish, "remove", True),
         (publish, "write_file", True),

@@ -29,14 +29,16 @@ from tests.pipeline.conftest import JsonRows, Project, attributes, document, rea
 from tests.runs.test_blocks import ROOT, children, end_group, is_gone
 from tests.runs.test_executors import is_alive, wait_until
 from toolkit.cli import main
-from toolkit.commands.steps.context import Context, Options
+from toolkit.commands.command_line.options import Options
+from toolkit.commands.steps.context import Context
 from toolkit.config.settings import Config, ConfigStruct, Source
 from toolkit.mix import publish, stage
-from toolkit.runs import blocks
+from toolkit.runs import blocks, workers
 from toolkit.runs.blocks import in_order
-from toolkit.runs.executors import Report, Task, workers
-from toolkit.runs.executors.local import InProcess
-from toolkit.runs.executors.workers import LARGE
+from toolkit.runs.executors import Executor, Report, Task
+from toolkit.runs.executors.in_process import InProcess
+from toolkit.runs.executors.local import Local
+from toolkit.runs.workers import LARGE
 from toolkit.storage import reading
 from toolkit.storage.compression import compress_zstd
 from toolkit.tag import run as tagging
@@ -1151,7 +1153,7 @@ def test_a_process_that_is_killed_once_costs_its_block_one_retry_and_changes_not
 SCRIPT = """
 from toolkit.runs import blocks
 from toolkit.cli import entry
-from toolkit.runs.executors import workers
+from toolkit.runs import workers
 
 workers.LARGE = 1
 blocks.BLOCK_ROWS = 4  # also in workers, which begin by reading this file
@@ -1450,22 +1452,12 @@ def limit_of(
     """With how many processes a context runs tasks, and how many each of them keeps."""
     found: list[Any] = []
 
-    class Stop(InProcess):
-        def __init__(self, processes: int, *reports: Any, **options: Any) -> None:
-            found.append(processes)
+    def run(executor: Executor, function: Any, tasks: Iterable[Task[Any]], *, at_once: int | None = None) -> Any:
+        found.extend([executor.processes, [task.processes for task in tasks]])
+        raise Limits
 
-        def __enter__(self) -> Any:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
-        def run(self, function: Any, tasks: Iterable[Task[Any]], *, at_once: int | None = None) -> Any:
-            found.append([task.processes for task in tasks])
-            raise Limits
-
-    monkeypatch.setattr(workers, "Local", Stop)
-    monkeypatch.setattr(workers, "InProcess", lambda *reports: Stop(1, *reports))
+    monkeypatch.setattr(Local, "run", run)
+    monkeypatch.setattr(InProcess, "run", run)
     with pytest.raises(Limits):
         context.run("test", nothing, tasks, spreads=spreads)
     limit, kept = found

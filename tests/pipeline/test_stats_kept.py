@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, attributes, document, tree, write_rows
-from toolkit.inspect.stats import places
+from toolkit.inspect.stats import cache as stats_cache
 from toolkit.records.failures import FailureRecords
 
 GLOBS = ["*/*.jsonl.gz", "**/*.jsonl*", "*.jsonl.gz", "*.gz", "*.txt", "*.parquet", "*.zst", "*.json.gz", "*.jsonl"]
@@ -34,7 +34,7 @@ def mixed(project: Project) -> Project:
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The user's cache; not by the environment, by which all that is compiled would be compiled again."""
-    monkeypatch.setattr(places, "cache_folder", lambda: str(tmp_path / "cache"))
+    monkeypatch.setattr(stats_cache, "cache_folder", lambda: str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
@@ -95,7 +95,7 @@ def test_without_a_home_nothing_is_kept(run: Run, tmp_path: Path, monkeypatch: p
     def no_home() -> str:
         raise RuntimeError
 
-    monkeypatch.setattr(places, "cache_folder", no_home)
+    monkeypatch.setattr(stats_cache, "cache_folder", no_home)
     path = write_rows(tmp_path / "en.jsonl", [document("1", "x")])
     ran = run("stats", path)
     assert (ran.code, "what is counted is not kept: expected a home folder" in ran.err) == (0, True)

@@ -13,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pipeline.conftest import Project, attributes, document, read_rows, tree, write_rows
-from tests.taggers.test_contract import NAMES, class_of, configured, variants_of
+from tests.taggers.test_contract import NAMES, class_of, variants_of
 from toolkit import Document, MissingExtra, Span, Tagger
 from toolkit.data import schema
 from toolkit.errors import ConfigError
 from toolkit.tag.tagger import references, value_type
 from toolkit.tag.without import ShorterDocument, check_values
+from toolkit.testing.taggers import configured_tagger
 
 SHARD = "a.jsonl.gz"
 CUTS = {"cuts-0": "tests.pipeline.test_without:Cuts"}
@@ -71,7 +72,7 @@ def some_cuts(text: str, seed: int) -> list[tuple[int, int]]:
 def takes_without(name: str) -> bool:
     try:
         check_values(class_of(name), name)
-        return all(reference.type == (str | None) for reference in references(configured(name)))
+        return all(reference.type == (str | None) for reference in references(configured_tagger(class_of(name))))
     except ConfigError:
         return False
 
@@ -81,7 +82,7 @@ def all_taggers() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in filter(takes_without, NAMES):
         for options in [{}, *variants_of(name)]:
-            tagger = configured(name, options)
+            tagger = configured_tagger(class_of(name), options)
             try:
                 tagger.tag_batch([Document("One text.\n", id="i", source="s")])
             except MissingExtra:

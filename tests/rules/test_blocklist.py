@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from toolkit.data.addresses import url_of
 from toolkit.errors import DataError
-from toolkit.rules.blocklist import Blocklist, url_of
-from toolkit.rules.rule import Entries
+from toolkit.rules.blocklist import Blocklist, Entries
 
 
 def blocklist(tmp_path: Path, *lines: str | bytes, entries: Entries = "any", end: bytes = b"\n") -> Blocklist:

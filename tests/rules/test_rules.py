@@ -7,7 +7,7 @@ import pytest
 from toolkit.config import settings as config
 from toolkit.data.schema import INT, STR, Type, list_of, nullable
 from toolkit.errors import ConfigError, DataError
-from toolkit.rules import Rule, RuleSet, read_rules, settings
+from toolkit.rules import Rule, RuleSet, read_rules
 from toolkit.rules.expressions import Name
 
 NAMES = {
@@ -42,7 +42,7 @@ def test_rules_are_read_in_their_order_under_names_of_their_own() -> None:
         "- {annotate: short, when: n < 1, name: very short}\n"
         "- {drop: label is None, name: no}\n"
     )
-    assert [(r.kind, r.name, r.expression, r.annotation, r.place) for r in found] == [
+    assert [(r.kind, r.name, r.expressions[0], r.annotation, r.place) for r in found] == [
         ("drop", "long", "n > 3", "", "c.yaml:1"),
         ("drop", "n < 0", "n < 0", "", "c.yaml:2"),
         ("keep", "not (label is not None)", "label is not None", "", "c.yaml:3"),
@@ -50,7 +50,7 @@ def test_rules_are_read_in_their_order_under_names_of_their_own() -> None:
         ("annotate", "very short", "n < 1", "short", "c.yaml:6"),
         ("drop", "no", "label is None", "", "c.yaml:7"),
     ]
-    assert settings(found)[1] == {"kind": "drop", "name": "n < 0", "expression": "n < 0"}, "moved lines change nothing"
+    assert found[1].recorded() == {"kind": "drop", "name": "n < 0", "expression": "n < 0"}, "moved lines change nothing"
 
 
 def test_edits_are_rules_too() -> None:
@@ -58,15 +58,22 @@ def test_edits_are_rules_too() -> None:
         "- {replace: emails, by: '|||{tag}|||', min_score: 0.5, when: n > 1}\n"
         "- {cut: repeated, max_score: 1}\n- {cut: lines, when: label is None}\n- drop: n > 3\n"
     )
-    assert [(r.kind, r.name, r.expression, r.edits) for r in found] == [
+    assert [(r.kind, r.name, r.expressions[0], r.edits) for r in found] == [
         ("replace", "emails", "emails", True),
         ("cut", "repeated", "repeated", True),
         ("cut lines", "cut lines: label is None", "label is None", True),
         ("drop", "n > 3", "n > 3", False),
     ]
-    assert [(r.by, r.when, r.min_score, r.max_score) for r in found[:2]] == [
-        ("|||emails|||", "n > 1", 0.5, None),
-        ("", "", None, 1),
+    assert [r.recorded() for r in found[:2]] == [
+        {
+            "kind": "replace",
+            "name": "emails",
+            "expression": "emails",
+            "when": "n > 1",
+            "by": "|||emails|||",
+            "min_score": 0.5,
+        },
+        {"kind": "cut", "name": "repeated", "expression": "repeated", "max_score": 1},
     ]
 
 
@@ -75,9 +82,9 @@ def test_edits_are_rules_too() -> None:
     [
         ("drop: n > 1", "c.yaml:1: expected a list of rules"),
         ("- n > 1", "c.yaml:1: [0]: expected a rule such as `drop: EXPRESSION`, got 'n > 1'"),
-        ("- drop: n > 1\n- dorp: n > 1", "c.yaml:2: [1]: expected one of drop, keep"),
+        ("- drop: n > 1\n- dorp: n > 1", "c.yaml:2: [1]: expected one of annotate, cut, drop, keep"),
         ("- dorp: n > 1", "did you mean 'drop'?"),
-        ("- {drop: n > 1, keep: n > 2}", "expected one of drop, keep"),
+        ("- {drop: n > 1, keep: n > 2}", "expected one of annotate, cut, drop, keep"),
         ("- {name: x}", "got ['name']"),
         (
             "- {drop: n > 1,\n   nmae: x}",
@@ -85,19 +92,19 @@ def test_edits_are_rules_too() -> None:
         ),
         ("- {drop: n > 1, by: a}", "unknown option 'by' of the rule 'drop'"),
         ("- {include: x.yaml, name: x}", "unknown option 'name' of the rule 'include'"),
-        ("- annotate: x", "c.yaml:1: [0]: expected `when: EXPRESSION` beside annotate"),
+        ("- annotate: x", "c.yaml:1: [0]: expected `when:` beside `annotate`"),
         (
             "- drop: true",
-            "[0].drop: expected a text; put an expression that YAML reads otherwise between quotes, got True",
+            "[0].drop: expected str | array, got bool (True); put an expression that YAML reads otherwise between",
         ),
-        ("- drop: [a]", "expected a text"),
-        ("- drop:", "expected a text"),
-        ("- replace: xs", "expected `by: TEXT` beside replace"),
-        ("- {replace: xs, by: 3}", "[0].by: expected a text"),
-        ("- {cut: xs, min_score: high}", "[0].min_score: expected a number, got 'high'"),
-        ("- {cut: xs, min_score: true}", "[0].min_score: expected a number, got True"),
+        ("- drop: [a]", "expected an expression, or with `syntax:` a pattern or a list of patterns, got ['a']"),
+        ("- drop:", "[0].drop: expected str | array, got null"),
+        ("- replace: xs", "expected `by:` beside `replace`"),
+        ("- {replace: xs, by: 3}", "[0].by: expected str, got int (3)"),
+        ("- {cut: xs, min_score: high}", "[0].min_score: expected int | float | null, got str ('high')"),
+        ("- {cut: xs, min_score: true}", "[0].min_score: expected int | float | null, got bool (True)"),
         ("- {cut: xs, by: a}", "unknown option 'by' of the rule 'cut'"),
-        ("- cut: lines", "expected `cut: lines` with `when: EXPRESSION`"),
+        ("- cut: lines", "expected `when:` beside `cut: lines`"),
         ("- {drop: n > 1, min_score: 1}", "unknown option 'min_score' of the rule 'drop'"),
     ],
 )
@@ -123,7 +130,7 @@ def test_rules_can_be_included(text: str, tmp_path: Path) -> None:
     shared = tmp_path / "shared.yaml"
     shared.write_text(text)
     found = read("- drop: n > 0\n- include: shared.yaml\n- drop: n > 2\n", tmp_path)
-    assert [rule.expression for rule in found] == ["n > 0", "n > 1", "n > 2"]
+    assert [rule.expressions[0] for rule in found] == ["n > 0", "n > 1", "n > 2"]
     assert found[1].place == f"{shared}:{text.count(chr(10))}"
 
 
@@ -132,12 +139,12 @@ def test_included_paths_are_relative_to_the_file_that_includes(tmp_path: Path) -
     (tmp_path / "sub" / "a.yaml").write_text("- include: b.yaml\n")
     (tmp_path / "sub" / "b.yaml").write_text("- drop: n > 1\n")
     (tmp_path / "b.yaml").write_text("- drop: n > 2\n")
-    assert [rule.expression for rule in read("- include: sub/a.yaml", tmp_path)] == ["n > 1"]
+    assert [rule.expressions[0] for rule in read("- include: sub/a.yaml", tmp_path)] == ["n > 1"]
 
 
 def test_an_error_in_an_included_file_names_that_file(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("rules:\n- drop: n > 1\n- drpo: n > 2\n")
-    assert refused("- include: a.yaml", tmp_path).startswith(f"{tmp_path}/a.yaml:3: rules[1]: expected one of drop")
+    assert refused("- include: a.yaml", tmp_path).startswith(f"{tmp_path}/a.yaml:3: rules[1]: expected one of annotate")
 
 
 def test_includes_that_do_not_end_or_lead_nowhere_are_refused(tmp_path: Path) -> None:

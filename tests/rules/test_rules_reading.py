@@ -6,7 +6,9 @@ import pytest
 
 from toolkit.config import settings as config
 from toolkit.errors import ConfigError
-from toolkit.rules import Rule, merged, read_rules, read_scope, settings
+from toolkit.rules import Rule, merged, read_rules, read_scope
+from toolkit.rules.kinds.blocklist import Blocklist
+from toolkit.rules.kinds.sample import Sample
 
 
 def read(text: str, folder: Path | str = "", outer: str = "{}") -> list[Rule]:
@@ -30,10 +32,10 @@ def test_a_group_gives_its_rules_its_name_and_its_condition() -> None:
         "  - {drop: n > 3, name: three}\n"
         "- {drop: n > 4, name: four}\n"
     )
-    assert [(rule.name, rule.group, rule.when, rule.expression) for rule in found] == [
+    assert [(rule.name, rule.group, rule.when, rule.recorded().get("expression")) for rule in found] == [
         ("a: one", "a", "(x) and (y)", "n > 1"),
         ("a/b: two", "a/b", "(x) and (z or w)", "n > 2"),
-        ("a/b: sample 0.5", "a/b", "(x) and (z or w)", ""),
+        ("a/b: sample 0.5", "a/b", "(x) and (z or w)", None),
         ('a/b: route "r"', "a/b", "(x) and (z or w)", '"r"'),
         ("a: three", "a", "x", "n > 3"),
         ("four", "", "", "n > 4"),
@@ -130,7 +132,7 @@ def test_set_gives_one_rule_for_each_field() -> None:
         "- {set: quality, to: n / 2, when: x}\n- {set: metadata.a.b, to: 1, name: ab}\n"
         "- {set: {c: true, d.e: 1.5, f: '\"x\"'}, when: y}\n"
     )
-    assert [(rule.name, rule.field, rule.expression, rule.when) for rule in found] == [
+    assert [(rule.name, rule.field, rule.expressions[0], rule.when) for rule in found] == [
         ("set quality", "quality", "n / 2", "x"),
         ("ab", "a.b", "1", ""),
         ("set c", "c", "True", "y"),
@@ -141,24 +143,29 @@ def test_set_gives_one_rule_for_each_field() -> None:
 
 def test_a_share_may_depend_on_the_label() -> None:
     plain, by_label = read("- {sample: 0.1, when: x}\n- {sample: {en: 0.5, default: 0, no: 1}, seed: 3}\n")
+    assert isinstance(plain, Sample)
+    assert isinstance(by_label, Sample)
     assert (plain.name, plain.share, plain.shares) == ("sample 0.1 of x", 0.1, {})
     assert (by_label.name, by_label.share, by_label.shares) == (
         "sample en=0.5 default=0 no=1", 0.0, {"en": 0.5, "no": 1.0},
     )  # fmt: skip
-    assert read("- sample: {en: 0.5}")[0].share == 1.0
+    assert read("- sample: {en: 0.5}")[0].recorded()["share"] == 1.0
 
 
 def test_what_is_recorded_of_a_rule_tells_zero_from_nothing_and_knows_no_places(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text("a\n")
     (tmp_path / "copy.txt").write_text("a\n")
-    (one,), (other,) = (
-        settings(read(f"- {{drop: blocklist, files: {name}.txt}}", tmp_path)) for name in ("list", "copy")
-    )
+
+    def settings(text: str) -> dict[str, object]:
+        (rule,) = read(text, tmp_path)
+        return rule.recorded()
+
+    one, other = (settings(f"- {{drop: blocklist, files: {name}.txt}}") for name in ("list", "copy"))
     assert one == other
     assert "list" not in str(one["files"])
-    assert settings(read("- {cut: xs, min_score: 0}")) != settings(read("- cut: xs"))
-    assert settings(read("- {cut: xs, max_score: 0.0}")) != settings(read("- cut: xs"))
-    assert settings(read("- {sample: 0, name: x}")) != settings(read("- {sample: {default: 1}, name: x}"))
+    assert settings("- {cut: xs, min_score: 0}") != settings("- cut: xs")
+    assert settings("- {cut: xs, max_score: 0.0}") != settings("- cut: xs")
+    assert settings("- {sample: 0, name: x}") != settings("- {sample: {default: 1}, name: x}")
 
 
 def test_files_of_a_blocklist_may_be_globs_and_stand_beside_the_file_that_names_them(tmp_path: Path) -> None:
@@ -167,17 +174,18 @@ def test_files_of_a_blocklist_may_be_globs_and_stand_beside_the_file_that_names_
         (tmp_path / "sub" / name).write_text(name)
     (tmp_path / "sub/rules.yaml").write_text("- {drop: blocklist, files: ['*.txt', a.txt], entries: ids}\n")
     (rule,) = read("- include: sub/rules.yaml", tmp_path)
+    assert isinstance(rule, Blocklist)
     assert (rule.name, rule.entries) == ("blocklist", "ids")
     assert list(rule.files) == [f"{tmp_path}/sub/a.txt", f"{tmp_path}/sub/b.txt"], "each once"
     digests = dict(rule.files)
     (tmp_path / "sub/a.txt").write_text("other")
-    assert read("- include: sub/rules.yaml", tmp_path)[0].files != digests
+    assert read("- include: sub/rules.yaml", tmp_path)[0].recorded()["files"] != list(digests.values())
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("- {group: g}", "[0]: expected `rules:` beside group"),
+        ("- {group: g}", "[0]: expected `rules:` beside `group`"),
         ("- {group: g, rules: {drop: n > 1}}", "[0].rules: expected a list of rules"),
         ("- {group: g, rules: [drop: n > 1], name: x}", "[0].name: unknown option 'name' of the rule 'group'"),
         ("- {group: '', rules: []}", "[0].group: expected a text that is not empty"),
@@ -193,7 +201,7 @@ def test_files_of_a_blocklist_may_be_globs_and_stand_beside_the_file_that_names_
         ("- {set: a..b, to: 1}", "expected a field of the metadata"),
         ("- set: {}", "[0].set: expected `set: FIELD`"),
         ("- set: {x: [1]}", "got 'x': [1]"),
-        ("- route: 3", "[0].route: expected a text"),
+        ("- route: 3", "[0].route: expected str, got int (3)"),
         ("- {drop: get(a, b, 1) > 2}", "[0].b: unknown option 'b' of the rule 'drop'"),
         ("- {drop: get(a, b, 1) > 2}", "between braces, an expression that has commas stands in quotes"),
         ("- {drop: blocklist}", "expected `files: PATH` (or a list of paths) beside `drop: blocklist`"),

@@ -439,13 +439,13 @@ def test_closing_does_not_wait_for_blocks_that_take_long() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "how"), [("killed", "by SIGKILL"), pytest.param("exits", "with status 3", marks=SLOW)]
+    ("kind", "how"), [("killed", "was ended by SIGKILL"), pytest.param("exits", "ended with status 3", marks=SLOW)]
 )
 def test_a_process_that_dies_twice_is_an_error_in_order_and_the_others_end(kind: str, how: str) -> None:
     found, error = collected(in_order(act, {3: kind}, iter(range(40)), 2, "a.jsonl.gz"))
     assert [block for block, _ in found] == [0, 1, 2]
     assert type(error) is ToolkitError
-    expected = f"a process that worked on a part of it was ended {how}, twice; was the memory exhausted?"
+    expected = f"a process that worked on a part of it {how}, twice; was the memory exhausted?"
     assert str(error) == f"a.jsonl.gz: {expected}"
 
 

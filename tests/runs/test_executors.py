@@ -18,11 +18,13 @@ from typing import Any
 
 import pytest
 
+from toolkit.config.sizes import Size
 from toolkit.errors import ConfigError
+from toolkit.runs import processes, workers
 from toolkit.runs.blocks import in_order
-from toolkit.runs.executors import Executor, Report, Result, Task, attempt, local, workers
-from toolkit.runs.executors.local import InProcess, Local
-from toolkit.runs.executors.settings import LocalSettings
+from toolkit.runs.executors import Executor, Failure, Report, Result, Task, attempt, local
+from toolkit.runs.executors.in_process import InProcess
+from toolkit.runs.executors.local import Local, LocalSettings
 from toolkit.storage.outputs import Output
 
 PATIENCE = 120.0
@@ -59,10 +61,11 @@ def wait_until(condition: Callable[[], bool]) -> bool:
 
 def test_without_a_number_there_are_as_many_processes_as_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "available_cores", lambda: 3)
-    found = workers.Workers(LocalSettings(), None, ignore, lambda name: None).executor(2)
+    chosen = workers.Chosen(Local, LocalSettings())
+    found = workers.Workers(chosen, None, ignore, lambda name: None).executor(2)
     assert isinstance(found, Local)
-    assert found._processes == 3
-    assert local.available_cores() == len(os.sched_getaffinity(0))
+    assert found.processes == 3
+    assert processes.available_cores() == len(os.sched_getaffinity(0))
 
 
 # --- tasks: found by name in worker processes -------------------------------------------------------------------------
@@ -171,7 +174,7 @@ def with_helpers(payload: str, report: Report) -> str:
 
 @pytest.fixture(params=["in process", "local"])
 def executor(request: pytest.FixtureRequest) -> Executor:
-    return InProcess(ignore) if request.param == "in process" else Local(2, ignore)
+    return InProcess(ignore) if request.param == "in process" else Local(ignore, processes=2)
 
 
 def test_every_task_gives_one_result(executor: Executor) -> None:
@@ -183,7 +186,7 @@ def test_every_task_gives_one_result(executor: Executor) -> None:
 
 def test_workers_end_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:
     for _ in range(3):
-        collect(Local(2, ignore), shout, "ab")
+        collect(Local(ignore, processes=2), shout, "ab")
     assert capfd.readouterr() == ("", "")
 
 
@@ -218,7 +221,7 @@ def test_what_ends_a_process_is_no_result(error: type[BaseException]) -> None:
         attempt(end, Task("a", "a"), ignore)
 
 
-@pytest.mark.parametrize("kind", [InProcess, lambda report: Local(2, report)], ids=["in process", "local"])
+@pytest.mark.parametrize("kind", [InProcess, lambda report: Local(report, processes=2)], ids=["in process", "local"])
 def test_reports_add_up(kind: Callable[[Report], Executor]) -> None:
     seen: list[tuple[int, int]] = []
     collect(kind(lambda documents, size: seen.append((documents, size))), shout, ["a", "bb", "ccc"])
@@ -227,19 +230,19 @@ def test_reports_add_up(kind: Callable[[Report], Executor]) -> None:
 
 def test_the_largest_tasks_are_begun_first() -> None:
     tasks = [Task(str(size), str(size), size) for size in (1, 3, 2)]
-    assert [result.name for result in Local(1, ignore).run(shout, tasks)] == ["3", "2", "1"]
+    assert [result.name for result in Local(ignore, processes=1).run(shout, tasks)] == ["3", "2", "1"]
 
 
 def test_a_worker_that_is_killed_once_costs_one_retry(tmp_path: Path) -> None:
     names = [str(tmp_path / name) for name in ("dies", "a", "b")]
-    found = collect(Local(2, ignore), die_once, names)
+    found = collect(Local(ignore, processes=2), die_once, names)
     assert [found[name].value for name in names] == ["alive"] * 3
     assert (tmp_path / "dies").exists()
 
 
 def test_a_worker_that_always_dies_is_a_failure_with_a_name(tmp_path: Path) -> None:
     dies, exits = str(tmp_path / "dies"), str(tmp_path / "exits")
-    found = collect(Local(2, ignore), die_always, ["a", dies, exits, "b"])
+    found = collect(Local(ignore, processes=2), die_always, ["a", dies, exits, "b"])
     assert [found[name].value for name in "ab"] == ["alive"] * 2
     failures = [found[name].failure for name in (dies, exits)]
     assert [failure.message for failure in failures if failure] == [
@@ -251,7 +254,7 @@ def test_a_worker_that_always_dies_is_a_failure_with_a_name(tmp_path: Path) -> N
 
 def test_closing_early_leaves_no_process_and_no_temporary_file(tmp_path: Path) -> None:
     names = [str(tmp_path / name) for name in ("slow.bin", "quick")]
-    results = Local(2, ignore).run(write_and_wait, [Task(name, name) for name in names])
+    results = Local(ignore, processes=2).run(write_and_wait, [Task(name, name) for name in names])
     first = next(results)
     assert (first.name, first.value) == (names[1], "True")
     pid = int((tmp_path / "slow.bin.pid").read_text())
@@ -274,7 +277,7 @@ def workers_of(executor: Executor, folder: Path) -> set[int]:
 
 
 def test_workers_are_kept_from_one_run_to_the_next_and_end_with_the_executor(tmp_path: Path) -> None:
-    with Local(2, ignore) as executor:
+    with Local(ignore, processes=2) as executor:
         first = workers_of(executor, tmp_path / "first")
         assert len(first) == 2
         assert workers_of(executor, tmp_path / "second") == first
@@ -297,7 +300,7 @@ def test_workers_are_kept_from_one_run_to_the_next_and_end_with_the_executor(tmp
 
 
 def test_workers_that_nobody_keeps_end_with_the_run(tmp_path: Path) -> None:
-    assert not any(map(is_alive, workers_of(Local(2, ignore), tmp_path)))
+    assert not any(map(is_alive, workers_of(Local(ignore, processes=2), tmp_path)))
 
 
 # --- workers that are replaced or ended -------------------------------------------------------------------------------
@@ -334,7 +337,7 @@ def hear_nothing_once() -> None:
 
 @pytest.mark.parametrize("kept", [False, True])
 def test_a_worker_is_replaced_after_so_many_tasks(kept: bool) -> None:
-    executor = Local(2, ignore, recycle=3)
+    executor = Local(ignore, processes=2, settings=LocalSettings(recycle=3))
     if kept:
         executor.__enter__()
     runs = [collect(executor, process, [f"{i} {j}" for j in range(10)]) for i in range(2)]
@@ -353,7 +356,7 @@ def test_a_worker_that_holds_too_much_is_ended_and_its_task_fails(
     monkeypatch.setattr(local, "TIDYING_SECONDS", PATIENCE)
     large = f"{kind} {tmp_path}/large"
     names = [large, *(f"small {i}" for i in range(4))]
-    found = collect(Local(2, ignore, memory=200_000_000), hold, names)
+    found = collect(Local(ignore, processes=2, settings=LocalSettings(memory=Size(200_000_000))), hold, names)
     assert all(found[name].value for name in names[1:])
     failure = found[large].failure
     assert failure
@@ -370,14 +373,14 @@ def test_a_worker_that_holds_too_much_is_ended_and_its_task_fails(
 
 def test_tasks_that_begin_are_told(tmp_path: Path) -> None:
     begun: list[str] = []
-    for executor in (InProcess(ignore, begun.append), Local(1, ignore, begun.append)):
+    for executor in (InProcess(ignore, begun.append), Local(ignore, begun.append, processes=1)):
         results = executor.run(shout, [Task("b", "b", 1), Task("a", "a", 2)])
         next(results)
         assert begun.count("a") + begun.count("b") in (1, 3), "not before there is room"
         list(results)
         begun.append("end")
     dies = str(tmp_path / "dies")
-    collect(Local(1, ignore, begun.append), die_once, [dies])
+    collect(Local(ignore, begun.append, processes=1), die_once, [dies])
     assert begun == ["b", "a", "end", "a", "b", "end", dies, dies], "in their order, and again when they are retried"
 
 
@@ -452,8 +455,8 @@ class KernelWorker:
             task, self.task = self.task, None
             yield Result(task.name, value=task.payload.upper())
 
-    def obituary(self) -> str:
-        return "died, twice"
+    def failed(self) -> Result[str] | None:
+        return Result(self.task.name, failure=Failure(f"{self.task.name}: died, twice")) if self.tries == 2 else None
 
 
 @pytest.mark.parametrize("deaths", [0, 0.3])
@@ -473,9 +476,9 @@ def run_random_tasks(seed: int, deaths: float, monkeypatch: pytest.MonkeyPatch) 
     ]
     kernel = Kernel(seed, limit, tasks, deaths)
     monkeypatch.setattr(local, "_Worker", kernel.start)
-    monkeypatch.setattr(local, "_ready", kernel.ready)
-    monkeypatch.setattr(local, "_stop", lambda workers: None)
-    results = list(Local(limit, ignore).run(shout, tasks))
+    monkeypatch.setattr(local, "ready", kernel.ready)
+    monkeypatch.setattr(local, "stop", lambda idle, busy: None)
+    results = list(Local(ignore, processes=limit).run(shout, tasks))
     assert Counter(result.name for result in results) == Counter(task.name for task in tasks)
     for result in results:
         if kernel.died[result.name] == 2:
@@ -492,7 +495,7 @@ def test_real_tasks_run_beside_each_other_as_far_as_there_are_processes() -> Non
     kept = [3, 1, 5, 1, 2, 1, 2]
     tasks = [Task(str(i), "0.05", size=i, processes=n) for i, n in enumerate(kept)]
     moments: list[tuple[float, int]] = []
-    for result in Local(3, ignore).run(note_times, tasks):
+    for result in Local(ignore, processes=3).run(note_times, tasks):
         begin, end = map(float, str(result.value).split())
         moments += [(begin, kept[int(result.name)]), (end, -kept[int(result.name)])]
     assert len(moments) == 2 * len(kept)
@@ -507,7 +510,7 @@ def test_a_task_that_keeps_several_processes_is_retried_when_its_worker_dies(tmp
     dies = str(tmp_path / "dies")
     (tmp_path / "begun.pid").touch()
     tasks = [Task(dies, dies, 9, 2), Task("a", str(tmp_path / "quick"), 1)]
-    found = {result.name: result for result in Local(2, ignore).run(with_helpers, tasks)}
+    found = {result.name: result for result in Local(ignore, processes=2).run(with_helpers, tasks)}
     assert found[dies].failure is None
     assert found[dies].value == "30 True"
     assert (tmp_path / "dies.bin").read_bytes() == b"half"
@@ -518,7 +521,7 @@ def test_a_task_that_keeps_several_processes_is_retried_when_its_worker_dies(tmp
 def test_closing_early_also_ends_the_processes_of_tasks(tmp_path: Path) -> None:
     waits = str(tmp_path / "waits")
     tasks = [Task(waits, waits, 9, 2), Task("b", str(tmp_path / "quick"))]
-    results = Local(3, ignore).run(with_helpers, tasks)
+    results = Local(ignore, processes=3).run(with_helpers, tasks)
     assert next(results).value == "True"
     pids = [int(path.stem) for path in (tmp_path / "waits").iterdir()]
     assert pids
@@ -538,7 +541,7 @@ from toolkit.runs.executors.local import Local
 
 if __name__ == "__main__":
     tasks = [Task(name, name) for name in sys.argv[1:]]
-    list(Local(2, ignore).run(write_and_wait, tasks))
+    list(Local(ignore, processes=2).run(write_and_wait, tasks))
 """
 
 

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from toolkit.runs.executors.lifeline import Address, Lifeline, held
+from toolkit.runs.lifeline import Address, Lifeline, held
 
 HOST = "127.0.0.1"
 
 DRIVER = """
 import resource, sys
-from toolkit.runs.executors.lifeline import Lifeline
+from toolkit.runs.lifeline import Lifeline
 if sys.argv[1:]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]),) * 2)
 with Lifeline("127.0.0.1") as lifeline:
@@ -27,7 +27,7 @@ with Lifeline("127.0.0.1") as lifeline:
 
 TASK = """
 import sys, time
-from toolkit.runs.executors.lifeline import held
+from toolkit.runs.lifeline import held
 try:
     with held(("127.0.0.1", int(sys.argv[1]))):
         print("begun", flush=True)

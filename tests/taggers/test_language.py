@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taggers.language import Language, Vote
-from toolkit import Document, Prediction, shortest_float32
+from toolkit import Document, Prediction
+from toolkit.text import shortest_float32
 
 Labelled = tuple[str, str | None, float]
 """A line's text, its language if it is identified, and the probability."""

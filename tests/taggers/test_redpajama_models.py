@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from taggers.redpajama_models import RedpajamaModels, feature_counts
-from toolkit import ConfigError, Document, LineTable, Words, load_fasttext
+from toolkit import ConfigError, Document
+from toolkit.text import LineTable, Words, load_fasttext
 
 
 def signals(text: str, **options: Any) -> dict[str, Any]:

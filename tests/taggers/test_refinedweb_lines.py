@@ -49,7 +49,7 @@ def check(text: str, found: Removed) -> None:
     assert (found.words, found.removed_words) == (words, words - slow_words(expected))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(st.lists(PIECES, max_size=25).map("".join), max_size=4))
 def test_what_is_left_is_what_dclm_leaves(texts: list[str]) -> None:
     for text, found in zip(texts, RefinedwebLines().tag_batch([Document(text) for text in texts]), strict=True):

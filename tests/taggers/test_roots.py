@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from taggers.roots import Ratios, Roots
 from tests.taggers.test_c4 import real_texts
-from toolkit import Batch, Document, stop_words
+from toolkit import Batch, Document
+from toolkit.text import stop_words
 from toolkit.text.words import words_of
 
 PIECES = st.sampled_from([
@@ -37,7 +38,7 @@ def slow_ratios(text: str, chars: int, n: int, language: str | None) -> Ratios:
     )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(st.lists(PIECES, max_size=40).map("".join), max_size=4), st.integers(1, 4), st.integers(1, 3))
 def test_figures_are_as_described(texts: list[str], chars: int, n: int) -> None:
     tagger = Roots(chars=chars, sequence_words=n, language="en")

@@ -271,3 +271,16 @@ def test_a_batch_is_the_sequence_of_its_documents() -> None:
     assert (len(batch), list(batch), batch[1], batch[-1:]) == (2, documents, documents[1], documents[1:])
     assert batch.lines is batch.lines
     assert len(Batch.of([]).lines.starts) == 0
+
+
+def test_what_several_taggers_need_is_computed_once_for_each_choice_of_arguments() -> None:
+    calls = []
+
+    def sizes(batch: Batch, factor: int) -> list[int]:
+        calls.append(factor)
+        return [factor * len(document.text) for document in batch]
+
+    batch = Batch([Document("a"), Document("bcd")])
+    assert [batch.once(sizes, 2), batch.once(sizes, 3), batch.once(sizes, 2)] == [[2, 6], [3, 9], [2, 6]]
+    assert calls == [2, 3]
+    assert Batch([Document("a")]).once(sizes, 2) == [2]

@@ -3,7 +3,8 @@
 import hypothesis.strategies as st
 from hypothesis import given
 
-from toolkit import NUMBER, SPACE, UPPER, LineTable, count_code_points, split_lines
+from toolkit import split_lines
+from toolkit.text import NUMBER, SPACE, UPPER, LineTable, count_code_points
 
 TEXTS = st.lists(st.text("aA1 \t\r\n\x85éÉ一½Ⅷ\u2028\U0001d400\U0001f600"), max_size=4)
 

@@ -131,7 +131,7 @@ def test_one_of_several_processes_compiles_and_later_ones_need_no_numba(place: P
 def test_other_modules_are_part_of_the_source(place: Place) -> None:
     (place.folder / "more.py").write_text("FACTOR = 3\n")
     place.write("from more import FACTOR\n" + LOOPS.replace("* 1", "* FACTOR"))
-    main = MAIN.replace('float64*")', 'float64*", ["more"])')
+    main = MAIN.replace('float64*")', 'float64*", uses=["more"])')
     assert place.run(main)[:2] == (0, "30.0 True\n")
     (place.folder / "more.py").write_text("FACTOR = 4\n")
     assert place.run(main)[:2] == (0, "40.0 True\n")

@@ -11,7 +11,8 @@ import regex
 from hypothesis import example, given, settings
 
 from tests.text.test_words import EDGES, TEXTS, by_text, real_texts, samples, table
-from toolkit import Batch, Document, LineTable, MissingExtra, Words
+from toolkit import Batch, Document, MissingExtra
+from toolkit.text import LineTable, Words
 
 try:
     import icu

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from toolkit import ConfigError, MissingExtra, distribution, load_fasttext
+from toolkit import ConfigError, MissingExtra, distribution
+from toolkit.text import load_fasttext
 from toolkit.text.languages.dictionary_words import _LIBRARIES, dictionary_words
 from toolkit.text.languages.tables import glotlid_label, stop_word_lists, thresholds, tokenizer_of
 from toolkit.text.languages.words import check_word_language, datatrove_words

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from toolkit import Batch, Document, Repeated, Sequences, Top
+from toolkit import Batch, Document
+from toolkit.text import Repeated, Sequences, Top
 
 Texts = list[list[tuple[int, int]]]
 

@@ -7,7 +7,7 @@ import unicodedata
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolkit import decomposed
+from toolkit.text import decomposed
 from toolkit.text.normal_forms import SHORT
 
 MARKS = "\u0301\u0323\u0344\u0f73\u0f71\u05b0\u0345\U0001d165"

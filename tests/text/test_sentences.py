@@ -3,7 +3,7 @@
 import pytest
 import regex
 
-from toolkit import TERMINALS, characters_in, spacy_sentences
+from toolkit.text import TERMINALS, characters_in, spacy_sentences
 
 
 def test_marks_are_what_ends_a_sentence_but_for_the_newest_and_three_of_khmer() -> None:

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from toolkit import spacy_kind, spacy_languages, spacy_words
+from toolkit.text import spacy_kind, spacy_languages, spacy_words
 from toolkit.text.languages.spacy_rules import rules_of
 
 BOTH = {

@@ -8,7 +8,8 @@ from taggers.redpajama import Redpajama
 from taggers.roots import Roots
 from taggers.statistics import Statistics
 from taggers.word_list import WordList
-from toolkit import Document, Tagger, stop_words
+from toolkit import Document, Tagger
+from toolkit.text import stop_words
 
 WORDS = {"de": {"daß", "außer", "muß"}, "el": {"της"}}
 

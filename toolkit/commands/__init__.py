@@ -1,1 +1,1 @@
-"""The commands, a file each: its options, and `run`, a function from a context to an outcome."""
+"""The commands, a file each: its first line is its help, `Options` is what it takes, `run` does it."""

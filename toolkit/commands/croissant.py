@@ -1,12 +1,14 @@
-"""``toolkit croissant``: describes a dataset or an output in the Croissant format."""
+"""Describe a dataset or an output for others: croissant.json."""
 
 import re
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from toolkit.commands.steps.context import Context, Outcome
-from toolkit.commands.steps.facts import facts_of, run_each, section
+from toolkit.commands.command_line.options import Flag
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.description import DescriptionOptions, facts_of, run_each, section
+from toolkit.commands.steps.outcome import Outcome
 from toolkit.errors import ConfigError
 from toolkit.inspect.describe import versions
 from toolkit.inspect.describe.about import About, read_about
@@ -18,22 +20,34 @@ from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import exists, join
 
 
-def run(context: Context) -> Outcome:
-    """Writes ``croissant.json``, or prints it (--dry-run), or says whether it is up to date (--check)."""
+class Options(DescriptionOptions, frozen=True, kw_only=True):
+    """Options of ``toolkit croissant``."""
+
+    EXAMPLES: ClassVar = (
+        "toolkit croissant -c my/corpus.yaml about.version=1.1.0",
+        "toolkit croissant -c my/corpus.yaml --of dataset --dry-run",
+    )
+
+    spec: Annotated[Literal["1.0", "1.1"] | None, Flag("version of the specification (1.0)")] = None
+    check: Annotated[bool, Flag("write nothing; exit status 1 if it is out of date, or not versioned")] = False
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Write ``croissant.json``, or print it (--dry-run), or say whether it is up to date (--check)."""
     about = read_about(section(context))
-    found_facts = facts_of(context, about.examples)
+    found_facts = facts_of(context, options, about.examples)
     path = join(found_facts.root, document.NAME)
     old = _old(path)
-    dry_run = context.options.dry_run or context.options.check
+    dry_run = options.dry_run or options.check
     facts = _split(context, about, found_facts, dry_run=dry_run or old is not None)  # not before the version is right
-    made = document.document(facts, about, context.options.spec or about.croissant)
+    made = document.document(facts, about, options.spec or about.croissant)
     data = jsonld.to_bytes(made)
     level, reasons = versions.due(old, made) if old else ("none", [])
     enough = versions.is_enough(old.get("version") if old else None, about.version, level)
     notes = [*_notes(about, facts), *([] if enough else [_raise(old or {}, level, reasons)])]
     found: dict[str, Any] = {"path": path, "due": level, "reasons": reasons, "raised": enough, "notes": notes}
     wrong = versions.fault(old, made) if old else ""
-    if context.options.check:
+    if options.check:
         notes += [wrong] if wrong and enough else []
         fresh = old is not None and store_of(path).read(path) == data
         text = f"{path}: " + ("up to date" if fresh else "expected what the data are now; run `toolkit croissant`")
@@ -42,7 +56,7 @@ def run(context: Context) -> Outcome:
         )
     if wrong:
         raise ConfigError(f"{path}: {wrong}; raise it, or move the file away if it was never published")
-    if context.options.dry_run:
+    if options.dry_run:
         return Outcome(data.decode().rstrip("\n"), {"document": made, **found})
     if old is not None:
         _split(context, about, found_facts, dry_run=False)
@@ -62,7 +76,7 @@ _MANY = 2000
 
 
 def _split(context: Context, about: About, facts: Facts, *, dry_run: bool) -> Facts:
-    """The facts with the splits that are asked for; their files are written, if this is no dry run."""
+    """Return the facts with the splits that are asked for; their files are written, if this is no dry run."""
     if about.splits_files:
         if {each.name: each.share for each in facts.splits} != about.shares:
             raise ConfigError(

@@ -1,18 +1,23 @@
-"""``toolkit features``: how Hugging Face datasets reads an output whose lines are typed, as Python."""
+"""Print how Hugging Face datasets reads an OSCAR output.
+
+That is Python which declares its features; any output whose lines are typed has them.
+"""
 
 import textwrap
 from collections.abc import Mapping
+from typing import Annotated, ClassVar
 
 import msgspec
 
-from toolkit.commands.steps import mix_section
-from toolkit.commands.steps.context import Context, Outcome
+from toolkit.commands.command_line.options import Flag, Limited, Looking, Words
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome
 from toolkit.data import schema
 from toolkit.data.documents import explain_bad_row
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError
 from toolkit.inspect import targets
-from toolkit.inspect.recognition import recognised, recorded
+from toolkit.inspect.targets import format_of, recorded_format
 from toolkit.mix import publish
 from toolkit.mix.writer import Writer
 from toolkit.storage.paths import is_folder, join, not_in
@@ -21,14 +26,23 @@ from toolkit.storage.reading import Lines
 _VALUES = {"bool": "bool", "int": "int64", "float": "float64", "str": "string"}
 
 
-def run(context: Context) -> Outcome:
+class Options(Looking, Limited, frozen=True, kw_only=True):
+    """Options of ``toolkit features``."""
+
+    EXAMPLES: ClassVar = ("toolkit features data/quickstart/oscar",)
+
+    targets: Annotated[tuple[str, ...], Words("an output, or settings with -c", "PATH | KEY=VALUE")] = ()
+    first: Annotated[int | None, Flag("only the first N rows of each file", metavar="N")] = None
+
+
+def run(context: Context, options: Options) -> Outcome:
     """Print the features of an output; of keys that depend on the data, such as header names, those really there."""
     folder = _folder(context)
     files = targets.data_files(folder)
     if not files:
         raise ConfigError(f"{folder}: expected an output, got no data files")
     manifest = publish.load_manifest(folder)
-    found = recorded(manifest.settings) if manifest else recognised(join(folder, files[0]))
+    found = recorded_format(manifest.settings) if manifest else format_of(join(folder, files[0]))
     writer = found.writer() if found else None
     if writer is None or not writer.has_json_lines() or writer.line() is None:
         raise ConfigError(
@@ -36,11 +50,13 @@ def run(context: Context) -> Outcome:
             "loads without features; `toolkit card` writes the types of its rows"
         )
     columns = dict(schema.from_annotation(writer.line(), type(writer).__name__).fields)
-    keys = _keys(context, folder, files, [name for name, type_ in columns.items() if type_.kind == "map"])
+    keys = _keys(
+        context, options.first, folder, files, [name for name, type_ in columns.items() if type_.kind == "map"]
+    )
     return Outcome(text=_python(writer, folder, files[0], columns, keys), data=keys)
 
 
-def _keys(context: Context, folder: str, files: list[str], names: list[str]) -> dict[str, list[str]]:
+def _keys(context: Context, first: int | None, folder: str, files: list[str], names: list[str]) -> dict[str, list[str]]:
     """Return the keys that the mappings at the top level of lines have, sorted, by the names of these."""
     row_type = msgspec.defstruct("Line", [(name, dict[str, msgspec.Raw]) for name in names])
     decoder = msgspec.json.Decoder(row_type)
@@ -48,7 +64,7 @@ def _keys(context: Context, folder: str, files: list[str], names: list[str]) -> 
     for path in files if names else ():
         with Lines(join(folder, path), 2 * context.config.max_document_bytes) as lines:
             for number, line in enumerate(lines, 1):
-                if context.options.first is not None and number > context.options.first:
+                if first is not None and number > first:
                     break
                 try:
                     row = decoder.decode(line)
@@ -62,7 +78,7 @@ def _keys(context: Context, folder: str, files: list[str], names: list[str]) -> 
 def _folder(context: Context) -> str:
     if context.options.targets:
         return context.options.targets[0].rstrip("/")
-    folder = mix_section.read(context).output.path
+    folder = context.mix.output.path
     if not is_folder(folder):
         raise ConfigError(
             f"{folder}: expected the output of a mix, got nothing there; run `toolkit mix`{not_in(folder)}"

@@ -1,23 +1,24 @@
-"""``toolkit head``: documents joined with their attributes, to be read."""
+"""Show documents joined with their attributes."""
 
 import itertools
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.commands.steps.context import Context, Outcome
+from toolkit.commands.command_line.options import Flag, Limited, Looking, Words
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome, short
 from toolkit.data.alignment import AttributeRows, missing_file
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.errors import ConfigError
 from toolkit.inspect import targets
-from toolkit.inspect.recognition import recognised, recorded
-from toolkit.inspect.stats import places
-from toolkit.inspect.stats.files import Source, types_of
+from toolkit.inspect.documents import FileDocuments, types_of
+from toolkit.inspect.targets import format_of, recorded_format
 from toolkit.mix import publish
 from toolkit.mix.settings import REJECTED
 from toolkit.mix.writer import Writer
@@ -32,11 +33,20 @@ VALUE_CHARS = 400
 Joined = tuple[DocumentRow, dict[str, dict[str, Any]], str]
 
 
-def run(context: Context) -> Outcome:
-    """The first documents of a shard (or of the dataset), or those with an id."""
-    options = context.options
+class Options(Looking, Limited, frozen=True, kw_only=True):
+    """Options of ``toolkit head``."""
+
+    EXAMPLES: ClassVar = ("toolkit head data/quickstart/documents/cc/sample-00000.jsonl.gz -n 1",)
+
+    targets: Annotated[tuple[str, ...], Words("a shard, or settings with -c", "PATH | KEY=VALUE")] = ()
+    count: Annotated[int, Flag("so many documents (3)", "-n", metavar="N")] = 3
+    id: Annotated[str | None, Flag("the document with this id", metavar="ID")] = None
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Show the first documents of a shard (or of the dataset), or those with an id."""
     if options.config is None and options.targets and (outputs := _outputs(options.targets[0].rstrip("/"))):
-        return _of_output(context, outputs)
+        return _of_output(context, options, outputs)
     dataset, shards = _places(context)
     wanted = options.count if options.id is None else sys.maxsize
     found: list[Joined] = []
@@ -71,23 +81,22 @@ def _outcome(found: list[Joined]) -> Outcome:
 def _outputs(target: str) -> list[tuple[str, Writer]]:
     """Return the files of an output with what reads them; none if the path is a dataset, or a shard of one."""
     whole = is_folder(target)
-    home = places.home_of(target)
+    home = targets.home_of(target)
     if not (whole or exists(target)) or home.kind == "dataset":
         return []
     if home.kind == "output" and (manifest := publish.load_manifest(home.root)):
-        name, writer = home.name(target), recorded(manifest.settings).writer()
+        name, writer = home.name(target), recorded_format(manifest.settings).writer()
         parts = [part.path for part in manifest.parts if part.label != REJECTED]
         chosen = [path for path in parts if path == name or path.startswith(f"{name}/" if name else "")]
         return [(target + path.removeprefix(name) if name else join(target, path), writer) for path in chosen]
     if whole and is_folder(join(target, "documents")):
         return []
     paths = [join(target, path) for path in targets.data_files(target)] if whole else [target]
-    return [(path, found.writer()) for path in paths if (found := recognised(path))]
+    return [(path, found.writer()) for path in paths if (found := format_of(path))]
 
 
-def _of_output(context: Context, outputs: list[tuple[str, Writer]]) -> Outcome:
-    """The first documents of an output, or those with an id, each with the values that its format has for it."""
-    options = context.options
+def _of_output(context: Context, options: Options, outputs: list[tuple[str, Writer]]) -> Outcome:
+    """Show the first documents of an output, or those with an id, each with the values that its format has for it."""
     documents = _of_files(outputs, 2 * context.config.max_document_bytes)
     wanted = (found for found in documents if options.id is None or found[0].id == options.id)
     found = list(itertools.islice(wanted, options.count if options.id is None else None))
@@ -99,7 +108,7 @@ def _of_output(context: Context, outputs: list[tuple[str, Writer]]) -> Outcome:
 def _of_files(outputs: list[tuple[str, Writer]], max_bytes: int) -> Iterator[Joined]:
     for path, writer in outputs:
         names = types_of(writer, {})
-        source = Source(path, writer, max_bytes, {name: {""} for name in names})
+        source = FileDocuments(path, writer, max_bytes, {name: {""} for name in names})
         for number, (document, [value]) in enumerate(source, 1):
             place = f"{path}:{number}" if writer.has_json_lines() else f"{path}, document {number}"
             row = DocumentRow(document.id, document.text, document.source, metadata=document.raw_metadata)
@@ -163,18 +172,13 @@ def _show(row: DocumentRow, attributes: dict[str, dict[str, Any]], place: str) -
     lines = [place, *(f"  {name + ':':8} {value}" for name, value in (("id", row.id), ("source", row.source)) if value)]
     lines += [f"  {name}: {date}" for name, date in (("added", row.added), ("created", row.created)) if date]
     for key, value in (msgspec.json.decode(row.metadata) or {}).items():
-        lines.append(f"  {key}: {_short(value)}")
+        lines.append(f"  {key}: {short(value, VALUE_CHARS)}")
     for set_name, values in attributes.items():
         for key, value in values.items() if isinstance(values, dict) else ():
-            lines.append(f"  {f'[{set_name}] ' if set_name else ''}{key}: {_short(value)}")
+            lines.append(f"  {f'[{set_name}] ' if set_name else ''}{key}: {short(value, VALUE_CHARS)}")
     text = row.text.split("\n")
     lines.append(f"  text ({len(row.text):,} characters):")
     lines += [f"    | {line[:TEXT_CHARS]}{'…' if len(line) > TEXT_CHARS else ''}" for line in text[:TEXT_LINES]]
     if len(text) > TEXT_LINES:
         lines.append(f"    … {len(text) - TEXT_LINES} more lines")
     return "\n".join(lines)
-
-
-def _short(value: Any) -> str:
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= VALUE_CHARS else text[:VALUE_CHARS] + "…"

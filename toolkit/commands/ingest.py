@@ -1,4 +1,4 @@
-"""``toolkit ingest``: input files become documents."""
+"""Make documents from WET, OSCAR, Dolma, JSON Lines or text files."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -7,8 +7,10 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from toolkit.commands.command_line.options import Configured, Stage
 from toolkit.commands.steps import places
-from toolkit.commands.steps.context import Context, Outcome, failures, show_plan, table
+from toolkit.commands.steps.context import Context, show_plan
+from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import run as ingesting
@@ -20,9 +22,13 @@ from toolkit.storage import store_of
 D = TypeVar("D", bound="_Counted")
 
 
+class Options(Configured, Stage, frozen=True, kw_only=True):
+    """Options of ``toolkit ingest``."""
+
+
 @dataclass(frozen=True)
-class Planned:
-    """What an ingest comes to.
+class PlannedIngest:
+    """The inputs that a section ``ingest:`` names, and those that a run works on.
 
     Attributes:
         entries: of the section.
@@ -35,7 +41,7 @@ class Planned:
     works: list[ingest_plan.Work]
 
 
-def plan(context: Context) -> Planned:
+def plan(context: Context) -> PlannedIngest:
     """Read the section and list the inputs; write nothing.
 
     Raises:
@@ -47,17 +53,18 @@ def plan(context: Context) -> Planned:
     works = (share.inputs if share else inputs)[: options.limit]
     ingest_records.check_settings(works)
     ingest_plan.prepare(entries, dataset, overwrite=options.overwrite, write=False)
-    return Planned(entries, inputs, works)
+    return PlannedIngest(entries, inputs, works)
 
 
-def run(context: Context, planned: Planned | None = None) -> Outcome:
-    """Ingests all inputs that have not been, or have changed.
+def run(context: Context, options: Options, planned: PlannedIngest | None = None) -> Outcome:
+    """Ingest all inputs that have not been, or have changed.
 
     Args:
         context: of the configuration.
+        options: of the command.
         planned: what `plan` gave, if it has been asked.
     """
-    dataset, options = context.dataset, context.options
+    dataset = context.dataset
     found = planned or plan(context)
     entries, works = found.entries, found.works
     if context.share and not works:
@@ -104,7 +111,7 @@ def run(context: Context, planned: Planned | None = None) -> Outcome:
 
 
 class _Counted(Protocol):
-    """What became of an input: counts by reason, and the reject file."""
+    """The outcome of an input: counts by reason, and the reject file."""
 
     @property
     def counts(self) -> dict[str, int]: ...
@@ -155,7 +162,7 @@ def run_inputs(
     *,
     spreads: bool = False,
 ) -> list[Result[R]]:
-    """Runs a task for each input: of what is near, then of what is on the web, where only so many are read at a time.
+    """Run a task for each input: of what is near, then of what is on the web, where only so many are read at a time.
 
     The web is not asked for sizes, nor is a bucket for those of a crawl's thousands of files.
 

@@ -1,21 +1,22 @@
-"""``toolkit stats``: how much there is of what, and how attributes are distributed."""
+"""Count documents, lines, characters, bytes and words; show how attributes are distributed."""
 
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from toolkit.commands.steps import mix_section
-from toolkit.commands.steps.context import Context, Options, Outcome, failures
-from toolkit.commands.steps.counted import prepare
+from toolkit.commands.command_line.options import Flag, Limited, Looking, Words
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome, failures
+from toolkit.commands.steps.stats_files import prepare
 from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.inspect.stats import groups, plots, shard, tables
 from toolkit.inspect.stats.distributions import Distribution, Distributions, together
 from toolkit.inspect.stats.histograms import Histogram, text
-from toolkit.inspect.stats.shard import Record, Settings, Work
+from toolkit.inspect.stats.shard import CountJob, Record, Settings
 from toolkit.inspect.stats.sketch import Sketch
 from toolkit.inspect.stats.thresholds import thresholds
 from toolkit.mix import publish
@@ -41,12 +42,69 @@ MERGED = 4096
 """Groups that are taken from a file at a time."""
 
 
-def run(context: Context) -> Outcome:
-    """Counts what the paths name, or the dataset of a configuration; or shows what a mix noted."""
-    options = context.options
-    _check(context)
+class Options(Looking, Limited, frozen=True, kw_only=True):
+    """Options of ``toolkit stats``.
+
+    Raises:
+        ConfigError: for options that do not go together.
+    """
+
+    EXAMPLES: ClassVar = (
+        "toolkit stats data/quickstart/oscar",
+        "toolkit stats -c configs/quickstart.yaml --by host --top 20",
+        "toolkit stats -c configs/quickstart.yaml --histogram language.prob --output prob.svg",
+    )
+
+    targets: Annotated[
+        tuple[str, ...], Words("datasets, outputs or files, or settings with -c", "PATH | KEY=VALUE")
+    ] = ()
+    first: Annotated[int | None, Flag("only the first N rows of each file", metavar="N")] = None
+    by: Annotated[
+        tuple[str, ...],
+        Flag("label, source, crawl, host, or an expression as rules have it; a table for each (label)", metavar="WHAT"),
+    ] = ()
+    label: Annotated[str | None, Flag("of the label, if not that of the mix or the output", metavar="EXPRESSION")] = (
+        None
+    )
+    unicode_words: Annotated[bool, Flag("count words by Unicode's boundaries, too")] = False
+    attributes: Annotated[
+        tuple[str, ...],
+        Flag(
+            "the distribution of an attribute, or of its values (language.prob), by label; `all` for every one",
+            "--attribute",
+            metavar="NAME",
+        ),
+    ] = ()
+    histogram: Annotated[
+        str | None,
+        Flag("draw the distribution of a value, with the thresholds of the mix's rules", metavar="NAME"),
+    ] = None
+    mix: Annotated[bool, Flag("what the mix read and kept, from its manifest")] = False
+    top: Annotated[int | None, Flag("groups shown, the largest (1000)", metavar="N")] = None
+    format: Annotated[Literal["markdown", "csv", "json"] | None, Flag("of tables (markdown)")] = None
+    output: Annotated[
+        str | None, Flag("write .md, .csv or .json; with --histogram .png, .svg or .pdf", metavar="FILE")
+    ] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_together(self)
+        if self.output:
+            known = plots.PICTURES if self.histogram else tuple(FORMATS)
+            if not self.output.endswith(known):
+                raise ConfigError(f"--output {self.output}: expected a file that ends in {', '.join(known)}")
+            if self.format not in (None, _format_of(self.output)):
+                raise ConfigError(
+                    f"expected --output or --format, got both: --output {self.output} says another format "
+                    f"than --format {self.format}"
+                )
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Count what the paths name, or the dataset of a configuration; or show what a mix noted."""
+    _check_installed(options)
     if options.mix:
-        return _before_and_after(context)
+        return _before_and_after(context, options)
     settings = Settings(
         by=list(options.by or (["label"] if not (options.attributes or options.histogram) else [])),
         label=options.label,
@@ -55,7 +113,7 @@ def run(context: Context) -> Outcome:
         first=options.first,
     )
     with tempfile.TemporaryDirectory(prefix="toolkit-stats-") as temporary:
-        counting = prepare(context, settings, temporary)
+        counting = prepare(context, options.targets, settings, temporary)
         context.sweep(*{work.folder: None for work in counting.works})
         tasks = [Task(work.path, work, size_of(work.path)) for work in counting.works]
         results = context.run("stats", shard.count_file, tasks, counting.unit)
@@ -68,7 +126,7 @@ def run(context: Context) -> Outcome:
         if options.histogram and not documents:
             raise ConfigError(f"--histogram {options.histogram}: expected values, got no documents")
         if options.histogram:
-            return _histogram(context, options.histogram, distributions, counting.rules)
+            return _histogram(options, options.histogram, distributions, counting.rules)
         found = [
             tables.Table.of(by, _merged(counting.works, number, join(temporary, f"all-{number}")), options.top or TOP,
                             unicode=settings.unicode)
@@ -81,22 +139,11 @@ def run(context: Context) -> Outcome:
         "attributes": tables.distributions_data(distributions),
     }
     rendered = _rendered(found, distributions)
-    return _delivered(context, rendered, data, counting.notes + ("" if documents else "\nthere are no documents"))
+    return _delivered(options, rendered, data, counting.notes + ("" if documents else "\nthere are no documents"))
 
 
-def _check(context: Context) -> None:
-    """Raises ConfigError for options that do not go together, or that need a package which is not there."""
-    options = context.options
-    _check_together(options)
-    if options.output:
-        known = plots.PICTURES if options.histogram else tuple(FORMATS)
-        if not options.output.endswith(known):
-            raise ConfigError(f"--output {options.output}: expected a file that ends in {', '.join(known)}")
-        if options.format not in (None, _format_of(options.output)):
-            raise ConfigError(
-                f"expected --output or --format, got both: --output {options.output} says another format "
-                f"than --format {options.format}"
-            )
+def _check_installed(options: Options) -> None:
+    """Raise MissingExtra if something needs a package which is not there."""
     if options.histogram or options.attributes:
         Sketch()
     if options.histogram and options.output:
@@ -104,7 +151,7 @@ def _check(context: Context) -> None:
 
 
 def _check_together(options: Options) -> None:
-    """Raises ConfigError for an option that would do nothing beside another."""
+    """Raise ConfigError for an option that would do nothing beside another."""
     given = {
         "--by": options.by,
         "--label": options.label,
@@ -132,7 +179,7 @@ def _check_together(options: Options) -> None:
 
 
 def _rendered(found: list[tables.Table], distributions: list[Distribution]) -> dict[str, str]:
-    """The tables in each format of text."""
+    """Return the tables in each format of text."""
     labels = len(tables.by_attribute(distributions)) == 1
     some = [tables.table_markdown(table) for table in found]
     some += [tables.distributions_markdown(distributions, labels=labels)] if distributions else []
@@ -141,11 +188,11 @@ def _rendered(found: list[tables.Table], distributions: list[Distribution]) -> d
     return {"markdown": "\n\n".join(some) + "\n", "csv": "\n".join(rows)}
 
 
-def _delivered(context: Context, rendered: dict[str, str], data: dict[str, Any], notes: str = "") -> Outcome:
-    """On standard output, or in a file."""
-    path = context.options.output
+def _delivered(options: Options, rendered: dict[str, str], data: dict[str, Any], notes: str = "") -> Outcome:
+    """Return the outcome on standard output, or write it in a file."""
+    path = options.output
     rendered["json"] = msgspec.json.format(msgspec.json.encode(data), indent=1).decode() + "\n"
-    format_ = context.options.format or "markdown"
+    format_ = options.format or "markdown"
     if not path and format_ == "markdown":
         return Outcome(text=(rendered[format_] + notes).strip("\n"), data=data)
     if not path:
@@ -162,8 +209,8 @@ def _format_of(path: str) -> str:
 # --- merging ----------------------------------------------------------------------------------------------------------
 
 
-def _merged(works: Iterable[Work], number: int, folder: str) -> Iterable[groups.Group]:
-    """The groups of all files for the ``--by`` of that number."""
+def _merged(works: Iterable[CountJob], number: int, folder: str) -> Iterable[groups.Group]:
+    """Return the groups of all files for the ``--by`` of that number."""
     merged = groups.Groups(folder)
     for work in works:
         rows: Iterator[groups.Group] = groups.read(work.groups_path(number))
@@ -172,7 +219,7 @@ def _merged(works: Iterable[Work], number: int, folder: str) -> Iterable[groups.
     return merged
 
 
-def _distributions(works: Iterable[Work]) -> list[Distribution]:
+def _distributions(works: Iterable[CountJob]) -> list[Distribution]:
     merged = Distributions()
     for work in works:
         if work.settings.attributes:
@@ -184,25 +231,25 @@ def _distributions(works: Iterable[Work]) -> list[Distribution]:
 # --- histograms -------------------------------------------------------------------------------------------------------
 
 
-def _histogram(context: Context, attribute: str, found: list[Distribution], rules: list[Rule]) -> Outcome:
+def _histogram(options: Options, attribute: str, found: list[Distribution], rules: list[Rule]) -> Outcome:
     listed = tables.by_attribute(found)
     if attribute not in listed:
         hint = did_you_mean(attribute, listed) or (f"; there are: {', '.join(listed)}" if listed else "")
         raise ConfigError(f"--histogram {attribute}: expected one value of each document or element{hint}")
     histogram = Histogram.of(together(listed[attribute]), thresholds(rules, attribute))
     shown = text(histogram)
-    if context.options.output:
-        plots.draw(histogram, context.options.output)
-        shown += f"\n\n{context.options.output}"
+    if options.output:
+        plots.draw(histogram, options.output)
+        shown += f"\n\n{options.output}"
     return Outcome(text=shown, data=histogram.data())
 
 
 # --- before and after a mix -------------------------------------------------------------------------------------------
 
 
-def _before_and_after(context: Context) -> Outcome:
-    """From the manifest: nothing is read."""
-    folder = _output(context)
+def _before_and_after(context: Context, options: Options) -> Outcome:
+    """Show what the manifest says; no data are read."""
+    folder = _output(context, options.targets)
     manifest = publish.load_manifest(folder)
     if manifest is None:
         raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`{not_in(folder)}")
@@ -221,20 +268,19 @@ def _before_and_after(context: Context) -> Outcome:
         "total": {"before": _numbers(rows[-1][1]), "after": _numbers(rows[-1][2])},
     }
     rendered = {"markdown": tables.mix_markdown(manifest.statistics) + "\n", "csv": tables.mix_csv(manifest.statistics)}
-    return _delivered(context, rendered, data)
+    return _delivered(options, rendered, data)
 
 
 def _numbers(counts: Any) -> dict[str, int]:
     return {name: value for name, value in msgspec.to_builtins(counts).items() if value is not None}
 
 
-def _output(context: Context) -> str:
-    targets = context.options.targets
+def _output(context: Context, targets: Sequence[str]) -> str:
     if len(targets) > 1:
         raise ConfigError(f"expected one output with --mix, got {len(targets)}")
     if targets:
         return targets[0].rstrip("/")
-    folder = mix_section.read(context).output.path
+    folder = context.mix.output.path
     if not is_folder(folder):
         raise ConfigError(
             f"{folder}: expected the output of a mix, got nothing there; run `toolkit mix`{not_in(folder)}"

@@ -1,16 +1,17 @@
-"""``toolkit status``: what of a configuration is done, running, failed, missing, and why; it writes nothing."""
+"""Show what is done, running, failed and missing, and why."""
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from toolkit.commands.mixing import works
+from toolkit.commands.command_line.options import Configured, Shared
+from toolkit.commands.mixing import preparation
 from toolkit.commands.steps import per_shard as per_shard_command
 from toolkit.commands.steps import shards as sharing
-from toolkit.commands.steps.context import Context, Outcome, table
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome, table
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, Unreadable
@@ -18,9 +19,9 @@ from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.mix import join as joining
 from toolkit.mix import per_shard, stage
-from toolkit.mix.published import Published
-from toolkit.mix.sets import JoinedSet
+from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.settings import MixSettings, Stream, work_folder
+from toolkit.mix.unchanged import Published
 from toolkit.records import foreign, ingested, rejected
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecords
@@ -38,6 +39,12 @@ SHOWN = 10
 """Failed, and missing, of a stage that are named to people."""
 
 
+class Options(Configured, Shared, frozen=True, kw_only=True):
+    """Options of ``toolkit status``."""
+
+    EXAMPLES: ClassVar = ("toolkit status -c configs/quickstart.yaml",)
+
+
 class Item(msgspec.Struct, frozen=True):
     """A shard, or an input, in a stage: its state, and why it is not done."""
 
@@ -47,7 +54,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """What has become of all in a stage, or why that cannot be told."""
+    """The state of everything in a stage, or why it is not known."""
 
     name: str
     items: list[Item]
@@ -61,11 +68,11 @@ class Stage(msgspec.Struct, frozen=True):
         return not self.unknown and len(self.of("done")) == len(self.items)
 
 
-def run(context: Context) -> Outcome:
-    """Reads the records of what the configuration writes; status 0 if all is done."""
+def run(context: Context, options: Options) -> Outcome:
+    """Read the records of what the configuration writes; status 0 if all is done."""
     if context.is_dolma or not any(map(context.has, ("ingest", "tag", "mix"))):
-        raise ConfigError(f"{context.options.config}: expected one of the sections ingest, tag, mix; got none")
-    context.options = replace(context.options, quiet=True)
+        raise ConfigError(f"{options.config}: expected one of the sections ingest, tag, mix; got none")
+    context.options = msgspec.structs.replace(options, quiet=True)
     look = _Look(context)
     stages = list(look.stages())
     done = all(one.is_done for one in stages)
@@ -83,7 +90,9 @@ class _Look:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.dataset = context.dataset if context.has_dataset or not context.has("mix") else None
-        self.settings: MixSettings | None = works.read(context, writes=False) if context.has("mix") else None
+        self.settings: MixSettings | None = (
+            preparation.settings_of(context, writes=False) if context.has("mix") else None
+        )
         folders = [self.dataset.bookkeeping] if self.dataset else []
         if self.settings:
             folders.append(work_folder(self.settings.output.path))
@@ -97,7 +106,7 @@ class _Look:
         self._mixed: dict[str, bool] = {}
         """Shards that are mixed and whose documents are gone, by key: whether they are in what is published."""
         self._lacks = False
-        """Whether a dataset that is mixed has no documents yet."""
+        """True if a dataset that is mixed has no documents yet."""
 
     def stages(self) -> Iterator[Stage]:
         if self.context.has("ingest"):
@@ -108,7 +117,7 @@ class _Look:
             yield from self._mix(self.settings)
 
     def _item(self, stage_name: str, key: str, cause: str) -> Item:
-        """Of what is not done."""
+        """Return the item of a shard or input that is not done."""
         if any(key in held.claim.doing.get(stage_name, ()) for held in self.claims):
             return Item(key, "running")
         failure = self._failed[stage_name].get(key)
@@ -138,8 +147,8 @@ class _Look:
         refused = rejected.too_many(ingested.load_all(self.dataset).values(), self.dataset.bookkeeping)
         return Stage("ingest", [*for_each(look, inputs), *(Item(each.entry, "failed", str(each)) for each in refused)])
 
-    def _is_mixed(self, work: per_shard.Work) -> bool:
-        """Whether an input whose documents may be gone is in the mix."""
+    def _is_mixed(self, work: per_shard.InputToMix) -> bool:
+        """Tell whether an input whose documents may be gone is in the mix."""
         record = ingest_records.recorded(work.input)
         assert self._published
         if record is None or not record.deleted:
@@ -158,7 +167,7 @@ class _Look:
 
     def _tag(self) -> Iterator[Stage]:
         assert self.dataset
-        plan = tag_plan.read_section(self.context.section("tag"))
+        plan = self.context.tags
         try:
             shards = self._shards(self.dataset)
             if self.context.share and not shards and not self._mixed:  # the sets that are read need not be there yet
@@ -204,7 +213,7 @@ class _Look:
         assert self._published
         published = self._published
 
-        def look(work: joining.Work) -> tuple[Item, bool]:
+        def look(work: joining.ShardToMix) -> tuple[Item, bool]:
             try:
                 documents, attributes = _inputs(work)
             except ToolkitError as error:
@@ -233,7 +242,7 @@ class _Look:
             yield Stage("publish", [self._item("write", output, cause)])
 
     def _shards(self, dataset: Dataset) -> list[str]:
-        """The shards of the run's share; where documents were mixed and deleted, there may be none."""
+        """Return the shards of the run's share; where documents were mixed and deleted, there may be none."""
         try:
             return sharing.mine(self.context, dataset)
         except NothingThere:
@@ -241,8 +250,8 @@ class _Look:
                 raise
             return []
 
-    def _works(self, settings: MixSettings, stream: Stream) -> Iterator[joining.Work]:
-        """What is mixed of a stream, as far as inputs are told from it: the types of attributes are not needed."""
+    def _works(self, settings: MixSettings, stream: Stream) -> Iterator[joining.ShardToMix]:
+        """Give what is mixed of a stream, shard by shard; the types of attributes are not needed, and left out."""
         joined = [
             JoinedSet(set=given.set, keys=[], ours=records.load_schema(stream.dataset, given.set) is not None)
             for given in stream.attributes
@@ -252,7 +261,7 @@ class _Look:
         except NothingThere:
             self._lacks, shards = True, []
         for shard in shards:
-            yield joining.Work(
+            yield joining.ShardToMix(
                 settings=settings,
                 stream=stream,
                 sets=joined,
@@ -263,8 +272,8 @@ class _Look:
             )
 
 
-def _inputs(work: joining.Work) -> tuple[str, dict[str, str]]:
-    """The content digests of a shard's documents and attributes, by records alone.
+def _inputs(work: joining.ShardToMix) -> tuple[str, dict[str, str]]:
+    """Return the content digests of a shard's documents and attributes, from records alone.
 
     Raises:
         ToolkitError: if they are not known, or not what they should be.

@@ -1,17 +1,23 @@
-"""``toolkit tag``: taggers write attribute files beside the documents, or are tried on some and shown."""
+"""Compute attributes of documents.
 
-from typing import Any
+Taggers write attribute files beside the documents, or are tried on some and shown.
+"""
 
-import msgspec
+from typing import Annotated, Any, ClassVar
 
+from toolkit.commands.command_line.options import Flag, Stage, Words
 from toolkit.commands.steps import dolma
 from toolkit.commands.steps import shards as sharing
-from toolkit.commands.steps.context import Context, Outcome, failures, shard_tasks, show_plan, table
+from toolkit.commands.steps.context import Context, show_plan
+from toolkit.commands.steps.outcome import Outcome, failures, short, table
 from toolkit.data import row_index
 from toolkit.data.documents import Document
 from toolkit.data.schema import SPANS, Type
 from toolkit.errors import ConfigError
 from toolkit.records.failures import FailureRecords
+from toolkit.runs.executors import Task
+from toolkit.storage.paths import size_of
+from toolkit.storage.threads import for_each
 from toolkit.tag import plan as tag_plan
 from toolkit.tag import run as tagging
 from toolkit.tag import trial
@@ -22,18 +28,62 @@ ELEMENTS = 6
 """Of a list or a mapping that are shown."""
 
 
-def run(context: Context) -> Outcome:
-    """Tags all shards whose attributes are missing, or made from something that has changed."""
-    if context.options.sample is not None:
-        return _try(context, context.options.sample)
-    if context.options.config is None:
-        raise ConfigError("expected a configuration (-c FILE), or something to try taggers on (--try FILE)")
-    if context.options.lines:
-        raise ConfigError("expected --lines only with --try")
+class Options(Stage, frozen=True, kw_only=True):
+    """Options of ``toolkit tag``.
+
+    Raises:
+        ConfigError: for options that do nothing together.
+    """
+
+    EXAMPLES: ClassVar = (
+        "toolkit tag -c configs/quickstart.yaml processes=2",
+        "toolkit tag --try README.md line_shape noise line_shape.short_chars=80",
+    )
+
+    sample: Annotated[
+        str | None,
+        Flag(
+            "show what taggers give for a text or a shard; writes nothing; - is standard input",
+            "--try",
+            metavar="FILE",
+        ),
+    ] = None
+    lines: Annotated[bool, Flag("each line of that text is a document")] = False
+    count: Annotated[int, Flag("documents to try (3)", "-n", metavar="N")] = 3
+    accept_code: Annotated[
+        tuple[str, ...],
+        Flag("the code of the set's taggers was edited and gives the same values: keep what was made", metavar="SET"),
+    ] = ()
+    config: Annotated[
+        str | None,
+        Flag("configuration (YAML); with --try, taggers may be named instead", "-c", "--config", metavar="FILE"),
+    ] = None
+    targets: Annotated[
+        tuple[str, ...],
+        Words(
+            "with --try: names, path/file.py:Class, '{tagger: NAME, option: …}'; settings that override others",
+            "TAGGER | KEY=VALUE",
+        ),
+    ] = ()
+
+    def __post_init__(self) -> None:
+        if self.sample is not None:
+            return
+        if self.targets:
+            raise ConfigError(f"expected KEY=VALUE, got {self.targets[0]!r}")
+        if self.config is None:
+            raise ConfigError("expected a configuration (-c FILE), or something to try taggers on (--try FILE)")
+        if self.lines:
+            raise ConfigError("expected --lines only with --try")
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Tag all shards whose attributes are missing, or made from something that has changed."""
+    if options.sample is not None:
+        return _try(context, options, options.sample)
     if context.is_dolma:
-        return dolma.tag(context, run)
-    dataset, options = context.dataset, context.options
-    plan = tag_plan.read_section(context.section("tag"))
+        return dolma.tag(context, options, run)
+    dataset, plan = context.dataset, context.tags
     mine, unfinished = sharing.shards(context, dataset, judges=True)
     shards = context.limited(mine)
     if context.share and not shards:
@@ -60,7 +110,10 @@ def run(context: Context) -> Outcome:
     noted = FailureRecords(dataset.bookkeeping, "tag")
     with context.claimed(dataset.bookkeeping, dataset.attributes, tagging.holds(settings)):
         tag_plan.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=True)
-        results = context.run("tag", tagging.tag_shard, shard_tasks(dataset, works), spreads=True, failed=noted)
+        paths = [dataset.shard_path(shard) for shard in shards]
+        listed = zip(paths, works, for_each(size_of, paths), strict=True)
+        tasks = [Task(path, work, size, key=work.shard) for path, work, size in listed]
+        results = context.run("tag", tagging.tag_shard, tasks, spreads=True, failed=noted)
     if not context.in_part:
         noted.keep_only(shards)
     done = [result.value for result in results if result.value]
@@ -92,9 +145,8 @@ def run(context: Context) -> Outcome:
 # --- taggers that are tried -------------------------------------------------------------------------------------------
 
 
-def _try(context: Context, path: str) -> Outcome:
-    """The values of some documents; nothing is written."""
-    options = context.options
+def _try(context: Context, options: Options, path: str) -> Outcome:
+    """Show the values of some documents; nothing is written."""
     if options.config is None:
         if not options.targets:
             raise ConfigError("expected taggers to try, or a configuration (-c FILE); `toolkit taggers` lists them")
@@ -102,7 +154,7 @@ def _try(context: Context, path: str) -> Outcome:
     else:
         if options.targets:
             raise ConfigError(f"expected the taggers of the configuration alone, got {options.targets[0]!r} too")
-        plan = tag_plan.read_section(context.section("tag"))
+        plan = context.tags
     steps = trial.steps_of(plan)
     limit = context.config.max_document_bytes
     tried = trial.read_documents(path, options.count, lines=options.lines, max_bytes=limit)
@@ -124,25 +176,27 @@ def _try(context: Context, path: str) -> Outcome:
 
 
 def _show(name: str, value: Any, type_: Type, document: Document) -> list[str]:
-    """A value in lines: fields, elements, and what spans cover."""
+    """Return a value in lines: fields, elements, and what spans cover."""
     if isinstance(value, dict) and value:
         listed = list(value.items())
         cut = type_.kind == "map" and len(listed) > ELEMENTS
         width = max(map(len, value))
-        lines = [f"  {key.ljust(width)}  {_short(each)}" for key, each in (listed[:ELEMENTS] if cut else listed)]
+        lines = [
+            f"  {key.ljust(width)}  {short(each, VALUE_CHARS)}" for key, each in (listed[:ELEMENTS] if cut else listed)
+        ]
     elif isinstance(value, list) and value:
         listed, cut = value, len(value) > ELEMENTS
         texts = _texts(value[:ELEMENTS], len(value), type_, document)
-        elements = [_short(each) for each in value[:ELEMENTS]]
+        elements = [short(each, VALUE_CHARS) for each in value[:ELEMENTS]]
         width = max(map(len, elements))
         lines = [f"  {e.ljust(width)}  {text}".rstrip() for e, text in zip(elements, texts, strict=True)]
     else:
-        return [f"{name}: {_short(value)}"]
+        return [f"{name}: {short(value, VALUE_CHARS)}"]
     return [f"{name}:", *lines, *([f"  … {len(listed) - ELEMENTS:,} more"] if cut else [])]
 
 
 def _texts(elements: list[Any], total: int, type_: Type, document: Document) -> list[str]:
-    """What elements of a list are about: the text that a span covers, or a line's."""
+    """Return what elements of a list are about: the text that a span covers, or a line's."""
     if type_ == SPANS:
         return [_excerpt(document.text[begin:end]) for begin, end, *_ in elements]
     if total == len(document.lines):
@@ -152,8 +206,3 @@ def _texts(elements: list[Any], total: int, type_: Type, document: Document) -> 
 
 def _excerpt(text: str) -> str:
     return "| " + text[:TEXT_CHARS].replace("\n", "⏎") + ("…" if len(text) > TEXT_CHARS else "")
-
-
-def _short(value: Any) -> str:
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= VALUE_CHARS else text[:VALUE_CHARS] + "…"

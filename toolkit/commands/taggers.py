@@ -1,4 +1,4 @@
-"""``toolkit taggers``: which taggers there are, and what one of them does, takes and costs."""
+"""List the taggers that there are, or describe and measure some."""
 
 import dataclasses
 import importlib.metadata
@@ -6,12 +6,15 @@ import inspect
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
 from toolkit import distribution
-from toolkit.commands.steps.context import Context, Outcome, table
+from toolkit.commands.command_line.options import Flag, Words
+from toolkit.commands.command_line.options import Options as CommonOptions
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome, table
 from toolkit.config.docstrings import documentation, first_line
 from toolkit.data import schema
 from toolkit.data.documents import Document
@@ -27,9 +30,27 @@ MEASURED = 1000
 """Documents of a file on which a tagger is measured at most."""
 
 
-def run(context: Context) -> Outcome:
-    """Lists all taggers, or describes those that are named."""
-    options = context.options
+class Options(CommonOptions, frozen=True, kw_only=True):
+    """Options of ``toolkit taggers``."""
+
+    EXAMPLES: ClassVar = ("toolkit taggers", "toolkit taggers line_shape")
+
+    targets: Annotated[
+        tuple[str, ...],
+        Words(
+            "names, path/file.py, path/file.py:Class, package.module:Class; TAGGER.OPTION=VALUE", "TAGGER | KEY=VALUE"
+        ),
+    ] = ()
+    files: Annotated[tuple[str, ...], Flag("list its taggers, too", "--file", metavar="FILE")] = ()
+    sample: Annotated[
+        str | None,
+        Flag("measure on this text or shard, not on made-up pages; - is standard input", "--try", metavar="FILE"),
+    ] = None
+    lines: Annotated[bool, Flag("each line of that text is a document")] = False
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """List all taggers, or describe those that are named."""
     if not options.targets:
         if options.overrides or options.sample:
             raise ConfigError("expected the name of a tagger, too; `toolkit taggers` lists them")
@@ -39,7 +60,7 @@ def run(context: Context) -> Outcome:
         if (key := trial.key_of(assignment)) not in entries:
             hint = did_you_mean(key, entries) or f"; there are: {', '.join(entries)}"
             raise ConfigError(f"{assignment!r}: expected TAGGER.OPTION=VALUE, got no tagger {key!r}{hint}")
-    found = [_described(entry["tagger"]) | _cost(context, key, entry) for key, entry in entries.items()]
+    found = [_described(entry["tagger"]) | _cost(context, options, key, entry) for key, entry in entries.items()]
     return Outcome(text="\n\n\n".join(map(_show, found)), data={"taggers": found})
 
 
@@ -64,7 +85,7 @@ def _list(files: Iterable[str]) -> Outcome:
 
 
 def _line(reference: str) -> dict[str, Any]:
-    """What the list says of a tagger, or what is wrong with it."""
+    """Return what the list says of a tagger, or what is wrong with it."""
     line = {"name": reference, "about": "", "from": _origin(reference), "error": None}
     try:
         class_ = TAGGERS.find(reference)
@@ -77,7 +98,7 @@ def _line(reference: str) -> dict[str, Any]:
 
 
 def _origin(reference: str) -> str:
-    """Where a tagger comes from."""
+    """Return where a tagger comes from."""
     place, colon, _ = reference.rpartition(":")
     if colon:
         return f"file {place}" if place.endswith(".py") else f"module {place}"
@@ -132,7 +153,7 @@ def _facts(reference: str, class_: type[Tagger]) -> dict[str, Any]:
 
 
 def _is_installed(extra: str) -> bool | None:
-    """Whether the packages of one of our extras are installed; None if there is no such extra."""
+    """Tell whether the packages of one of our extras are installed; None if there is no such extra."""
     names = distribution.requirements_of(extra)
     for name in names:
         try:
@@ -142,12 +163,11 @@ def _is_installed(extra: str) -> bool | None:
     return True if names else None
 
 
-def _cost(context: Context, key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What it costs here, now; or why that cannot be told."""
-    options = context.options
+def _cost(context: Context, options: Options, key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what it costs here, now; or why that cannot be told."""
     overrides = [assignment for assignment in options.overrides if trial.key_of(assignment) == key]
     try:
-        documents = _documents(context)
+        documents = _documents(context, options)
         steps = trial.steps_of(trial.plan_of({key: dict(entry)}, overrides, complete=True))
         cost = speed.measure(steps, key, documents)
     except ToolkitError as error:
@@ -157,8 +177,7 @@ def _cost(context: Context, key: str, entry: Mapping[str, Any]) -> dict[str, Any
     return {"cost": dataclasses.asdict(cost), "not_measured": None}
 
 
-def _documents(context: Context) -> list[Document]:
-    options = context.options
+def _documents(context: Context, options: Options) -> list[Document]:
     if options.sample is None:
         return speed.sample_pages()
     limit = context.config.max_document_bytes

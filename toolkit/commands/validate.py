@@ -1,267 +1,331 @@
-"""``toolkit validate``: are documents, attributes and outputs what they should be?"""
+"""Check documents, attribute sets and outputs."""
 
 import os
+from typing import Annotated, ClassVar, Literal
 
-from toolkit.commands.steps import mix_section
+from toolkit.commands.command_line.options import Flag, Limited, Looking, Shared, Words
 from toolkit.commands.steps import shards as sharing
-from toolkit.commands.steps.context import Context, Outcome
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
-from toolkit.errors import DataError, NoDocuments
+from toolkit.errors import NoDocuments
 from toolkit.ingest import inputs
-from toolkit.inspect import folders, targets, validation
+from toolkit.inspect import targets
 from toolkit.inspect.describe import check
-from toolkit.inspect.describe.card import beside_data
-from toolkit.inspect.describe.check import files as checking_files
-from toolkit.inspect.describe.check.files import Checked
-from toolkit.inspect.describe.croissant import document, mlcroissant
-from toolkit.inspect.recognition import recognised, recorded
-from toolkit.inspect.validation import Work
+from toolkit.inspect.describe.card import check as card_check
+from toolkit.inspect.describe.check.files import Checked, FileCheck, check_file
+from toolkit.inspect.describe.croissant import document
+from toolkit.inspect.targets import format_of, recorded_format
+from toolkit.inspect.validate import dataset as whole_dataset
+from toolkit.inspect.validate import one_file
+from toolkit.inspect.validate.one_file import ValidateJob
+from toolkit.inspect.validate.output import check_folder
 from toolkit.mix import publish
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.writer import Writer
 from toolkit.records import ingested, rejected, sets
 from toolkit.runs.executors import Result, Task
-from toolkit.storage import store_of
 from toolkit.storage.paths import exists, is_folder, join, size_of
 from toolkit.storage.threads import for_each
 from toolkit.tag import plan as tag_plan
 from toolkit.text.languages.labels import label_of_path
 
 
-def run(context: Context) -> Outcome:
-    """Checks what the configuration, or the given paths, name. Any finding makes the exit status 1."""
-    targets = context.options.targets
-    findings: list[str] = []
-    checked: list[str] = []
-    warnings: list[str] = []
-    described: list[str] = []
-    if targets:
-        for target in (target.rstrip("/") for target in targets):
-            if check.is_croissant(target):
-                described.append(target)
-            else:
-                findings += _check_target(context, target, checked)
-                described += _beside(target)
+class Options(Looking, Shared, Limited, frozen=True, kw_only=True):
+    """Options of ``toolkit validate``."""
+
+    EXAMPLES: ClassVar = ("toolkit validate data/quickstart/oscar --first 100",)
+
+    targets: Annotated[
+        tuple[str, ...], Words("datasets, outputs or files, or settings with -c", "PATH | KEY=VALUE")
+    ] = ()
+    first: Annotated[int | None, Flag("only the first N rows of each file", metavar="N")] = None
+    labels: Annotated[
+        Literal["known", "any"],
+        Flag("labels that rows of an OSCAR release may have: known languages (lid.176's, GlotLID's), or any"),
+    ] = "known"
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Check what the configuration, or the given paths, name. Any finding makes the exit status 1."""
+    found = _Validation(context, options)
+    if options.targets:
+        for target in options.targets:
+            found.check_target(target.rstrip("/"))
     else:
-        settings = None
-        datasets = [context.dataset] if context.has_dataset or not context.has("mix") else []
-        if context.has("mix"):
-            settings = mix_section.read(context)
-            datasets += [stream.dataset for stream in settings.streams]
+        found.check_configured()
+    return found.outcome()
+
+
+class _Validation:
+    """Checks one thing after the other, and keeps what was found."""
+
+    def __init__(self, context: Context, options: Options) -> None:
+        self.context = context
+        self.options = options
+        self.limit = context.config.max_document_bytes
+        self.whole = options.first is None and not context.in_part
+        """True if all rows of all files are looked at, so that their numbers are known."""
+        self.checked: list[str] = []
+        self.findings: list[str] = []
+        self.warnings: list[str] = []
+        self._described: dict[str, None] = {}
+        """Croissant files to be checked, behind everything else."""
+
+    def outcome(self) -> Outcome:
+        """Check the Croissant files that there are, and tell everything."""
+        for path in self._described:
+            self._check_croissant(path)
+        lines = [*self.findings, *(f"warning: {warning}" for warning in self.warnings)]
+        text = "\n".join(lines) + ("\n\n" if lines else "")
+        text += f"checked {', '.join(self.checked)}: {len(self.findings)} findings"
+        if not self.whole:
+            text += "\nleft out: documents that are there twice, and what else is about all shards together"
+        share = self.context.share
+        if share and share.is_empty:
+            text += "\n" + share.nothing()
+        data = {"checked": self.checked, "findings": self.findings, "warnings": self.warnings}
+        return Outcome(text=text, data=data, exit_code=1 if self.findings else 0)
+
+    def check_configured(self) -> None:
+        """Check the datasets and the output of the configuration."""
+        context = self.context
+        settings = context.mix if context.has("mix") else None
+        datasets = [context.dataset] if context.has_dataset or not settings else []
+        datasets += [stream.dataset for stream in settings.streams] if settings else []
         for dataset in dict.fromkeys(datasets):
-            findings += _check_dataset(context, dataset, checked) + _check_card(context, dataset)
-            described += _beside(os.path.dirname(dataset.documents))
+            self._check_dataset(dataset)
+            self._note_description(os.path.dirname(dataset.documents))
         if context.has("tag"):
-            findings += _check_settings(context)
+            self._check_settings()
         if settings and is_folder(settings.output.path):
-            findings += _check_output(context, settings.output.path, checked, settings.rejected)
-            findings += [] if context.options.shard else _check_current(context, settings)
-            described += _beside(settings.output.path)
-    for path in dict.fromkeys(described):
-        found = _check_croissant(context, path)
-        checked.append(path)
-        findings += found.findings
-        warnings += found.warnings
-    lines = [*findings, *(f"warning: {warning}" for warning in warnings)]
-    text = "\n".join(lines) + ("\n\n" if lines else "") + f"checked {', '.join(checked)}: {len(findings)} findings"
-    if context.in_part or context.options.first is not None:
-        text += "\nleft out: documents that are there twice, and what else is about all shards together"
-    if context.share and context.share.is_empty:
-        text += "\n" + context.share.nothing()
-    data = {"checked": checked, "findings": findings, "warnings": warnings}
-    return Outcome(text=text, data=data, exit_code=1 if findings else 0)
+            self._check_output(settings.output.path, settings.rejected)
+            if not self.options.shard:
+                self._check_current(settings)
+            self._note_description(settings.output.path)
 
+    def check_target(self, target: str) -> None:
+        """Check a dataset, an output, a release, a folder of documents, or a file."""
+        if check.is_croissant(target):
+            self._described[target] = None
+            return
+        known = targets.expected(target)
+        if known.kind == "dataset":
+            self._check_dataset(Dataset(join(target, "documents"), join(target, "attributes")))
+        elif known.is_file:
+            self._check_file(target)
+        elif known.kind in ("output", "release"):
+            self._check_output(target, files=known.files if known.kind == "release" else None)
+        else:
+            others = (*targets.DESCRIPTIONS, "splits/**")
+            dataset = Dataset(target, join(target, ".toolkit", "none"), exclude=others)
+            self._check_documents(dataset)
+            self.findings += card_check.check_documents(dataset, known.files) if self.whole else []
+        self._note_description(target)
 
-def _beside(folder: str) -> list[str]:
-    """The Croissant file of a folder, if it has one."""
-    path = join(folder, document.NAME)
-    return [path] if exists(path) else []
+    def _note_description(self, folder: str) -> None:
+        """Note the Croissant file of a folder, if it has one."""
+        path = join(folder, document.NAME)
+        if exists(path):
+            self._described[path] = None
 
+    def _check_croissant(self, path: str) -> None:
+        """Check a Croissant document, and each file that it describes."""
 
-def _check_croissant(context: Context, path: str) -> Checked:
-    """A Croissant file against the specification, against what it lists, and as mlcroissant reads it, if it is here."""
-    first = context.options.first
-    try:
-        plan = check.plan(path, first, _limit(context))
-    except DataError as error:
-        return Checked([str(error)])
-    found = Checked(plan.findings)
-    done = _check_files(context, plan.works, found)
-    found.findings += check.finish(plan, done)
-    if lost := check.lost(done):
-        again = _check_files(context, lost, found) if first is None else []
-        led = check.found_in(checked for _, checked in again)
-        nowhere = sorted({id_ for _, checked in again for id_ in checked.leads} - led)
-        found.findings += [f"{path}: {id_}: expected a JSON path that leads to a key of some row" for id_ in nowhere]
-    if not found.findings and mlcroissant.is_installed() and store_of(path).is_local:
-        read = mlcroissant.check(path, plan.document, first)
-        found.findings += read.findings
-        found.warnings += read.warnings
-    return found
+        def each_file(works: list[FileCheck]) -> list[Result[Checked]]:
+            return self.context.run("croissant", check_file, [Task(work.path, work) for work in works], "files")
 
+        self.checked.append(path)
+        found = check.check(path, self.options.first, self.limit, each_file)
+        self.findings += found.findings
+        self.warnings += found.warnings
 
-def _check_files(
-    context: Context, works: list[checking_files.Work], found: Checked
-) -> list[tuple[checking_files.Work, Checked]]:
-    """Each file by itself; what is found is added."""
-    results = context.run("croissant", checking_files.check_file, [Task(work.path, work) for work in works], "files")
-    for result in results:
-        if result.value:
-            found.findings += result.value.findings
-            found.warnings += result.value.warnings
-        found.findings += [result.failure.message] if result.failure else []
-    return [(work, result.value) for work, result in zip(works, results, strict=True) if result.value]
+    # --- documents and attributes -------------------------------------------------------------------------------------
 
+    def _check_dataset(self, dataset: Dataset) -> None:
+        shards = self._check_documents(dataset)
+        self.findings += card_check.check_dataset(dataset, shards) if self.whole else []
 
-def _check_target(context: Context, target: str, checked: list[str]) -> list[str]:
-    known = targets.expected(target)
-    if known.kind == "dataset":
-        dataset = Dataset(join(target, "documents"), join(target, "attributes"))
-        return _check_dataset(context, dataset, checked) + _check_card(context, dataset)
-    if known.kind in ("output", "release") and not known.is_file:
-        return _check_output(context, target, checked, files=known.files if known.kind == "release" else None)
-    if not known.is_file:
-        others = (*targets.DESCRIPTIONS, "splits/**")
-        dataset = Dataset(target, join(target, ".toolkit", "none"), exclude=others)
-        findings = _check_dataset(context, dataset, checked)
-        return findings + (beside_data.check_documents(dataset, known.files) if _is_whole(context) else [])
-    folder, name = os.path.split(target)
-    checked.append(target)
-    if (found := recognised(target)) is not None:
-        work = Work(
-            kind="output",
-            path=target,
-            format=found.name,
-            options=found.options,
-            label=label_of_path(name),
-            labels=context.options.labels,
-            max_document_bytes=_limit(context),
-            first=context.options.first,
+    def _check_documents(self, dataset: Dataset) -> list[str]:
+        """Check the shards of a dataset, and their attributes; return all shards of the run's share."""
+        mine = self._shards(dataset)
+        shards = self.context.limited(mine)
+        self.checked.append(f"{len(shards)} shards of {dataset.documents}")
+        self._check_shards("documents", "documents", dataset, shards)
+        for set_name in dataset.sets():
+            extra = [] if self.context.in_part else whole_dataset.extra_files(dataset, set_name, shards)
+            covered = inputs.carried_shards(dataset, set_name)
+            self.checked.append(f"the set {set_name}")
+            listed = [*(shard for shard in shards if covered is None or shard in covered), *extra]
+            self._check_shards(set_name, "attributes", dataset, listed, set_name)
+        if self.options.first is None and self.options.shard is None:
+            self.findings += whole_dataset.check_ingested(dataset)
+            self.findings += map(str, rejected.too_many(ingested.load_undamaged(dataset), dataset.bookkeeping))
+            self.findings += [
+                f"{path}: expected to be ingested, it failed or was interrupted" for path in inputs.unfinished(dataset)
+            ]
+            repeated = one_file.Findings()
+            for finding in whole_dataset.duplicates(dataset, shards):
+                repeated.add(finding)
+            self.findings += repeated.listed(dataset.documents)
+        return mine
+
+    def _check_shards(
+        self, what: str, kind: Literal["documents", "attributes"], dataset: Dataset, shards: list[str], set_: str = ""
+    ) -> None:
+        limit, first = self.limit, self.options.first
+        self._run(
+            what,
+            [
+                ValidateJob(kind=kind, path=shard, dataset=dataset, set=set_, max_document_bytes=limit, first=first)
+                for shard in shards
+            ],
         )
-    else:
-        work = Work(
-            kind="documents",
-            path=name,
-            dataset=Dataset(folder or ".", join(folder or ".", ".toolkit", "none")),
-            max_document_bytes=_limit(context),
-            first=context.options.first if context.options.first is not None else 1 << 60,
-        )
-    return _run(context, "validate", [work])
 
+    def _shards(self, dataset: Dataset) -> list[str]:
+        """Return the shards of the run's share; none where all were deleted on purpose."""
+        try:
+            return sharing.mine(self.context, dataset)
+        except NoDocuments:
+            if not ingested.deleted_shards(dataset):
+                raise
+            return []
 
-def _check_card(context: Context, dataset: Dataset) -> list[str]:
-    return beside_data.check_dataset(dataset, _shards(context, dataset)) if _is_whole(context) else []
-
-
-def _limit(context: Context) -> int:
-    return context.config.max_document_bytes
-
-
-def _check_dataset(context: Context, dataset: Dataset, checked: list[str]) -> list[str]:
-    first = context.options.first
-    shards = context.limited(_shards(context, dataset))
-    checked.append(f"{len(shards)} shards of {dataset.documents}")
-    findings = _run(
-        context,
-        "documents",
-        [
-            Work(kind="documents", path=s, dataset=dataset, max_document_bytes=_limit(context), first=first)
-            for s in shards
-        ],
-    )
-    for set_name in dataset.sets():
-        extra = [] if context.in_part else validation.extra_files(dataset, set_name, shards)
-        covered = inputs.carried_shards(dataset, set_name)
-        works = [
-            Work(
-                kind="attributes",
-                path=shard,
-                dataset=dataset,
-                set=set_name,
-                max_document_bytes=_limit(context),
-                first=first,
+    def _check_settings(self) -> None:
+        """Check that the sets were made as the configuration says."""
+        dataset = self.context.dataset
+        for set_name, wanted in tag_plan.set_schemas(self.context.tags, dataset).items():
+            found = sets.load_schema(dataset, set_name)
+            different = (
+                tag_plan.differences(found, wanted) + tag_plan.edits(found, wanted) if found else ["it is not there"]
             )
-            for shard in [*(s for s in shards if covered is None or s in covered), *extra]
-        ]
-        checked.append(f"the set {set_name}")
-        findings += _run(context, set_name, works)
-    if first is None and context.options.shard is None:
-        findings += validation.check_ingested(dataset)
-        findings += map(str, rejected.too_many(ingested.load_undamaged(dataset), dataset.bookkeeping))
-        findings += [
-            f"{path}: expected to be ingested, it failed or was interrupted" for path in inputs.unfinished(dataset)
-        ]
-        repeated = validation.Findings()
-        for finding in validation.duplicates(dataset, shards):
-            repeated.add(finding)
-        findings += repeated.listed(dataset.documents)
-    return findings
+            self.findings += [
+                f"the set {set_name}: expected it as the configuration says: {line}; run `toolkit tag`"
+                for line in different
+            ]
 
+    # --- files and outputs --------------------------------------------------------------------------------------------
 
-def _shards(context: Context, dataset: Dataset) -> list[str]:
-    """Of the run's share; none where all were deleted on purpose."""
-    try:
-        return sharing.mine(context, dataset)
-    except NoDocuments:
-        if not ingested.deleted_shards(dataset):
-            raise
-        return []
+    def _check_file(self, target: str) -> None:
+        folder, name = os.path.split(target)
+        self.checked.append(target)
+        if (found := format_of(target)) is not None:
+            work = ValidateJob(
+                kind="output",
+                path=target,
+                format=found.name,
+                options=found.options,
+                label=label_of_path(name),
+                labels=self.options.labels,
+                max_document_bytes=self.limit,
+                first=self.options.first,
+            )
+        else:
+            work = ValidateJob(
+                kind="documents",
+                path=name,
+                dataset=Dataset(folder or ".", join(folder or ".", ".toolkit", "none")),
+                max_document_bytes=self.limit,
+                first=self.options.first if self.options.first is not None else 1 << 60,
+            )
+        self._run("validate", [work])
 
+    def _check_output(self, folder: str, rejected: str | None = None, files: list[str] | None = None) -> None:
+        """Check an output, or the files of a release."""
+        manifest = publish.load_manifest(folder)
+        files = targets.data_files(folder) if files is None else files
+        mine = self._of_share(folder, files)
+        self.checked.append(f"{len(mine)} files of {folder}")
+        documents = {part.path: part.documents for part in manifest.parts} if manifest else {}
+        labels = _labels(manifest, files)
+        fields = mix_settings.MixSettings.added_fields(manifest.settings) if manifest else []
+        found = recorded_format(manifest.settings) if manifest else None
+        works = []
+        for path in self.context.limited(mine):
+            is_rejected = _is_rejected(folder, path, manifest, rejected)
+            if not (manifest or is_rejected):
+                found = format_of(join(folder, path)) or found  # a damaged file is of the format of the others
+            if found is None and not is_rejected:
+                what = "expected the lines of a format that is installed, got others"
+                self.findings.append(f"{join(folder, path)}: {what}")
+                continue
+            works.append(
+                ValidateJob(
+                    kind="rejected" if is_rejected else "output",
+                    path=join(folder, path),
+                    format=found.name if found else "",
+                    options=found.options if found else {},
+                    fields=fields,
+                    documents=documents.get(path),
+                    label=labels.get(path),
+                    labels=self.options.labels if manifest is None else "any",  # a mix may be told any
+                    max_document_bytes=self.limit,
+                    first=self.options.first,
+                )
+            )
+        results = self._run("output", works, "files")
+        if self.options.first is None and self.options.shard is None:
+            self.findings += check_folder(folder)
+        if self.whole:
+            done = {
+                work.path: result.value for work, result in zip(works, results, strict=True) if work.kind == "output"
+            }
+            mine = [path for path in files if join(folder, path) in done]
+            writer = found.writer() if found else Writer()
+            self.findings += card_check.check_output(
+                folder, manifest, writer, mine, [done[join(folder, path)] for path in mine]
+            )
 
-def _check_output(
-    context: Context, folder: str, checked: list[str], rejected: str | None = None, files: list[str] | None = None
-) -> list[str]:
-    """Check an output, or the files of a release."""
-    manifest = publish.load_manifest(folder)
-    files = targets.data_files(folder) if files is None else files
-    mine = files
-    if context.share:
+    def _of_share(self, folder: str, files: list[str]) -> list[str]:
+        """Return the files of an output that the run's share owns."""
+        if not self.context.share:
+            return files
         sizes = for_each(lambda path: size_of(join(folder, path)), files)
-        mine = context.share.owned("file", dict(zip(files, sizes, strict=True)))
-    checked.append(f"{len(mine)} files of {folder}")
-    documents = {part.path: part.documents for part in manifest.parts} if manifest else {}
-    labels = _labels(manifest, files)
-    fields = mix_settings.MixSettings.added_fields(manifest.settings) if manifest else []
-    found = recorded(manifest.settings) if manifest else None
-    works, unknown = [], []
-    for path in context.limited(mine):
-        is_rejected = _is_rejected(folder, path, manifest, rejected)
-        found = found if manifest or is_rejected else recognised(join(folder, path)) or found  # damaged: as the others
-        if found is None and not is_rejected:
-            unknown.append(f"{join(folder, path)}: expected the lines of a format that is installed, got others")
-            continue
-        works.append(
-            Work(
-                kind="rejected" if is_rejected else "output",
-                path=join(folder, path),
-                format=found.name if found else "",
-                options=found.options if found else {},
-                fields=fields,
-                documents=documents.get(path),
-                label=labels.get(path),
-                labels=context.options.labels if manifest is None else "any",  # what a mix was told to write is right
-                max_document_bytes=_limit(context),
-                first=context.options.first,
-            )
-        )
-    results = _results(context, "output", works, "files")
-    findings = [*unknown, *_findings(results)]
-    if context.options.first is None and context.options.shard is None:
-        findings += folders.check_folder(folder)
-    if _is_whole(context):
-        done = {work.path: result.value for work, result in zip(works, results, strict=True) if work.kind == "output"}
-        mine = [path for path in files if join(folder, path) in done]
-        writer = found.writer() if found else Writer()
-        findings += beside_data.check_output(
-            folder, manifest, writer, mine, [done[join(folder, path)] for path in mine]
-        )
-    return findings
+        return self.context.share.owned("file", dict(zip(files, sizes, strict=True)))
 
+    def _check_current(self, settings: mix_settings.MixSettings) -> None:
+        """Check that the output is what the configuration would make now."""
+        manifest = publish.load_manifest(settings.output.path)
+        if manifest is None:
+            return
+        path, remedy = publish.manifest_path(settings.output.path), "; run `toolkit mix`"
+        if manifest.settings != settings.recorded():
+            what = "expected the output of this configuration, got that of other settings"
+            self.findings.append(f"{path}: {what}{remedy}")
+            return
+        datasets = {stream.name: stream.dataset for stream in settings.streams}
+        there = [
+            (name, shard)
+            for name, dataset in datasets.items()
+            for shard in sorted({*self._shards(dataset), *ingested.deleted_shards(dataset)})
+        ]
+        there = [
+            (name, shard) for name, shard in there if (f"{name}/{shard}" if name else shard) not in manifest.omitted
+        ]
+        if [(entry.stream, entry.shard) for entry in manifest.inputs] != there:
+            what = "expected the output of the shards that there are now, got that of others"
+            self.findings.append(f"{path}: {what}{remedy}")
+            return
+        for entry in manifest.inputs:
+            dataset = datasets[entry.stream]
+            state = row_index.current(dataset, entry.shard)
+            if state is not None and state.content != entry.documents:
+                made = f"made from an earlier version of {entry.shard}"
+                self.findings.append(f"{path}: expected the documents of now, {made}{remedy}")
+            for set_name, digest in entry.attributes.items():
+                record = sets.load_record(dataset, set_name, entry.shard)
+                if record is not None and record.output.content != digest:
+                    made = f"made from earlier attributes {set_name} of {entry.shard}"
+                    self.findings.append(f"{path}: expected the attributes of now, {made}{remedy}")
 
-def _is_whole(context: Context) -> bool:
-    """Return whether all rows of all files are looked at, so that their numbers are known."""
-    return context.options.first is None and not context.in_part
+    def _run(self, what: str, works: list[ValidateJob], unit: str = "shards") -> list[Result[one_file.Checked]]:
+        """Check each file by itself; what is found is added."""
+        results = self.context.run(what, one_file.check_file, [Task(f"{w.set} {w.path}", w) for w in works], unit)
+        for result in results:
+            self.findings += result.value.findings if result.value else []
+            self.findings += [result.failure.message] if result.failure else []
+        return results
 
 
 def _labels(manifest: publish.Manifest | None, files: list[str]) -> dict[str, str]:
@@ -275,73 +339,9 @@ def _labels(manifest: publish.Manifest | None, files: list[str]) -> dict[str, st
 
 
 def _is_rejected(folder: str, path: str, manifest: publish.Manifest | None, rejected: str | None) -> bool:
-    """Whether a file has dropped documents: by the manifest, by the configuration, else by its rows."""
+    """Tell whether a file has dropped documents: by the manifest, by the configuration, else by its rows."""
     labels = {part.path: part.label for part in manifest.parts} if manifest else {}
     if path in labels:
         return labels[path] == mix_settings.REJECTED
     below = os.path.relpath(join(folder, path), rejected).split(os.sep)[0] if rejected else os.pardir
-    return below != os.pardir or validation.is_rejected(join(folder, path))
-
-
-def _check_current(context: Context, settings: mix_settings.MixSettings) -> list[str]:
-    """Whether the output is what the configuration would make now."""
-    manifest = publish.load_manifest(settings.output.path)
-    if manifest is None:
-        return []
-    path = publish.manifest_path(settings.output.path)
-    if manifest.settings != settings.recorded():
-        return [f"{path}: expected the output of this configuration, got that of other settings; run `toolkit mix`"]
-    datasets = {stream.name: stream.dataset for stream in settings.streams}
-    there = [
-        (name, shard)
-        for name, dataset in datasets.items()
-        for shard in sorted({*_shards(context, dataset), *ingested.deleted_shards(dataset)})
-    ]
-    there = [(name, shard) for name, shard in there if (f"{name}/{shard}" if name else shard) not in manifest.omitted]
-    if [(entry.stream, entry.shard) for entry in manifest.inputs] != there:
-        return [f"{path}: expected the output of the shards that there are now, got that of others; run `toolkit mix`"]
-    stale, remedy = [], "; run `toolkit mix`"
-    for entry in manifest.inputs:
-        dataset = datasets[entry.stream]
-        state = row_index.current(dataset, entry.shard)
-        if state is not None and state.content != entry.documents:
-            made = f"made from an earlier version of {entry.shard}"
-            stale.append(f"{path}: expected the documents of now, {made}{remedy}")
-        for set_name, digest in entry.attributes.items():
-            record = sets.load_record(dataset, set_name, entry.shard)
-            if record is not None and record.output.content != digest:
-                made = f"made from earlier attributes {set_name} of {entry.shard}"
-                stale.append(f"{path}: expected the attributes of now, {made}{remedy}")
-    return stale
-
-
-def _check_settings(context: Context) -> list[str]:
-    """Whether the sets were made as the configuration says."""
-    findings = []
-    schemas = tag_plan.set_schemas(tag_plan.read_section(context.section("tag")), context.dataset)
-    for set_name, wanted in schemas.items():
-        found = sets.load_schema(context.dataset, set_name)
-        different = (
-            tag_plan.differences(found, wanted) + tag_plan.edits(found, wanted) if found else ["it is not there"]
-        )
-        findings += [
-            f"the set {set_name}: expected it as the configuration says: {line}; run `toolkit tag`"
-            for line in different
-        ]
-    return findings
-
-
-def _run(context: Context, what: str, works: list[Work], unit: str = "shards") -> list[str]:
-    return _findings(_results(context, what, works, unit))
-
-
-def _results(context: Context, what: str, works: list[Work], unit: str) -> list[Result[validation.Checked]]:
-    return context.run(what, validation.check_file, [Task(f"{w.set} {w.path}", w) for w in works], unit)
-
-
-def _findings(results: list[Result[validation.Checked]]) -> list[str]:
-    found: list[str] = []
-    for result in results:
-        found += result.value.findings if result.value else []
-        found += [result.failure.message] if result.failure else []
-    return found
+    return below != os.pardir or one_file.is_rejected(join(folder, path))

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 import yaml
@@ -356,6 +356,8 @@ def _explain(text: str, path: Path, source: Source, type_: Any, what: str) -> st
     try:
         for key in path:
             value = value[key]
+        if choices := _choices(_type_at(type_, path)) if text.startswith("Invalid enum value") else ():
+            return f"expected {', '.join(choices[:-1])} or {choices[-1]}, got {value!r}"
         got = f" ({value!r})" if isinstance(value, str | int | float | bool) and repr(value) not in text else ""
     except (KeyError, IndexError, TypeError):
         got = ""
@@ -363,16 +365,28 @@ def _explain(text: str, path: Path, source: Source, type_: Any, what: str) -> st
 
 
 def _fields_at(type_: Any, path: Path) -> list[str]:
-    """Return the options that are known at a place: those of the Struct that the path leads to."""
+    """Return the options that are known at a place: of the Struct that the path leads to."""
+    struct = _struct_in(_type_at(type_, path))
+    return [f.encode_name for f in msgspec.structs.fields(struct)] if struct else []
+
+
+def _type_at(type_: Any, path: Path) -> Any:
+    """Return the type that the path leads to; None if there is none."""
     for key in path:
         if isinstance(key, int):
             continue  # into a list: `_struct_in` finds what its elements are
         struct = _struct_in(type_)
         if struct is None:
-            return []
+            return None
         type_ = {f.encode_name: f.type for f in msgspec.structs.fields(struct)}.get(key)
-    struct = _struct_in(type_)
-    return [f.encode_name for f in msgspec.structs.fields(struct)] if struct else []
+    return type_
+
+
+def _choices(type_: Any) -> list[str]:
+    """Return the words of all `Literal` types in a type."""
+    if get_origin(type_) is Literal:
+        return [str(each) for each in get_args(type_)]
+    return [word for inner in get_args(type_) for word in _choices(inner)]
 
 
 def _struct_in(type_: Any) -> type[msgspec.Struct] | None:

@@ -20,7 +20,7 @@ _PLAIN = msgspec.json.Decoder(AttributesRow)
 
 
 def missing_file(path: str, documents: str, command: str = "tag") -> AlignmentError:
-    """The error for an attribute file that is not there; it names the first document that is without attributes.
+    """Return the error for an attribute file that is not there; it names the first document without attributes.
 
     Args:
         path: of the attributes.
@@ -85,11 +85,11 @@ class AttributeRows:
         self._lines.__exit__(kind, error, tb)
 
     def can_go_on(self, error: DataError) -> bool:
-        """Whether the error of `take` was about one row, and not about the file, which cannot be read on."""
+        """Return whether an error of `take` is about one row; behind one about the file, it cannot be read on."""
         return error.line == self._rows.number
 
     def take(self, id: str, source: str, number: int) -> tuple[Any, bytes]:
-        """The row (decoded, and its line) for the document of this row number.
+        """Return the row for the document with this row number: decoded, and its line.
 
         Raises:
             AlignmentError: if there is none, or it describes another document.
@@ -110,7 +110,7 @@ class AttributeRows:
         return row, line
 
     def next_id(self) -> str | None:
-        """The id of the next row, for messages about documents that cannot be read; None if that cannot be told."""
+        """Return the id of the next row, for messages about documents that cannot be read; None if it is not known."""
         try:
             row, _ = next(self._rows, (None, b""))
         except DataError:
@@ -118,7 +118,7 @@ class AttributeRows:
         return row.id if row else None
 
     def counted(self, sizes: Iterable[int]) -> Iterator[list[Any]]:
-        """All rows, in blocks of these sizes, of a file that is known to describe these documents.
+        """Yield all rows, in blocks of these sizes, of a file that is known to describe these documents.
 
         Raises:
             AlignmentError: if there are fewer or more rows.
@@ -136,7 +136,7 @@ class AttributeRows:
             raise self._too_many(number, None)
 
     def indexed(self, hashes: Iterable[list[int]]) -> Iterator[list[Any]]:
-        """As `counted`, of a file of another program: for documents that are known by their hashes in the row index.
+        """Yield all rows as `counted` does, of a file of another program, held against the hashes of the row index.
 
         Rows without source are taken on trust.
         """
@@ -155,7 +155,7 @@ class AttributeRows:
         )
 
     def _decoded(self) -> Iterator[Any]:
-        """The rows, decoded many at a time."""
+        """Yield the rows, decoded many at a time."""
         decode = self._decoder.decode
         for block in self._lines.blocks():
             try:
@@ -166,7 +166,7 @@ class AttributeRows:
                 yield from (row for row, _ in self._rows)  # which names the bad one
 
     def finish(self, rows: int) -> None:
-        """Raises AlignmentError if there are more rows than documents."""
+        """Raise AlignmentError if there are more rows than documents."""
         row, _ = next(self._rows, (None, b""))
         if row is not None:
             raise self._too_many(rows, row.id)

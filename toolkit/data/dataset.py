@@ -45,7 +45,7 @@ class Dataset:
 
     @property
     def bookkeeping(self) -> str:
-        """Folder of records and row indexes: ``ROOT/.toolkit`` beside one called ``attributes``, else below that."""
+        """The folder of records and row indexes: ``ROOT/.toolkit`` beside ``ROOT/attributes``, else below that root."""
         if self.notes:
             return self.notes
         parent, name = os.path.split(self.attributes)
@@ -58,17 +58,17 @@ class Dataset:
         return join(self.attributes, set_name, shard)
 
     def sets(self) -> list[str]:
-        """Names of the attribute sets on disk."""
+        """Return the names of the attribute sets on disk."""
         return [name for name in store_of(self.attributes).folders(self.attributes) if not name.startswith(".")]
 
     def admits(self, shard: str) -> bool:
-        """Whether the globs let a path below the documents root be a shard."""
+        """Return whether the globs let a path below the documents root be a shard."""
         if self.include and not any(glob_regex(pattern).match(shard) for pattern in self.include):
             return False
         return not any(glob_regex(pattern).match(shard) for pattern in self.exclude)
 
     def shards(self) -> list[str]:
-        """Relative paths of all shards, sorted.
+        """Return the relative paths of all shards, sorted.
 
         Raises:
             NoDocuments: if there are none.
@@ -95,7 +95,7 @@ class Dataset:
         return found
 
     def sizes(self) -> dict[str, int]:
-        """Stored bytes of each shard, sorted by path; empty if there are no documents."""
+        """Return the stored bytes of each shard, sorted by path; nothing if there are no documents."""
         listed = listing(self.documents)
         return dict(sized(self.documents, (each for each in listed if is_data(each[0]) and self.admits(each[0]))))
 
@@ -103,7 +103,7 @@ class Dataset:
 def open_dataset(
     dataset: str | None, documents: str | dict[str, object] | None, attributes: str | None, notes: str = ""
 ) -> Dataset:
-    """The dataset that a configuration names.
+    """Return the dataset that a configuration names.
 
     Args:
         dataset: ``ROOT`` of ``ROOT/documents`` and ``ROOT/attributes``.

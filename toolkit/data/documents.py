@@ -48,7 +48,7 @@ class Labelled(msgspec.Struct, frozen=True, gc=False):
 
 
 def split_lines(text: str) -> list[str]:
-    r"""The lines of a text: split at ``\n``, one trailing ``\r`` of each stripped, no last empty line.
+    r"""Return the lines of a text: split at ``\n``, one trailing ``\r`` of each stripped, no last empty line.
 
     What Rust's ``str::lines`` yields, hence what OSCAR's tools counted; never ``str.splitlines``, which also splits at
     form feeds, U+2028 and others.
@@ -67,8 +67,19 @@ def split_lines(text: str) -> list[str]:
 
 
 def is_reference(option: str) -> bool:
-    """Whether an option that may be a value itself names an attribute instead: ``SET.KEY`` or ``SET.KEY.field``."""
+    """Return whether an option names an attribute (``SET.KEY``, ``SET.KEY.field``) and is not the value itself."""
     return "." in option
+
+
+def value_at(fields: Any, path: str) -> Any:
+    """Return the value at a dotted path through mappings; None where there is none.
+
+    >>> value_at({"a": {"b": 1}}, "a.b"), value_at({"a": 1}, "a.b")
+    (1, None)
+    """
+    for key in path.split("."):
+        fields = fields.get(key) if isinstance(fields, Mapping) else None
+    return fields
 
 
 class _Later(NamedTuple):
@@ -77,7 +88,7 @@ class _Later(NamedTuple):
 
 
 NO_ATTRIBUTES = msgspec.Raw(b"")
-"""What a row without attributes of its own has for them."""
+"""The attributes of a row without attributes of its own."""
 
 
 class DocumentRow(msgspec.Struct):
@@ -111,7 +122,7 @@ def _no_words(text: str) -> list[str]:
 
 
 split_words: Callable[[str], list[str]] = _no_words
-"""What `Document.words` calls. `toolkit` sets it when it is imported: here nothing is known of compiled code."""
+"""`Document.words` calls it. `toolkit` sets it when it is imported: here nothing is known of compiled code."""
 
 
 class Document:
@@ -151,7 +162,7 @@ class Document:
 
     @cached_property
     def line_bytes(self) -> list[int]:
-        """UTF-8 length of each line, without its end."""
+        """The UTF-8 length of each line, without its end."""
         if self.text.isascii():
             return list(map(len, self.lines))
         if "\r" not in self.text:
@@ -161,7 +172,7 @@ class Document:
 
     @cached_property
     def line_spans(self) -> list[tuple[int, int]]:
-        """Code point offsets ``(start, end)`` of each line in the text, without its end."""
+        """The code point offsets ``(start, end)`` of each line in the text, without its end."""
         spans, start = [], 0
         for raw, line in zip(self.text.split("\n"), self.lines, strict=False):
             spans.append((start, start + len(line)))
@@ -170,7 +181,7 @@ class Document:
 
     @cached_property
     def rejected(self) -> Rejected | None:
-        """Why a mix dropped it, of a document that it kept aside (`rejected:`); None of all others.
+        """The rule for which a mix dropped the document and kept it aside (`rejected:`); None of all others.
 
         Raises:
             DataError: if the row has a key `rejected` of another kind.
@@ -204,7 +215,7 @@ class Document:
 
     @property
     def chars(self) -> int:
-        """Code points of the text."""
+        """The number of code points of the text."""
         return len(self.text)
 
     @property
@@ -218,24 +229,24 @@ class Document:
         return self._joined
 
     def join(self, attributes: Callable[[], dict[str, Any]]) -> None:
-        """Tells where the attributes of `joined` come from; the engine calls it."""
+        """Note what makes the attributes of `joined`; the engine calls it."""
         self._join = attributes
 
     def with_text(self, text: str) -> "Document":
-        """The same document with another text, in its row too."""
+        """Return the same document with another text, in its row too."""
         fields = msgspec.json.decode(self.row, type=dict[str, msgspec.Raw])
         fields["text"] = msgspec.Raw(msgspec.json.encode(text))
         return Document(text, id=self.id, source=self.source, metadata=self._metadata, row=msgspec.json.encode(fields))
 
     def attribute(self, path: str) -> Any:
-        """The value of an attribute that the tagger declared to read, by the option's own text (``SET.KEY``)."""
+        """Return the value of an attribute that the tagger declared to read, by the option's own text (``SET.KEY``)."""
         value = self._attributes[path]
         if isinstance(value, _Later):
             value = self._attributes[path] = value.make(value.place)
         return value
 
     def given(self, option: str | None) -> Any:
-        """The value of an option that names an attribute, or is the value itself (see `toolkit.Attribute`)."""
+        """Return the value of an option that names an attribute, or is the value itself (see `toolkit.Attribute`)."""
         return self.attribute(option) if option is not None and is_reference(option) else option
 
     def give(self, path: str, value: Any) -> None:
@@ -243,7 +254,7 @@ class Document:
         self._attributes[path] = value
 
     def give_later(self, path: str, make: Callable[[int], Any], index: int) -> None:
-        """As `give`, of a value that is made when it is first asked for: ``make(index)``."""
+        """Make a value available that is made when it is first asked for: ``make(index)``."""
         self._attributes[path] = _Later(make, index)
 
 
@@ -301,7 +312,7 @@ class AttributesRow(msgspec.Struct):
 
 
 BAD_ROW = (ValueError, OverflowError, RecursionError, MemoryError)
-"""What libraries raise of a row that they cannot read or write: not JSON, not UTF-8, too large, nested too deeply."""
+"""Errors of libraries about a row that they cannot read or write: not JSON, not UTF-8, too large, too deep."""
 
 MAX_NESTING = 120
 """Lists and objects in each other that a document may have; parsers of other languages end at 128."""
@@ -310,7 +321,7 @@ _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
 
 
 def is_nested_too_deeply(line: bytes) -> bool:
-    """Whether a JSON text has more lists and objects in each other than a document may have."""
+    """Return whether a JSON text has more lists and objects in each other than a document may have."""
     if line.count(b"[") + line.count(b"{") <= MAX_NESTING:
         return False
     depth = 0
@@ -347,7 +358,7 @@ class Rows(Iterator[tuple[T, bytes]]):
 
 
 def explain_bad_row(line: bytes | msgspec.Raw, error: Exception) -> str:
-    """What is wrong with a row that could not be decoded, in the form ``expected …, got …``."""
+    """Return what is wrong with a row that could not be decoded, in the form ``expected …, got …``."""
     if not bytes(line).strip():
         return "expected a JSON object, got a blank line"
     if isinstance(error, RecursionError):
@@ -368,7 +379,7 @@ def explain_bad_row(line: bytes | msgspec.Raw, error: Exception) -> str:
 
 
 def fault_of(line: bytes, error: Exception) -> str:
-    """A short name for what is wrong with a row that could not be decoded, to count under."""
+    """Return a short name for what is wrong with a row that could not be decoded, to count it under."""
     if not line.strip():
         return "blank line"
     if isinstance(error, UnicodeError):
@@ -396,7 +407,7 @@ def _id_of(line: bytes) -> str | None:
 
 
 def check_metadata(metadata: msgspec.Raw) -> None:
-    """Raises msgspec.ValidationError or UnicodeDecodeError if metadata is neither an object in UTF-8 nor null."""
+    """Raise msgspec.ValidationError or UnicodeDecodeError if metadata is neither an object in UTF-8 nor null."""
     raw = bytes(metadata)
     if raw[:1] not in (b"{", b"n"):
         raise msgspec.ValidationError("Expected `object | null` - at `$.metadata`")
@@ -405,7 +416,7 @@ def check_metadata(metadata: msgspec.Raw) -> None:
 
 
 def to_document(row: DocumentRow, rows: Rows[DocumentRow], line: bytes = b"") -> Document:
-    """The document of a row just read, and its line where the document needs it.
+    """Return the document of a row just read, with its line where the document needs it.
 
     Raises:
         DataError: if ``metadata`` is neither an object nor null.

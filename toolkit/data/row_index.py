@@ -82,7 +82,7 @@ def _head(path: str) -> str:
 
 
 def row_hash(source: str, id: str) -> int:
-    """xxh3-64 of (source, id)."""
+    """Return the xxh3-64 of (source, id)."""
     return xxhash.xxh3_64_intdigest(f"{source}\0{id}".encode())
 
 
@@ -96,7 +96,7 @@ Entry = tuple[int, int, int, tuple[str, ...] | None]
 
 
 def entry_of(row: DocumentRow) -> Entry:
-    """What the index says of a row, but for its place."""
+    """Return what the index says of a row, but for its place."""
     chars = len(row.text)
     size = chars if row.text.isascii() else len(row.text.encode())
     return row_hash(row.source, row.id), chars, size, None if row.attributes is NO_ATTRIBUTES else _inline_keys(row)
@@ -133,7 +133,7 @@ class RowIndexOutput:
         return self
 
     def add(self, entry: "Entry", offset: int) -> None:
-        """One row, in order; offset of its first byte in the uncompressed shard."""
+        """Add a row, in order; `offset` is that of its first byte in the uncompressed shard."""
         hash_, chars, size, keys = entry
         self.rows += 1
         if keys is not None:
@@ -186,7 +186,7 @@ class RowIndexOutput:
         self._output.__exit__(kind, error, tb)
 
     def finish(self, found: Stat, content: str) -> ShardState:
-        """Declares the index complete, after the ``with`` block."""
+        """Declare the index complete, after the ``with`` block; return the state of the shard."""
         state = ShardState(
             size=found.size,
             stamp=found.stamp,
@@ -203,7 +203,7 @@ class RowIndexOutput:
 
 
 def current(dataset: Dataset, shard: str) -> ShardState | None:
-    """The state of a shard as indexed, if it has not changed since by the quick test."""
+    """Return the state of a shard as indexed, if it has not changed since by the quick test; else None."""
     path = path_of(dataset, shard)
     state = _load(path + ".json")
     if state is None:
@@ -216,7 +216,7 @@ def current(dataset: Dataset, shard: str) -> ShardState | None:
 
 
 def forget(dataset: Dataset, shard: str) -> None:
-    """Deletes the row index of a shard."""
+    """Delete the row index of a shard."""
     path = path_of(dataset, shard)
     remove(path + ".json")
     remove(path + ".bin")
@@ -228,7 +228,7 @@ def _load(path: str) -> ShardState | None:
 
 
 def ensure(dataset: Dataset, shard: str, max_bytes: int) -> ShardState:
-    """The state of a shard; it is read and indexed if that has not been done, or it has changed.
+    """Return the state of a shard; read and index it first if that has not been done, or it has changed.
 
     Raises:
         DataError: if a row is not a document.
@@ -237,7 +237,7 @@ def ensure(dataset: Dataset, shard: str, max_bytes: int) -> ShardState:
 
 
 def build(dataset: Dataset, shard: str, max_bytes: int) -> ShardState:
-    """Reads a shard and writes its row index."""
+    """Read a shard and write its row index; return its state."""
     path = dataset.shard_path(shard)
     before = stat(path)
     with RowIndexOutput(dataset, shard) as index, Lines(path, max_bytes, digest=True) as lines:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import keyword
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any
 
 import msgspec
@@ -57,7 +58,7 @@ class Type:
         return self.kind
 
     def get(self, name: str) -> Type | None:
-        """The type of a field of an object."""
+        """Return the type of a field of an object; None if it has no such field."""
         return dict(self.fields).get(name)
 
 
@@ -85,21 +86,24 @@ def from_annotation(annotation: Any, where: str) -> Type:
     return _from_info(mi.type_info(annotation), where)
 
 
+_DECLARED: dict[type[mi.Type], Type] = {
+    mi.BoolType: BOOL,
+    mi.IntType: INT,
+    mi.FloatType: FLOAT,
+    mi.StrType: STR,
+    mi.LiteralType: STR,
+    mi.AnyType: ANY,
+    mi.RawType: ANY,
+}
+
+
 def _from_info(info: mi.Type, where: str) -> Type:
+    if plain := _DECLARED.get(type(info)):
+        return plain
     match info:
         case mi.Metadata():
             found = _from_info(info.type, where)
             return about(found, str((info.extra_json_schema or {}).get("description", "")) or found.description)
-        case mi.BoolType():
-            return BOOL
-        case mi.IntType():
-            return INT
-        case mi.FloatType():
-            return FLOAT
-        case mi.StrType() | mi.LiteralType():
-            return STR
-        case mi.AnyType() | mi.RawType():
-            return ANY
         case mi.NamedTupleType() if info.cls is Span:
             return SPAN
         case mi.ListType() | mi.CollectionType() | mi.VarTupleType():
@@ -156,7 +160,7 @@ _INSIDE = {"list": "[]", "map": "{}"}
 
 
 def _parts(type_: Type, place: str) -> list[tuple[str, Type]]:
-    """The types that a type is made of, with their places; one that may be null is at one place with that it is."""
+    """Return the types that a type is made of, with their places; one that may be null adds nothing to its place."""
     if type_.kind == "nullable" and type_.item is not None:
         return _parts(type_.item, place)
     if type_.item is not None:
@@ -165,7 +169,7 @@ def _parts(type_: Type, place: str) -> list[tuple[str, Type]]:
 
 
 def to_json(type_: Type) -> Any:
-    """The form on disk, shown in this module's docstring."""
+    """Return the form on disk, shown in this module's docstring."""
     match type_.kind:
         case "list" | "map" | "nullable":
             assert type_.item
@@ -176,7 +180,7 @@ def to_json(type_: Type) -> Any:
 
 
 def from_json(value: Any) -> Type:
-    """Reads the form on disk.
+    """Return the type of which this is the form on disk.
 
     Raises:
         ValueError: if it is not of that form.
@@ -192,41 +196,27 @@ def from_json(value: Any) -> Type:
     raise ValueError(f"expected an attribute type, got {value!r}")
 
 
+_PYTHON: dict[str, Any] = {"bool": bool, "int": int, "float": float, "str": str, "span": Span, "null": None}
+
+
 def to_python(type_: Type) -> Any:
-    """The msgspec type that decodes values of this type.
+    """Return the msgspec type that decodes values of this type.
 
     Objects become Structs whose attributes are `field_name` of the keys; what is unknown is ignored, what is missing
     is an error.
     """
-    match type_.kind:
-        case "bool":
-            return bool
-        case "int":
-            return int
-        case "float":
-            return float
-        case "str":
-            return str
-        case "span":
-            return Span
-        case "null":
-            return None
-        case "list":
-            assert type_.item
-            return list[to_python(type_.item)]  # type: ignore[misc]  # built at run time, msgspec reads it
-        case "map":
-            assert type_.item
-            return dict[str, to_python(type_.item)]  # type: ignore[misc]
-        case "nullable":
-            assert type_.item
-            return to_python(type_.item) | None
-        case "object":
-            return struct_of({name: to_python(t) for name, t in type_.fields})
-    return Any
+    if type_.item:
+        inner: Any = to_python(type_.item)
+        if type_.kind == "nullable":
+            return inner | None
+        return list[inner] if type_.kind == "list" else dict[str, inner]
+    if type_.kind == "object":
+        return struct_of({name: to_python(t) for name, t in type_.fields})
+    return _PYTHON.get(type_.kind, Any)
 
 
 def struct_of(fields: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> type[msgspec.Struct]:
-    """A Struct for these JSON keys; its attributes are named by `field_name`."""
+    """Return a Struct for these JSON keys; its attributes are named by `field_name`."""
     defaults = defaults or {}
     rename = {field_name(key): key for key in fields}
     definition: list[Any] = [(field_name(key), t) for key, t in fields.items() if key not in defaults]
@@ -235,9 +225,9 @@ def struct_of(fields: Mapping[str, Any], defaults: Mapping[str, Any] | None = No
 
 
 def exact(types: Mapping[str, Type]) -> type[msgspec.Struct] | None:
-    """A Struct that takes only objects of all these keys, with values that `infer` finds no other types in.
+    """Return a Struct that takes only objects of all these keys, with values in which `infer` finds no other types.
 
-    None where decoding does not tell that: objects may have more fields than are known.
+    Return None where decoding does not tell that: objects may have more fields than are known.
     """
     if not all(_is_exact(type_) for type_ in types.values()):
         return None
@@ -259,70 +249,56 @@ def _exact(type_: Type) -> Any:
 
 
 def field_name(key: str) -> str:
-    """A Python identifier for a JSON key, the key itself where that is one."""
+    """Return a Python identifier for a JSON key, the key itself where it is one."""
     if key.isidentifier() and key.isascii() and not keyword.iskeyword(key) and not key.startswith(("_", "x_")):
         return key
     return "x_" + key.encode().hex()
 
 
+_OF_VALUES = {type(None): NULL, bool: BOOL, int: INT, float: FLOAT, str: STR}
+
+
 def infer(value: Any) -> Type:
-    """The narrowest type that holds a decoded JSON value; `[int, int, number]` in a list is read as a span."""
+    """Return the narrowest type that holds a decoded JSON value; `[int, int, number]` in a list is read as a span."""
+    if plain := _OF_VALUES.get(type(value)):
+        return plain
     match value:
-        case None:
-            return NULL
-        case bool():
-            return BOOL
-        case int():
-            return INT
-        case float():
-            return FLOAT
-        case str():
-            return STR
         case [int(), int(), int() | float()] if not any(isinstance(x, bool) for x in value):
             return SPAN
         case list():
-            item = NEVER
-            for element in value:
-                item = union(item, infer(element))
-            return list_of(item)
+            return list_of(reduce(union, map(infer, value), NEVER))
         case dict():
             return Type("object", fields=tuple((str(key), infer(element)) for key, element in value.items()))
     return ANY
 
 
 def union(a: Type, b: Type) -> Type:
-    """The narrowest type that holds the values of both; `any` where there is none."""
-    if a == b or b.kind == "never":
-        return a
-    if a.kind == "never":
-        return b
-    if a.kind == "null" or b.kind == "null":
-        return nullable(b if a.kind == "null" else a)
-    if a.kind == "nullable" or b.kind == "nullable":
-        return nullable(union(a.item or a if a.kind == "nullable" else a, b.item or b if b.kind == "nullable" else b))
-    if {a.kind, b.kind} == {"int", "float"}:
+    """Return the narrowest type that holds the values of both; `any` where there is none."""
+    kinds = {a.kind, b.kind}
+    if a == b or "never" in kinds:
+        return b if a.kind == "never" else a
+    if kinds & {"null", "nullable"}:
+        return nullable(union(_not_null(a), _not_null(b)))
+    if kinds == {"int", "float"}:
         return FLOAT
-    if a.kind == b.kind and a.kind in ("list", "map"):
-        assert a.item
-        assert b.item
-        return Type(a.kind, union(a.item, b.item))
-    if a.kind == b.kind == "object":
-        left, right = dict(a.fields), dict(b.fields)
-        if left.keys() == right.keys():
-            return Type("object", fields=tuple((name, union(t, right[name])) for name, t in a.fields))
-        values = NEVER
-        for t in (*left.values(), *right.values()):
-            values = union(values, t)
-        return Type("map", values)
-    if {a.kind, b.kind} == {"object", "map"}:
-        map_, object_ = (a, b) if a.kind == "map" else (b, a)
-        values = map_.item or ANY
-        for _, t in object_.fields:
-            values = union(values, t)
-        return Type("map", values)
-    if {a.kind, b.kind} == {"list", "span"}:
+    if kinds == {"list", "span"}:
         return list_of(union(a.item or b.item or ANY, FLOAT))
+    if kinds == {"list"}:
+        return list_of(union(a.item or ANY, b.item or ANY))
+    if kinds == {"object"} and dict(a.fields).keys() == dict(b.fields).keys():
+        other = dict(b.fields)
+        return Type("object", fields=tuple((name, union(t, other[name])) for name, t in a.fields))
+    if kinds <= {"object", "map"}:
+        maps_first = sorted((a, b), key=lambda t: t.kind != "map")
+        inside = [t for each in maps_first for t in (each.item, *(t for _, t in each.fields)) if t]
+        return Type("map", reduce(union, inside, NEVER))
     return ANY
+
+
+def _not_null(type_: Type) -> Type:
+    if type_.kind == "null":
+        return NEVER
+    return type_.item if type_.kind == "nullable" and type_.item else type_
 
 
 def is_per_line(type_: Type) -> bool:
@@ -345,7 +321,7 @@ def _has(type_: Type, kind: str) -> bool:
 
 
 def fits(declared: Type, wanted: Type) -> bool:
-    """Whether values of the declared type can be given where the wanted type is expected.
+    """Return whether values of the declared type can be given where the wanted type is expected.
 
     An object may have more fields than are wanted.
     """

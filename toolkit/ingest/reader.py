@@ -1,4 +1,4 @@
-"""What an input format is.
+"""The contract of input formats: `Reader`, what it is given (`Input`) and what it makes (`Draft`).
 
 A reader *is* its configuration: a frozen Struct whose fields are its options. It yields the documents of one input.
 """
@@ -6,9 +6,9 @@ A reader *is* its configuration: a frozen Struct whose fields are its options. I
 import base64
 import codecs
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
-from typing import IO, Any, ClassVar, Self, TypeVar
+from typing import IO, Any, ClassVar, Self, TypeVar, overload
 
 import msgspec
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class Draft(msgspec.Struct, kw_only=True):
-    """What a reader makes of one item of its input.
+    """A document as a reader makes it of one item of its input.
 
     Attributes:
         text: of the document.
@@ -59,6 +59,35 @@ class Draft(msgspec.Struct, kw_only=True):
     extra: dict[str, Any] = {}
     attributes: dict[str, msgspec.Raw] | None = None
     raw: bytes | None = None
+
+
+class DraftColumns(Sequence[Draft]):
+    """Documents as columns, for a reader that has many at once: a `Draft` is made where one is asked for.
+
+    Args:
+        utf8: all texts one behind the other, in valid UTF-8.
+        bounds: offsets in `utf8`; the text of row i lies between the i-th and the next.
+        columns: by name of a field of `Draft` (``number`` must be one), its value for each row.
+    """
+
+    def __init__(self, utf8: bytes, bounds: Sequence[int], **columns: Sequence[Any]) -> None:
+        self.utf8 = utf8
+        self.bounds = bounds
+        self.columns = columns
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> Draft: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Draft]: ...
+    def __getitem__(self, index: int | slice) -> Draft | list[Draft]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        row = range(len(self))[index]
+        text = self.utf8[self.bounds[row] : self.bounds[row + 1]].decode()
+        return Draft(text=text, **{name: column[row] for name, column in self.columns.items()})
 
 
 class Input:
@@ -93,11 +122,11 @@ class Input:
         self._opened = opened
 
     def stream(self) -> Decompressed:
-        """The input's bytes; use it in a ``with`` block."""
+        """Return the input's bytes, decompressed; use it in a ``with`` block."""
         return Decompressed(self.path, self._opened() if self._opened else None)
 
     def lines(self) -> Lines:
-        r"""The input's lines, without ``\n`` and without a byte order mark; use it in a ``with`` block.
+        r"""Return the input's lines, without ``\n`` and without a byte order mark; use it in a ``with`` block.
 
         With `skip` a line that is too long is given as `LongLine`, which `items` keeps aside; else it is an error.
         """
@@ -105,7 +134,7 @@ class Input:
         return _InputLines(self.path, self.max_bytes, stored=stored, long_lines=self.skip)
 
     def items(self, lines: Lines, make: Callable[[bytes, int], T | None]) -> Iterator[T]:
-        """What is made of each line. The one place where errors of libraries become bad items, or errors with a line.
+        """Yield what is made of each line; errors of libraries become bad items, or errors with a line, here alone.
 
         Args:
             lines: of the input.
@@ -129,7 +158,7 @@ class Input:
     def too_large(
         self, what: str, raw: bytes, number: int, size: int, offset: int | None = None, id: str | None = None
     ) -> None:
-        """A line or document that is larger than `max_bytes`: as `bad`, of which only the beginning is at hand."""
+        """Treat a line or document that is larger than `max_bytes` as `bad`; only its beginning is at hand."""
         message = f"expected a {what} of at most {self.max_bytes:,} bytes, got {size:,}; raise `max_document_bytes`"
         self.bad("too large", message, raw, number, id, size=size, offset=offset)
 
@@ -144,7 +173,7 @@ class Input:
         size: int | None = None,
         offset: int | None = None,
     ) -> None:
-        """An item that is not what it should be: raises, or keeps it aside and counts it as ``rejected.<reason>``.
+        """Raise DataError for an item that is not what it should be, or keep it aside: ``rejected.<reason>`` counts it.
 
         Args:
             reason: a short name to count under.
@@ -161,7 +190,7 @@ class Input:
         self.counts[f"rejected.{reason}"] += 1
 
     def lose(self, reason: str, message: str, raw: bytes, number: int) -> None:
-        """An item that cannot be read and is no damage of the input: counted as ``lost.<reason>``, never an error.
+        """Count an item that cannot be read and is no damage of the input as ``lost.<reason>``; it is never an error.
 
         It is kept aside where bad items are; the arguments are those of `bad`.
         """
@@ -188,10 +217,10 @@ class _InputLines(Lines):
 
 
 class Reader(msgspec.Struct, **FROZEN):
-    """Reads one input format; its fields are its options, given beside ``format:`` in the configuration."""
+    """Reads one input format: extend it. Its fields are its options, given beside ``format:`` in the configuration."""
 
     VERSION: ClassVar[str] = "1"
-    """Of what it makes of an input. What was made by another version is told as what was made with other settings."""
+    """Part of the recorded settings; change it whenever it makes other documents of an input."""
 
     SUFFIXES: ClassVar[tuple[str, ...]] = ()
     """Taken off a file's name (before that, a compression's) to name its shard; the longest that fits."""
@@ -200,11 +229,24 @@ class Reader(msgspec.Struct, **FROZEN):
     """Declared types of the attributes that the format carries, by key."""
 
     def read(self, source: Input) -> Iterator[Draft]:
-        """The documents of an input, in order."""
+        """Yield the documents of an input, in order.
+
+        Raises:
+            DataError: if the input is damaged, or not of this format.
+        """
         raise NotImplementedError(type(self).__name__)
 
+    def read_batches(self, source: Input) -> Iterator[Sequence[Draft]]:
+        """Yield what `read` does in batches of any size. Override it where many at once are faster (`DraftColumns`).
+
+        The engine calls nothing else. Here each document is a batch, so that bad items that the reader finds, and
+        those that the engine finds, are kept aside in the order of the input.
+        """
+        for draft in self.read(source):
+            yield (draft,)
+
     def attribute_set(self) -> str | None:
-        """Name of the set that `Draft.attributes` go to, None if the format carries none."""
+        """Return the name of the set that `Draft.attributes` go to; None if the format carries none."""
         return None
 
 
@@ -229,7 +271,7 @@ class Rejects:
 
     @property
     def written(self) -> bool:
-        """Whether there was a bad item."""
+        """Return whether there was a bad item."""
         return self._output is not None
 
     def add(
@@ -256,7 +298,7 @@ class Rejects:
 
 
 def check_document(line: bytes) -> DocumentRow:
-    """Decodes a row that should be a document.
+    """Return a row that should be a document, decoded.
 
     Raises:
         msgspec.DecodeError, UnicodeDecodeError: if it is not.

@@ -208,7 +208,7 @@ class _Writer:
         self.reader = work.entry.reader()
 
     def run(self) -> None:
-        drafts = self._rows(self.reader.read(self.source))
+        drafts = self._rows(itertools.chain.from_iterable(self.reader.read_batches(self.source)))
         size = self.common.shard_size
         first, number = next(drafts, None), 0
         while first is not None or number == 0:

@@ -1,1 +1,1 @@
-"""What is there: checks, statistics, and descriptions of datasets and outputs."""
+"""Checks, statistics and descriptions of datasets and outputs."""

@@ -1,17 +1,25 @@
-"""What a path is that a command was given, and which of its files have documents; one answer for all commands."""
+"""The answer to what a path is that a command was given: which of its files have documents, and in which format."""
 
+import functools
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
+import msgspec
+
+from toolkit.config.settings import Source, convert
 from toolkit.data.dataset import SHARD_SUFFIXES
-from toolkit.errors import ConfigError
-from toolkit.inspect.recognition import recognised, suffixes
+from toolkit.errors import ConfigError, Forbidden, ToolkitError
+from toolkit.interop import foreign
 from toolkit.mix import publish
 from toolkit.mix.settings import REJECTED
-from toolkit.storage.paths import exists, is_folder, join, list_files, not_in
+from toolkit.mix.writer import WRITERS, Writer, find_writer
+from toolkit.storage import store_of
+from toolkit.storage.paths import BOOKKEEPING, absolute, exists, is_folder, join, list_files, not_in
+from toolkit.storage.reading import Lines
 
 Kind = Literal["dataset", "output", "release", "documents"]
 
@@ -28,10 +36,13 @@ _TEXT = re.compile(r"\.(txt|text)(\.\w+)?$")
 _ASKED = 3
 """Files of a folder whose first lines are looked at, to know what it holds; the first may be damaged."""
 
+LONGEST = 1 << 30
+"""Bytes of a first line, at most."""
+
 
 @dataclass(frozen=True)
 class Target:
-    """What a path is.
+    """A path that a command was given, with what is there.
 
     Attributes:
         path: as it was given, without a slash at its end.
@@ -59,13 +70,13 @@ def expected(path: str) -> Target:
     Raises:
         ConfigError: if nothing is there that has documents.
     """
-    found = recognise(path)
+    found = target_of(path)
     if found is None:
         raise ConfigError(f"{path}: expected a dataset, an output or files of documents, got none there{not_in(path)}")
     return found
 
 
-def recognise(path: str) -> Target | None:
+def target_of(path: str) -> Target | None:
     """Return what a path is; None if nothing is there that has documents.
 
     Raises:
@@ -88,11 +99,11 @@ def recognise(path: str) -> Target | None:
     if not exists(path):
         return None
     name = os.path.basename(path)
-    return Target(path, "documents" if recognised(path) is None else "release", [name], is_file=True)
+    return Target(path, "documents" if format_of(path) is None else "release", [name], is_file=True)
 
 
 def _is_of_a_format(folder: str, paths: list[str]) -> bool:
-    return any(recognised(join(folder, path)) is not None for path in paths[:_ASKED])
+    return any(format_of(join(folder, path)) is not None for path in paths[:_ASKED])
 
 
 def data_files(folder: str) -> list[str]:
@@ -136,3 +147,127 @@ def _parts(there: list[str], known: Iterable[str] = ()) -> list[str]:
 
 def _shards(there: list[str]) -> list[str]:
     return [path for path in there if path.endswith(SHARD_SUFFIXES) and not is_description(path)]
+
+
+class Home(NamedTuple):
+    """A dataset, an output, or a folder of others, that a file or a folder belongs to.
+
+    Attributes:
+        root: of the dataset or the output; of other files their folder.
+        kind: ``dataset``, ``output`` or ``files``.
+    """
+
+    root: str
+    kind: str
+
+    def name(self, path: str) -> str:
+        """Return the path of a file relative to the root."""
+        return absolute(path)[len(self.root) :].lstrip("/")
+
+
+def home_of(path: str) -> Home:
+    """Return the output or the dataset that a file or a folder lies in, else the folder, or that of the file."""
+    path = absolute(path)
+    if store_of(path).can_list:
+        for root in _above(path):
+            with suppress(Forbidden):  # what nobody may look at is not ours
+                if exists(publish.manifest_path(root)):
+                    return Home(root, "output")
+                inside = path[len(root) + 1 :].partition("/")[0]
+                if inside in ("documents", "attributes") and _is_dataset(root):
+                    return Home(root, "dataset")
+    return Home(path if is_folder(path) else path.rpartition("/")[0], "files")
+
+
+def _above(path: str) -> Iterator[str]:
+    """Yield the path, and the folders that it is in, but not the root of the store."""
+    while path and not path.endswith(":/"):
+        yield path
+        path = path.rpartition("/")[0]
+
+
+def _is_dataset(root: str) -> bool:
+    """Return whether a folder is a dataset of ours; one with a folder `documents` alone may be anybody's."""
+    return is_folder(join(root, "documents")) and any(
+        is_folder(join(root, each)) for each in (BOOKKEEPING, "attributes")
+    )
+
+
+# --- formats ----------------------------------------------------------------------------------------------------------
+
+
+class Format(NamedTuple):
+    """An output format as it can be sent to a worker: what `find_writer` takes, and its options."""
+
+    name: str
+    options: dict[str, Any]
+
+    def writer(self) -> Writer:
+        """Return the writer.
+
+        Raises:
+            ConfigError: if the format, or such an option of it, is not here.
+        """
+        return _made(self.name, msgspec.json.encode(self.options))
+
+
+@functools.lru_cache(16)
+def _made(name: str, options: bytes) -> Writer:
+    return convert(Source(msgspec.json.decode(options)), find_writer(name, "the format of an output"))
+
+
+def recorded_format(settings: Mapping[str, Any]) -> Format:
+    """Return the format that the settings in a manifest name."""
+    return Format(settings["format"], settings["options"])
+
+
+def format_of(path: str) -> Format | None:
+    """Return the format of a file without a manifest; None if it has documents, or nothing that is known.
+
+    The installed formats are asked in the order of their names, whether they take it for their own. One that cannot be
+    imported here is passed over. Rows of others that have a text are of the last one, which is not installed.
+    """
+    line = first_line(path)
+    for name in WRITERS.names():
+        with suppress(ConfigError):
+            writer = WRITERS.find(name)
+            if (found := writer.of_file(path, line)) is not None:
+                return Format(name, _options(found))
+    options = foreign.of_line(line)
+    return None if options is None else Format(_FOREIGN, options)
+
+
+_FOREIGN = f"{foreign.__name__}:{foreign.ForeignRows.__name__}"
+
+
+def first_line(path: str) -> bytes:
+    """Return the first line of a file, decompressed; nothing if there is none that can be read."""
+    try:
+        with Lines(path, LONGEST) as lines:
+            return next(lines, b"")
+    except ToolkitError:
+        return b""
+
+
+def suffixes() -> frozenset[str]:
+    """Return the suffixes of parts of all installed formats, without those of compressions."""
+    return _suffixes(tuple(WRITERS.names()))
+
+
+@functools.lru_cache(4)
+def _suffixes(names: tuple[str, ...]) -> frozenset[str]:
+    found = set()
+    for name in names:
+        with suppress(ConfigError):
+            found.add(WRITERS.find(name).SUFFIX)
+    return frozenset(found)
+
+
+def _options(writer: Writer) -> dict[str, Any]:
+    """Return the options of a writer that are not its defaults."""
+    default = type(writer)()
+    given = {
+        field.encode_name: (getattr(writer, field.name), getattr(default, field.name))
+        for field in msgspec.structs.fields(writer)
+    }
+    return {name: msgspec.to_builtins(value) for name, (value, usual) in given.items() if value != usual}

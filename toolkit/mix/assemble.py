@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-from collections.abc import Callable
 from typing import IO, Any, Self, cast
 
 import msgspec
@@ -12,15 +11,14 @@ from toolkit.errors import DataError
 from toolkit.mix.plan import PartPlan
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.mix.stage import stage_path
+from toolkit.runs.executors import Report
 from toolkit.storage import Pieces, json_files, store_of
 from toolkit.storage.compression import COMPRESSORS, decompress
 from toolkit.storage.outputs import Output
 from toolkit.storage.paths import join, remove, stat, unlike_data
 
-Report = Callable[[int, int], None]
 
-
-class Work(ConfigStruct):
+class PartToWrite(ConfigStruct):
     """One part to assemble.
 
     Attributes:
@@ -52,12 +50,12 @@ class PartRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def staged_path(output: str, digest: str, path: str) -> str:
-    """Where a part lies before it is published; also one that goes to a folder beside the output."""
+    """Return where a part lies before it is published; also one that goes to a folder beside the output."""
     return join(work_folder(output), "parts", digest, unlike_data(path.replace("../", "_up/")))
 
 
-def assemble_part(work: Work, report: Report) -> PartRecord:
-    """Puts a part together, unless that has been done.
+def assemble_part(work: PartToWrite, report: Report) -> PartRecord:
+    """Put a part together, unless that has been done, and return its record.
 
     Raises:
         DataError: if an intermediate is not what its index says.
@@ -110,7 +108,7 @@ class _Content:
         self._report = report
 
     def of(self, stored: list[bytes]) -> bytes:
-        """Of the next members."""
+        """Return the uncompressed bytes of the next members."""
         joined = b"".join([decompress(data, self._compression) for data in stored])
         self.sha256.update(joined)
         self.size += len(joined)
@@ -139,7 +137,7 @@ class _Sink(io.RawIOBase):
 class _Intermediates:
     """Open intermediates, one at a time: members come sorted by shard."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: PartToWrite) -> None:
         self._output = work.settings.output.path
         self._digest = work.settings.stage_digest()
         self._shard: str | None = None
@@ -153,7 +151,7 @@ class _Intermediates:
             self._file.close()
 
     def read(self, shard: str, offset: int, length: int) -> bytes:
-        """A member's stored bytes."""
+        """Return the stored bytes of a member."""
         path = stage_path(self._output, self._digest, shard)
         if shard != self._shard:
             if self._file:

@@ -1,4 +1,4 @@
-"""Where a writer's attributes come from; and what becomes of them when rules edit the text.
+"""Binds a writer's attributes to joined sets, and decides what becomes of them when rules edit the text.
 
 They are cut along with the lines, or computed anew, or refused: never stale.
 """
@@ -17,7 +17,7 @@ from toolkit.data import schema
 from toolkit.data.documents import Document
 from toolkit.data.metadata_fields import METADATA, MetadataField, label_of, path_of, value_of
 from toolkit.errors import ConfigError, did_you_mean
-from toolkit.mix.sets import JoinedSet, Key
+from toolkit.mix.joined_sets import JoinedSet, Key
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.writer import Wanted
 from toolkit.tag import tagger, without
@@ -25,7 +25,7 @@ from toolkit.tag.tagger import TAGGERS, Tagger
 
 
 class Binding(ConfigStruct):
-    """Where a value that the writer wants comes from.
+    """The place that a value comes from which the writer wants.
 
     Attributes:
         set: by index.
@@ -40,7 +40,7 @@ class Binding(ConfigStruct):
 
 
 def bind_rules(settings: MixSettings, sets: list[JoinedSet], found: rules.RuleSet) -> list[Binding]:
-    """What becomes of the attributes that `set` rules use in a document whose text other rules edit.
+    """Return what becomes of the attributes that `set` rules use in a document whose text other rules edit.
 
     Raises:
         ConfigError: if one would be stale.
@@ -56,7 +56,7 @@ def bind_rules(settings: MixSettings, sets: list[JoinedSet], found: rules.RuleSe
 
 
 def bind_writer(settings: MixSettings, sets: list[JoinedSet], found: rules.RuleSet) -> dict[str, Binding]:
-    """Where the writer's attributes come from; what it takes from the metadata (see `metadata_fields`) is not in it.
+    """Return where the writer's attributes come from, but for those from the metadata (see `metadata_fields`).
 
     Args:
         settings: of the mix.
@@ -153,7 +153,7 @@ def _without_nulls(type_: schema.Type, fields: Iterable[str]) -> schema.Type:
 
 
 def _after_edits(key: Key, sets: list[JoinedSet], where: str) -> Literal["by line", "recomputed"]:
-    """What becomes of a value after edits.
+    """Return what becomes of a value after edits.
 
     Raises:
         ConfigError: if it would be stale.
@@ -222,7 +222,7 @@ def recomputed(
     per_line: Mapping[tuple[str, str], list[Any]],
     type_: Any,
 ) -> Any:
-    """The value that the tagger gives for the edited document, as it is wanted.
+    """Return the value that the tagger gives for the edited document, as it is wanted.
 
     Args:
         binding: of the value.
@@ -244,6 +244,6 @@ def recomputed(
 
 
 def needed(binding: Binding, sets: list[JoinedSet]) -> list[tuple[int, str]]:
-    """The values for each line, by index of the set and key, that computing anew needs."""
+    """Return the values for each line, by index of the set and key, that computing anew needs."""
     wanted = {(r.set, r.key) for r in tagger.references(tagger_of(_key(binding, sets)))}
     return [(i, key.key) for i, joined in enumerate(sets) for key in joined.keys if (joined.set, key.key) in wanted]

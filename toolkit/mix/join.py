@@ -27,7 +27,7 @@ from toolkit.data.documents import (
 )
 from toolkit.errors import DataError
 from toolkit.mix.binding import Binding
-from toolkit.mix.sets import JoinedSet, compile_rules
+from toolkit.mix.joined_sets import JoinedSet, compile_rules
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.records import lineage
 from toolkit.records import sets as records
@@ -60,21 +60,21 @@ class JoinedShard(ConfigStruct, kw_only=True):
 
     @property
     def key(self) -> str:
-        """What tells the shard from those of all streams."""
+        """Return what tells the shard from those of all streams."""
         return f"{self.stream.name}/{self.shard}" if self.stream.name else self.shard
 
     @property
     def path(self) -> str:
-        """Of the documents."""
+        """Return the path of the documents."""
         return self.dataset.shard_path(self.shard)
 
     @property
     def name(self) -> str:
-        """For people: the path, behind the stream's name."""
+        """Return the path behind the stream's name, for people."""
         return f"{self.stream.name}: {self.path}" if self.stream.name else self.path
 
 
-class Work(JoinedShard, kw_only=True):
+class ShardToMix(JoinedShard, kw_only=True):
     """One shard to mix.
 
     Attributes:
@@ -87,12 +87,12 @@ class Work(JoinedShard, kw_only=True):
     set_bindings: list[Binding]
 
     def compile_rules(self) -> RuleSet:
-        """The stream's rules, for this shard."""
-        foreign = any(rule.syntax for rule in self.stream.rules)
+        """Return the stream's rules, compiled for this shard."""
+        foreign = any(rule.foreign for rule in self.stream.rules)
         return compile_rules(self.settings, self.stream, self.sets, translates=not (foreign and self.has_inline()))
 
     def has_inline(self) -> bool:
-        """Whether the documents, which have been indexed, have attributes of their own: patterns see them."""
+        """Return True if the documents, which have been indexed, have attributes of their own: patterns see them."""
         state = row_index.current(self.dataset, self.shard)
         return state is not None and state.inline
 
@@ -135,7 +135,7 @@ def inputs_of(work: JoinedShard, *, learn: bool = False) -> tuple[row_index.Shar
 
 
 def _find_fault(work: JoinedShard, joined: JoinedSet) -> None:
-    """Joins one set with the documents, so that the error names the row at which they part."""
+    """Join one set with the documents, so that the error names the row at which they part."""
     one = msgspec.structs.replace(work, sets=[joined])
     with ExitStack() as stack:
         for _ in joint_rows(one, stack, {key.name for key in joined.keys}):
@@ -180,16 +180,16 @@ class RowDecoder:
         self.decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(msgspec.defstruct("Row", parts, gc=False))
 
     def columns(self, rows: list[Any]) -> list[Any]:
-        """The values of decoded rows."""
+        """Return the values of decoded rows."""
         return list(map(_ATTRIBUTES if self.absent is None else self.values, rows))
 
     def values(self, row: Any) -> Any:
-        """The values of a decoded row."""
+        """Return the values of a decoded row."""
         return self.absent if row.attributes == [] else row.attributes
 
 
 def narrowed(type_: schema.Type, fields: set[str] | None) -> schema.Type:
-    """The type with these fields only; the others need not be decoded."""
+    """Return the type with these fields only; the others need not be decoded."""
     if fields is None or WHOLE in fields:
         return type_
     if type_.kind == "nullable" and type_.item:
@@ -214,7 +214,7 @@ class JointBlock(NamedTuple):
 
 
 def joint_blocks(work: JoinedShard, stack: ExitStack) -> Iterator[JointBlock]:
-    """The rows of a shard and of its sets, not looked at.
+    """Yield the rows of a shard and of its sets in blocks, not looked at.
 
     Args:
         work: the shard and the sets.
@@ -261,7 +261,7 @@ class Joiner:
         self._paths = [work.dataset.attribute_path(each.set, work.shard) for each in work.sets]
 
     def rows(self, block: JointBlock) -> Iterator[Joint]:
-        """The documents of a block with their row numbers and, for each set, its line and its values.
+        """Return the documents of a block with their row numbers and, for each set, its line and its values.
 
         Raises:
             AlignmentError: if a set's rows are not those of the documents.
@@ -269,7 +269,7 @@ class Joiner:
         return self._at_once(block) or self._one_by_one(block)
 
     def measured(self, block: JointBlock, *, unicode: bool) -> Iterator[tuple[Joint, Measured]]:
-        """As `rows`, each with what its text measures; of a joiner of late texts, which are looked at here.
+        """Return `rows`, each with what its text measures; of a joiner of late texts, which are looked at here.
 
         Args:
             block: of rows.
@@ -287,7 +287,7 @@ class Joiner:
         return ((row, measure([row[0].text], unicode=unicode)[0].tolist()) for row in self._one_by_one(block))
 
     def _at_once(self, block: JointBlock) -> Iterator[Joint] | None:
-        """All rows decoded before the first is given; None if something is wrong with one of them."""
+        """Return the rows, all of them decoded before the first is given; None if something is wrong with one."""
         documents, others = block.documents, block.others
         if documents.fault or any(len(other.lines) != len(documents.lines) for other in others):
             return None
@@ -334,7 +334,7 @@ class Joiner:
         return document, number, lines, values
 
     def _one_by_one(self, block: JointBlock) -> Iterator[Joint]:
-        """As `_at_once`, up to the row that is wrong, which is named."""
+        """Yield the rows one by one, up to the row that is wrong, which the error names."""
         path = self._work.path
         documents = Rows(iter(block.documents), DOCUMENT_DECODER, path, block.number)
         others = [
@@ -362,14 +362,14 @@ def joint_rows(
     joined: bool = False,
     late: bool = False,
 ) -> Iterator[Joint]:
-    """The documents of a shard, joined: see `joint_blocks` and `Joiner`."""
+    """Yield the documents of a shard, joined: see `joint_blocks` and `Joiner`."""
     joiner = Joiner(work, keys, fields, joined=joined, late=late)
     for block in joint_blocks(work, stack):
         yield from joiner.rows(block)
 
 
 def at_document(error: DataError, work: JoinedShard, number: int, id: str | None) -> DataError:
-    """The error, with the place that it is about, if it says none: the row of a document, or of a foreign set.
+    """Return the error with the place that it is about, if it says none: the row of a document, or of a foreign set.
 
     Args:
         error: of a rule or a writer.
@@ -385,7 +385,7 @@ def at_document(error: DataError, work: JoinedShard, number: int, id: str | None
 
 
 def merged(sets: list[JoinedSet], lines: list[bytes]) -> dict[str, msgspec.Raw]:
-    """The attributes of a document, as JSON texts by their names in the mix."""
+    """Return the attributes of a document, as JSON texts by their names in the mix."""
     return _merged(sets, map(RAW_ATTRIBUTES.decode, lines))
 
 
@@ -413,7 +413,7 @@ class RawAttributes(msgspec.Struct):
     attributes: dict[str, msgspec.Raw] | list[Any]
 
     def value(self, key: str) -> Any:
-        """A value as plain data."""
+        """Return a value as plain data."""
         return msgspec.json.decode(self.attributes[key]) if isinstance(self.attributes, dict) else None
 
 
@@ -421,7 +421,7 @@ RAW_ATTRIBUTES = msgspec.json.Decoder(RawAttributes)
 
 
 def _named(documents: Rows[DocumentRow], others: list[AttributeRows]) -> Iterator[tuple[DocumentRow, bytes]]:
-    """The rows of documents; if one cannot be read, the attributes beside it tell its id."""
+    """Yield the rows of documents; if one cannot be read, the attributes beside it tell its id."""
     try:
         yield from documents
     except DataError as error:

@@ -7,7 +7,7 @@ The records stay: of the input, of its shards in each set, and of the mix. They 
 was done of what is there now.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -19,13 +19,12 @@ from toolkit.ingest import inputs, plan, run
 from toolkit.mix import join, stage
 from toolkit.records import ingested
 from toolkit.records import sets as records
+from toolkit.runs.executors import Report
 from toolkit.storage.paths import remove, remove_empty_folders
 from toolkit.tag import run as tagging
 
-Report = Callable[[int, int], None]
 
-
-class Work(ConfigStruct):
+class InputToMix(ConfigStruct):
     """One input.
 
     Attributes:
@@ -37,20 +36,20 @@ class Work(ConfigStruct):
 
     input: plan.Work
     tag: tagging.Work | None
-    mix: join.Work
+    mix: join.ShardToMix
     processes: int = 1
 
     @property
     def key(self) -> str:
         return self.input.key
 
-    def of_shard(self, shard: str) -> join.Work:
-        """What is mixed of a shard."""
+    def of_shard(self, shard: str) -> join.ShardToMix:
+        """Return what is mixed of a shard."""
         return msgspec.structs.replace(self.mix, shard=shard, processes=self.processes)
 
 
-class Done(ConfigStruct):
-    """What became of an input.
+class InputMixed(ConfigStruct):
+    """The outcome of an input.
 
     Attributes:
         shards: that its documents were in.
@@ -67,8 +66,8 @@ class Done(ConfigStruct):
     rejects: str = ""
 
 
-def do(work: Work, report: Report) -> Done:
-    """Ingests, tags and mixes an input, unless that has been done; deletes its documents and attributes.
+def do(work: InputToMix, report: Report) -> InputMixed:
+    """Ingest, tag and mix an input, unless that has been done; delete its documents and attributes.
 
     Raises:
         DataError: of any of the three; what has been made stays, and is not made again.
@@ -77,7 +76,7 @@ def do(work: Work, report: Report) -> Done:
     if record and is_mixed(work, record):
         forget_data(work, record)  # an attempt may have been killed before it could
         report(record.rows, 0)
-        return Done(shards=list(record.shards), counts=record.counts, skipped=True, rejects=record.rejects)
+        return InputMixed(shards=list(record.shards), counts=record.counts, skipped=True, rejects=record.rejects)
     done = run.ingest_input(work.input, report)
     failed = {}
     for shard in done.shards:
@@ -97,15 +96,15 @@ def do(work: Work, report: Report) -> Done:
         if not is_mixed(work, record):
             raise DataError("expected its part of the mix, just made, it is gone; run again", path=work.key)
         forget_data(work, record)
-    return Done(shards=done.shards, counts=done.counts, skipped=False, failed=failed, rejects=done.rejects)
+    return InputMixed(shards=done.shards, counts=done.counts, skipped=False, failed=failed, rejects=done.rejects)
 
 
 def _say_nothing(documents: int, size: int) -> None:
-    """Documents are counted once, when they are ingested."""
+    """Report nothing: documents are counted once, when they are ingested."""
 
 
-def is_mixed(work: Work, record: ingested.InputRecord) -> bool:
-    """Whether the parts of the mix of all shards of an input are there."""
+def is_mixed(work: InputToMix, record: ingested.InputRecord) -> bool:
+    """Return True if the parts of the mix of all shards of an input are there."""
     for shard, found in record.shards.items():
         mixed = work.of_shard(shard)
         if stage.made_from(mixed, found.content, attributes_by_record(mixed, found.content)) is None:
@@ -113,8 +112,8 @@ def is_mixed(work: Work, record: ingested.InputRecord) -> bool:
     return True
 
 
-def attributes_by_record(work: join.Work, documents: str) -> dict[str, str] | None:
-    """The content digests of a shard's attributes, as `toolkit.mix.join.inputs_of`; the files may be gone.
+def attributes_by_record(work: join.ShardToMix, documents: str) -> dict[str, str] | None:
+    """Return the content digests of a shard's attributes, as `toolkit.mix.join.inputs_of`; the files may be gone.
 
     Args:
         work: what is mixed of the shard.
@@ -136,8 +135,8 @@ def attributes_by_record(work: join.Work, documents: str) -> dict[str, str] | No
     return digests
 
 
-def forget_data(work: Work, record: ingested.InputRecord) -> None:
-    """Deletes the documents of an input, their row indexes, and their attributes in all sets."""
+def forget_data(work: InputToMix, record: ingested.InputRecord) -> None:
+    """Delete the documents of an input, their row indexes, and their attributes in all sets."""
     dataset = work.input.dataset
     inputs.note_deletion(work.input, record)
     sets = dict.fromkeys([*_sets_of_run(work), *(joined.set for joined in work.mix.sets)])
@@ -148,7 +147,7 @@ def forget_data(work: Work, record: ingested.InputRecord) -> None:
         row_index.forget(dataset, shard)
 
 
-def _sets_of_run(work: Work) -> list[str]:
+def _sets_of_run(work: InputToMix) -> list[str]:
     carried = work.input.entry.reader().attribute_set()
     return [*(work.tag.plan.sets if work.tag else ()), *([carried] if carried else [])]
 

@@ -42,7 +42,7 @@ class PartPlan(ConfigStruct):
 
 
 def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings) -> list[PartPlan]:
-    """The parts of all labels, sorted by label and number.
+    """Return the parts of all labels, sorted by label and number.
 
     A part is closed before a member that would take it over the part size.
 
@@ -133,11 +133,11 @@ Inputs = list[tuple[str, str, dict[str, str]]]
 
 
 def plan_digest(stages: Mapping[str, StageRecord], stage_digest: str, part_size: int, omitted: list[str]) -> str:
-    """What tells two mixes apart: inputs, settings, part size, omitted shards."""
+    """Return the digest that tells two mixes apart: of inputs, settings, part size, omitted shards."""
     inputs = [(shard, stages[shard].documents, stages[shard].attributes) for shard in sorted(stages)]
     return digest_of(inputs, stage_digest, part_size, omitted)
 
 
 def digest_of(inputs: Inputs, stage_digest: str, part_size: int, omitted: list[str]) -> str:
-    """As `plan_digest`, where the intermediates are not at hand."""
+    """Return `plan_digest` where the intermediates are not at hand."""
     return xxhash.xxh3_128_hexdigest(msgspec.json.encode((stage_digest, int(part_size), inputs, sorted(omitted))))

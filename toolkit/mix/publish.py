@@ -12,9 +12,10 @@ import msgspec
 from toolkit.data.places import normal
 from toolkit.errors import ConfigError
 from toolkit.mix.assemble import PartRecord, staged_path
+from toolkit.mix.effects.before_after import SizesByLabel
+from toolkit.mix.effects.counts import RuleEffect, Totals
 from toolkit.mix.settings import MixSettings, work_folder
-from toolkit.mix.shown.effects import RuleEffect, Totals
-from toolkit.mix.shown.statistics import Statistics
+from toolkit.rules import Role, kind_called
 from toolkit.storage import json_files, store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import (
@@ -33,7 +34,7 @@ from toolkit.storage.threads import for_each
 
 
 class LabelTotals(msgspec.Struct, kw_only=True):
-    """What a label has: documents (or pieces of them), uncompressed bytes, stored bytes, parts."""
+    """The documents of a label (or pieces of them), uncompressed bytes, stored bytes, parts."""
 
     documents: int = 0
     content_size: int = 0
@@ -60,7 +61,7 @@ class BlocklistCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a mix published. The same inputs and settings give the same manifest, wherever they are.
+    """The record of what a mix published. The same inputs and settings give the same manifest, wherever they are.
 
     Attributes:
         digest: of inputs and settings.
@@ -96,7 +97,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     blocklists: list[BlocklistCount] = []
     counts: dict[str, int]
     unlike_dolma: int = 0
-    statistics: Statistics = {}
+    statistics: SizesByLabel = {}
     labels: dict[str, LabelTotals]
     rejected: LabelTotals | None = None
     parts: list[PartRecord]
@@ -106,7 +107,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     def relabels(self) -> bool:
         """Return whether `route` rules, or the setting `label`, choose the files of documents, and not the format."""
         rules = (rule for stream in self.settings["streams"] for rule in stream["rules"])
-        return bool(self.settings["label"]) or any("route" in str(rule.get("kind")) for rule in rules)
+        return bool(self.settings["label"]) or any(
+            kind_called(str(rule.get("kind"))).ROLE is Role.ROUTES for rule in rules
+        )
 
     @property
     def splits(self) -> dict[str, float]:
@@ -131,13 +134,13 @@ def journal_path(output: str) -> str:
 
 
 def load_manifest(output: str) -> Manifest | None:
-    """The manifest of what is published; a DataError if it cannot be read."""
+    """Return the manifest of what is published; a DataError if it cannot be read."""
     remedy = f"restore it, or move {output} away and mix again"
     return json_files.load_strictly(manifest_path(output), Manifest, remedy)
 
 
 def check_output(output: str) -> None:
-    """Raises ConfigError if the output folder holds files that no mix of ours published."""
+    """Raise ConfigError if the output folder holds files that no mix of ours published."""
     if load_manifest(output) or exists(journal_path(output)):
         return
     for relative in list_files(output):
@@ -153,7 +156,7 @@ def is_unfinished(output: str) -> bool:
 
 
 def is_published(output: str, digest: str) -> Manifest | None:
-    """The manifest, if just this mix is published and its files are there."""
+    """Return the manifest, if just this mix is published and its files are there."""
     manifest = load_manifest(output)
     if manifest is None or manifest.digest != digest or is_unfinished(output):
         return None
@@ -175,7 +178,7 @@ def fault_of(output: str, manifest: Manifest) -> str:
 
 
 def check_rejected(output: str, folder: str) -> None:
-    """Raises ConfigError if the folder for dropped documents has files that no mix of this output published."""
+    """Raise ConfigError if the folder for dropped documents has files that no mix of this output published."""
     old = load_manifest(output)
     ours = {normal(below(output, path)) for path in [*(p.path for p in old.parts), *old.files]} if old else set()
     for relative in list_files(folder):
@@ -188,7 +191,7 @@ def check_rejected(output: str, folder: str) -> None:
 
 
 def checksum_files(parts: list[PartRecord], settings: MixSettings) -> dict[str, str]:
-    """Checksum files by path: ``<hex><two spaces><name>``, sorted by name, names relative to the file's folder."""
+    """Return checksum files by path: ``<hex><two spaces><name>``, sorted by name, relative to the file's folder."""
     lines: dict[str, list[tuple[str, str]]] = {}
     for part in parts:
         path = settings.checksums(part.label)
@@ -200,7 +203,7 @@ def checksum_files(parts: list[PartRecord], settings: MixSettings) -> dict[str, 
 
 
 def publish(output: str, manifest: Manifest, keeps: str = "") -> None:
-    """Makes the staged parts of a manifest the output.
+    """Make the staged parts of a manifest the output.
 
     Args:
         output: of the mix.
@@ -216,7 +219,7 @@ def publish(output: str, manifest: Manifest, keeps: str = "") -> None:
 
 
 def finish_interrupted(output: str) -> bool:
-    """Finishes a publication that was interrupted; whether there was one."""
+    """Finish a publication that was interrupted; return True if there was one."""
     remedy = "delete it; the next mix publishes all of it again"
     journal = json_files.load_strictly(journal_path(output), _Journal, remedy)
     if journal is None:
@@ -254,7 +257,7 @@ def _finish(output: str, journal: _Journal) -> None:
 
 
 def clear_work(output: str, keeps: str = "") -> None:
-    """Deletes intermediates and staged parts.
+    """Delete intermediates and staged parts.
 
     Args:
         output: of the mix.

@@ -1,4 +1,4 @@
-"""What a ``mix:`` section says."""
+"""The settings of a ``mix:`` section, and how they are read."""
 
 import ast
 import functools
@@ -20,6 +20,7 @@ from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.mix.writer import Writer, check_label, find_writer, part_name
 from toolkit.rules import Rule
 from toolkit.rules.expressions import is_name
+from toolkit.rules.kinds.sample import Sample
 from toolkit.storage import store_of
 from toolkit.storage.compression import COMPRESSORS
 from toolkit.storage.globs import glob_regex
@@ -47,7 +48,7 @@ class JoinedOption(ConfigStruct):
 
 
 class Joined(JoinedOption):
-    """As read, with its place in the file, for messages."""
+    """A joined set with its place in the file, for messages."""
 
     place: str = ""
 
@@ -106,18 +107,18 @@ class Stream(ConfigStruct):
 
     @property
     def all_rules(self) -> list[Rule]:
-        """The rules, and the sample that a weight comes to."""
+        """Return the rules, and the sample that a weight comes to."""
         if self.share is None:
             return self.rules
-        weighted = Rule(kind="sample", name=f"weight {self.weight:g}", share=self.share, seed="weight")
+        weighted = Sample(name=f"weight {self.weight:g}", share=self.share, seed="weight")
         return [*self.rules, weighted]
 
     def recorded(self, found: list[Rule]) -> dict[str, Any]:
-        """The settings, with these rules, without the places where things are."""
+        """Return the settings, with these rules, without the places where things are."""
         return {
             "name": self.name,
             "attributes": [{"set": joined.set, "as": joined.as_} for joined in self.attributes],
-            "rules": rules.settings(found),
+            "rules": [rule.recorded() for rule in found],
             "same_keys": self.same_keys,
             "overlaps": self.overlaps,
         } | {
@@ -163,15 +164,15 @@ class MixSettings(ConfigStruct):
         return (-1, (), key) if stream.order is None else (*stream.position(shard), key)
 
     def concatenates(self, label: str) -> bool:
-        """Whether a label's parts are its members one behind the other."""
+        """Return True if a label's parts are its members one behind the other."""
         return label == REJECTED or self.writer().CONCATENATES
 
     def compression(self, label: str) -> Compression:
-        """Of a label's members; nobody sees those of which a format makes files of its own."""
+        """Return the compression of a label's members; nobody sees those of which a format makes files of its own."""
         return self.output.compression if self.concatenates(label) else "gzip-fast"
 
     def part(self, label: str, number: int, parts: int) -> str:
-        """Path of a label's part below the output folder; parts are numbered from 1."""
+        """Return the path of a label's part below the output folder; parts are numbered from 1."""
         compression = SUFFIXES[self.output.compression] if self.concatenates(label) else ""
         if label == REJECTED and self.rejected is not None:
             stem = os.path.join(os.path.relpath(self.rejected, self.output.path), "documents", "rejected")
@@ -179,14 +180,14 @@ class MixSettings(ConfigStruct):
         return self.writer().part(label, number, parts, compression)
 
     def checksums(self, label: str) -> str:
-        """Path of a label's checksum file below the output folder."""
+        """Return the path of a label's checksum file below the output folder."""
         if label == REJECTED and self.rejected is not None:
             return os.path.join(os.path.relpath(self.rejected, self.output.path), "rejected_sha256.txt")
         return self.writer().checksums(label)
 
     @property
     def member_size(self) -> int:
-        """Members are small beside parts, so that parts come close to their size."""
+        """Return the size of members: small beside that of parts, so that parts come close to theirs."""
         return max(1, min(MEMBER, self.output.part_size // 8))
 
     def _settings(self, streams: list[dict[str, Any]]) -> dict[str, Any]:
@@ -209,7 +210,7 @@ class MixSettings(ConfigStruct):
         }
 
     def recorded(self) -> dict[str, Any]:
-        """The settings as the manifest holds them."""
+        """Return the settings as the manifest holds them."""
         streams = [stream.recorded(stream.rules) for stream in self.streams]
         settings = {**self._settings(streams), "part_size": int(self.output.part_size)}
         found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(settings))
@@ -217,7 +218,7 @@ class MixSettings(ConfigStruct):
 
     @staticmethod
     def added_fields(recorded: Mapping[str, Any]) -> list[str]:
-        """The fields of the metadata that a mix with these settings, as its manifest holds them, added."""
+        """Return the fields of the metadata that a mix with these settings, as its manifest holds them, added."""
         given = {
             rule["field"].partition(".")[0]
             for s in recorded.get("streams", ())
@@ -227,7 +228,7 @@ class MixSettings(ConfigStruct):
         return sorted(given | ({"provenance"} if recorded.get("provenance") else set()))
 
     def stage_digest(self) -> str:
-        """Of what determines the intermediates, but the inputs."""
+        """Return the digest of all that determines the intermediates but the inputs."""
         streams = [stream.recorded(stream.all_rules) for stream in self.streams]
         return xxhash.xxh3_128_hexdigest(msgspec.json.encode(self._settings(streams)))
 
@@ -244,7 +245,7 @@ def _writer(format_: str, options: bytes) -> Writer:
 
 
 def read_section(section: Source, base: str, dataset: Callable[[], Dataset]) -> MixSettings:
-    """The settings of a ``mix:`` section.
+    """Return the settings of a ``mix:`` section.
 
     Args:
         section: the section.
@@ -349,7 +350,7 @@ def _streams(section: Source, base: str, dataset: Callable[[], Dataset]) -> list
 
 
 def _entries(place: Source) -> list[Source]:
-    """The streams, each with its name: of a list, or of a mapping from names."""
+    """Return the streams, each with its name: of a list, or of a mapping from names."""
     value = place.value
     if not isinstance(value, list | dict) or not value:
         raise place.error((), "expected streams: a list of {name: …, dataset: …}, or {NAME: {dataset: …}}")
@@ -456,5 +457,5 @@ def _joined(section: Source) -> list[Joined]:
 
 
 def work_folder(output: str) -> str:
-    """Where a mix keeps what is not published yet, and its records."""
+    """Return the folder in which a mix keeps what is not published yet, and its records."""
     return join(output, ".toolkit")

@@ -1,13 +1,13 @@
-"""What an output format is.
+"""The contract of output formats: `Writer`, and what it is given.
 
-A writer *is* its configuration: a frozen Struct whose fields are its options. It turns one document into labelled
-bytes; the engine groups them by label, compresses, cuts into parts, and writes.
+A writer *is* its configuration: a frozen Struct whose fields are its options. It turns documents into labelled bytes;
+the engine groups them by label, compresses, cuts into parts, and writes.
 """
 
 import functools
 import re
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any, ClassVar, Self
 
@@ -17,6 +17,7 @@ from toolkit.config.settings import FROZEN
 from toolkit.data.documents import Document, explain_bad_row
 from toolkit.errors import ConfigError, DataError
 from toolkit.plugins import Kind
+from toolkit.text.batch import Batch
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
@@ -40,7 +41,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Mixed:
-    """What a mix knows of a document besides the document itself.
+    """What a mix knows of a document, besides the document itself.
 
     Attributes:
         values: the attributes that the writer wants, by option name.
@@ -61,9 +62,59 @@ class Mixed:
     shard: str = ""
 
 
+Pieces = Sequence[tuple[str, bytes]]
+"""The bytes of a document, each with the label of the output that they go to."""
+
+
+class MixedBatch:
+    """Documents that are encoded together, and what a mix knows of them: row by row, or column by column.
+
+    Args:
+        documents: in order.
+        mixed: what is known of each document besides the document itself.
+
+    Attributes:
+        documents: with views on all texts in one buffer, which are computed when they are asked for (`Batch.lines`).
+        counts: add here what the format leaves out, as `Mixed.counts`.
+        shard: as in `Mixed`, the same for all.
+    """
+
+    def __init__(self, documents: Sequence[Document], mixed: Sequence[Mixed]) -> None:
+        self.documents = Batch.of(documents)
+        self._mixed = mixed
+        self.counts: Counter[str] = mixed[0].counts if mixed else Counter()
+        self.shard = mixed[0].shard if mixed else ""
+
+    def __len__(self) -> int:
+        return len(self._mixed)
+
+    def __iter__(self) -> Iterator[tuple[Document, Mixed]]:
+        """Yield the rows: each document, and what is known of it."""
+        return zip(self.documents, self._mixed, strict=True)
+
+    def values(self, option: str) -> Sequence[Any]:
+        """Return the column of an attribute that the writer wants: its value for each document."""
+        return [mixed.values[option] for mixed in self._mixed]
+
+    @property
+    def annotations(self) -> Sequence[list[str]]:
+        """Return the column of `Mixed.annotations`."""
+        return [mixed.annotations for mixed in self._mixed]
+
+    @property
+    def attributes(self) -> Sequence[dict[str, msgspec.Raw] | None]:
+        """Return the column of `Mixed.attributes`."""
+        return [mixed.attributes for mixed in self._mixed]
+
+    @property
+    def fields(self) -> Sequence[Mapping[str, Any]]:
+        """Return the column of `Mixed.fields`."""
+        return [mixed.fields for mixed in self._mixed]
+
+
 @dataclass(frozen=True)
 class Reading:
-    """How an output is read again. All of it has defaults, which are right for lines such as documents have.
+    """How an output is read again; the defaults are right for lines such as documents have.
 
     Attributes:
         text: the key of the text in a line.
@@ -111,44 +162,55 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
     """Where a line has its text, and what else is known of it."""
 
     def check_installed(self) -> None:
-        """Raises MissingExtra if a package that it needs is not there; called before anything runs."""
+        """Raise MissingExtra if a package that it needs is not there; called before anything runs."""
 
     def wants(self) -> dict[str, Wanted]:
-        """The attributes that it takes, by option name."""
+        """Return the attributes that it takes, by option name."""
         return {}
 
     def label(self) -> str | None:
-        """Where a document's label comes from: an expression (see `toolkit.label_of`), or a text in quotes.
+        """Return where a document's label comes from: an expression (see `toolkit.label_of`), or a text in quotes.
 
         None if only `encode` knows. Rules call it ``label``; a dry run counts by it.
         """
         return None
 
     def takes_all(self) -> bool:
-        """Whether it takes the JSON texts of all attributes."""
+        """Return whether it takes the JSON texts of all attributes."""
         return False
 
     def takes_stale(self) -> bool:
-        """Whether it takes them also from documents whose text rules have edited, as they were before."""
+        """Return whether it takes them also from documents whose text rules have edited, as they were before."""
         return False
 
     def parts_documents(self) -> bool:
-        """Whether pieces of one document go to different labels; statistics are then of the pieces (`text_of`)."""
+        """Return whether pieces of one document go to different labels; the pieces are then counted (`text_of`)."""
         return False
 
     def text_of(self, piece: bytes) -> bytes:
-        """The text in UTF-8 of what `encode` gave for a piece of a document."""
+        """Return the text, in UTF-8, of a piece of a document that `encode` gave."""
         raise NotImplementedError(type(self).__name__)
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
-        r"""The document's bytes, each with the label of the output that they go to.
+        r"""Return the document's bytes, each with the label of the output that they go to.
 
         The bytes of a label are concatenated as they are, so they end in ``\n``; output is cut between them.
+
+        Raises:
+            DataError: if the format has no place for the document; file, line and id are added to the message.
         """
         raise NotImplementedError(type(self).__name__)
 
+    def encode_batch(self, batch: MixedBatch) -> Sequence[Pieces]:
+        """Return what `encode` gives for each document, in order. Override it where many at once are faster.
+
+        The engine calls nothing else. If it raises DataError, the engine calls `encode` for one document after the
+        other, so that the message names the document.
+        """
+        return [[*self.encode(document, mixed)] for document, mixed in batch]
+
     def assemble(self, pieces: Iterator[bytes], out: IO[bytes]) -> None:
-        """Writes the file of a part, for a format that does not concatenate.
+        """Write the file of a part, for a format that does not concatenate.
 
         Args:
             pieces: what `encode` gave, in order: whole lines, together about 1 MiB, more only of one document. To be
@@ -158,14 +220,14 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         raise NotImplementedError(type(self).__name__)
 
     def stem(self, label: str) -> str:
-        """Path of a label's output below the output folder, without suffix and part number.
+        """Return the path of a label's output below the output folder, without suffix and part number.
 
         Labels that `route` rules give may have ``/`` in them: folders.
         """
         return f"{label}/{label.rpartition('/')[2]}"
 
     def part(self, label: str, number: int, parts: int, compression: str) -> str:
-        """Path of a part below the output folder.
+        """Return the path of a part below the output folder.
 
         Args:
             label: of its documents.
@@ -176,11 +238,11 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         return part_name(self.stem(label), self.SUFFIX + compression, number, parts)
 
     def checksums(self, label: str) -> str:
-        """Path of a label's checksum file below the output folder."""
+        """Return the path of a label's checksum file below the output folder."""
         return f"{self.stem(label)}_sha256.txt"
 
     def line(self) -> Any:
-        """The msgspec type of a line (or row) of output, for descriptions; None if lines are documents, or no JSON."""
+        """Return the msgspec type of a line (or row) of output; None if lines are documents, or no JSON."""
         return None
 
     @classmethod
@@ -244,7 +306,7 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         return self.CONCATENATES and self.read(iter(()), 0) is None
 
     def read_rows(self, path: str) -> Generator[dict[str, Any], None, None]:
-        """The rows of a file of a format that does not concatenate, as `line` has them, for examples.
+        """Yield the rows of a file of a format that does not concatenate, as `line` has them, for examples.
 
         Raises:
             DataError: if it is damaged.
@@ -254,7 +316,7 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
     def check_file(
         self, path: str, documents: int | None = None, first: int | None = None
     ) -> Iterator[tuple[int | None, str]]:
-        """What is wrong with a file of a format that does not concatenate: the row, from 1, if it is one, and what.
+        """Yield what is wrong with a file of a format that does not concatenate, each with its row, from 1, or None.
 
         Args:
             path: of the file.
@@ -296,13 +358,13 @@ def merge_fields(old: msgspec.Raw | None, new: Mapping[str, Any], at: str = "met
 
 
 def part_name(stem: str, suffix: str, number: int, parts: int) -> str:
-    """``en/en.jsonl.gz`` if there is one part, else ``en/en_part_1.jsonl.gz``, numbered from 1."""
+    """Return ``en/en.jsonl.gz`` if there is one part, else ``en/en_part_1.jsonl.gz``, numbered from 1."""
     return f"{stem}{suffix}" if parts == 1 else f"{stem}_part_{number}{suffix}"
 
 
 @functools.lru_cache(1 << 12)
 def check_label(label: str) -> str:
-    """The label, if it is one that cannot lead out of the output folder.
+    """Return the label, if it cannot lead out of the output folder.
 
     Raises:
         DataError: if it is not letters, digits, ``_ . -``, beginning with a letter or digit.
@@ -316,14 +378,18 @@ def check_label(label: str) -> str:
 
 @functools.lru_cache(1 << 12)
 def check_folder(label: str) -> str:
-    """As `check_label`, of one that may lead into folders: ``a/b``."""
+    """Return the label as `check_label` does; it may lead into folders: ``a/b``."""
     for part in label.split("/"):
         check_label(part)
     return label
 
 
 def find_writer(reference: str, where: str) -> type[Writer]:
-    """The class of an output format."""
+    """Return the class of an output format.
+
+    Raises:
+        ConfigError: if there is none; it begins with the place in the configuration.
+    """
     try:
         return WRITERS.find(reference)
     except ConfigError as error:

@@ -1,1 +1,1 @@
-"""What is known of the work that is done: a record for each shard of a set, of each input, of each failure."""
+"""Records of the work that is done: of each shard of a set, of each input, of each failure."""

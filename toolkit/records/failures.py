@@ -16,7 +16,7 @@ from toolkit.storage.paths import from_unlike_data, join, list_files, remove, un
 
 
 class FailureRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a task failed.
+    """The failure of a task.
 
     Attributes:
         task: its name.
@@ -43,7 +43,7 @@ class FailureRecords:
         self._known: set[str] | None = None
 
     def load(self) -> dict[str, FailureRecord]:
-        """All of them, by key."""
+        """Return all of them, by key."""
         found = {}
         for key in sorted(self._keys()):
             if record := load(self._path(key), FailureRecord):  # else mended meanwhile
@@ -51,20 +51,20 @@ class FailureRecords:
         return found
 
     def note(self, key: str, record: FailureRecord) -> None:
-        """A task failed. What cannot be noted is still told at the end of the run."""
+        """Note that a task failed. What cannot be noted is still told at the end of the run."""
         with suppress(ToolkitError, OSError):
             save(self._path(key), record)
             self._keys().add(key)
 
     def forget(self, key: str) -> None:
-        """A task is done."""
+        """Forget the failure of a task that is done."""
         if key in self._keys():
             with suppress(ToolkitError, OSError):
                 remove(self._path(key))
             self._keys().discard(key)
 
     def keep_only(self, keys: Collection[str]) -> None:
-        """Forgets those of tasks that are not wanted any more."""
+        """Forget the failures of tasks with other keys, which are not wanted any more."""
         for key in sorted(self._keys().difference(keys)):
             self.forget(key)
 

@@ -33,7 +33,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def seen_before(dataset: Dataset, set_name: str, shard: str) -> bool:
-    """Whether an attribute file that another program wrote is as it was when `look_at` read it."""
+    """Return whether an attribute file that another program wrote is as it was when `look_at` read it."""
     seen = load(_seen_path(dataset, set_name, shard), Seen)
     return seen is not None and Stat(seen.size, seen.stamp) == stat(dataset.attribute_path(set_name, shard))
 
@@ -43,7 +43,7 @@ def _seen_path(dataset: Dataset, set_name: str, shard: str) -> str:
 
 
 def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
-    """Reads an attribute file that another program wrote, once: its types, rows and digest.
+    """Read an attribute file that another program wrote, once; return its types, rows and digest.
 
     Raises:
         DataError: if it is not an attribute file.

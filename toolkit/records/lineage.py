@@ -1,4 +1,4 @@
-"""What attributes were made from: documents, and other sets, which may have changed since."""
+"""Checks that attributes were made from the documents, and other sets, that there are now."""
 
 from toolkit.data.alignment import missing_file
 from toolkit.data.dataset import Dataset

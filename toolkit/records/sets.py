@@ -1,4 +1,4 @@
-"""What is known about attribute sets: their schema, and a completion record for each shard.
+"""Records of attribute sets: the schema of each, and a completion record for each shard.
 
 ``.toolkit/sets/<set>/schema.json``          a `SetSchema`: types and settings, the same for all shards
 ``.toolkit/sets/<set>/models.json``          what the models are called whose digests the settings have
@@ -84,7 +84,7 @@ class OutputState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def output_state(output: RowOutput) -> OutputState:
-    """The state of a file just written."""
+    """Return the state of a file just written."""
     return OutputState(
         size=output.stat.size,
         stamp=output.stat.stamp,
@@ -96,7 +96,7 @@ def output_state(output: RowOutput) -> OutputState:
 
 
 class ShardRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One shard of a set is complete.
+    """The record that a shard of a set is complete; if what it names has changed, the shard is done again.
 
     Attributes:
         input: the version of the documents that it describes.
@@ -132,12 +132,12 @@ def save_schema(dataset: Dataset, set_name: str, found: SetSchema) -> None:
 
 
 def load_models(dataset: Dataset, set_name: str) -> dict[str, str]:
-    """What the models of a set are called, by sha256; apart from the schema, because a name changes no value."""
+    """Return the names of the models of a set, by sha256; apart from the schema, because a name changes no value."""
     return load(_models_path(dataset, set_name), dict[str, str]) or {}
 
 
 def save_models(dataset: Dataset, set_name: str, names: dict[str, str]) -> None:
-    """Notes what models are called, by sha256; a model that is known keeps its name."""
+    """Note the names of models, by sha256; a model that is known keeps its name."""
     known = load_models(dataset, set_name)
     if names.keys() - known.keys():
         write_file(_models_path(dataset, set_name), msgspec.json.encode(names | known, order="sorted") + b"\n")
@@ -156,7 +156,7 @@ def load_record(dataset: Dataset, set_name: str, shard: str) -> ShardRecord | No
 
 
 def recorded_shards(dataset: Dataset, set_name: str) -> list[str]:
-    """The shards of which a set has a completion record, sorted."""
+    """Return the shards of which a set has a completion record, sorted."""
     folder = join(set_folder(dataset, set_name), "shards")
     return [path.removesuffix(".json") for path in list_files(folder, hidden=True) if path.endswith(".json")]
 
@@ -190,5 +190,5 @@ def is_intact(dataset: Dataset, set_name: str, shard: str, record: ShardRecord, 
 
 
 def forget(dataset: Dataset, set_name: str, shard: str) -> None:
-    """Deletes the record of a shard, before its data is replaced."""
+    """Delete the record of a shard, before its data is replaced."""
     remove(record_path(dataset, set_name, shard))

@@ -16,30 +16,32 @@
 
 Rules are evaluated in order, on the document's original values. Edits are applied together, after all decisions.
 
-A `Rule` is read from YAML (`reading`), then checked against the types of attributes and compiled (`compiling`); what is
-`Compiled` knows all that the rule does to one document. A `RuleSet` has those of a stream, in order.
+What each kind of rule is, and does, stands in one file of `kinds`. A `Rule` is read from YAML (`reading`), then checked
+against the types of attributes and compiled (`compiling`); a `CompiledRule` does to one document what the rule says. A
+`RuleSet` has those of a stream, in order.
 """
 
 from toolkit.rules.compiling import LABEL, WHOLE
+from toolkit.rules.kinds import kind_called
 from toolkit.rules.reading import check_names, read_rules
-from toolkit.rules.rule import DROPPING, Rule, sample_hash, settings
+from toolkit.rules.rule import Role, Rule, sample_hash
 from toolkit.rules.ruleset import Outcome, RuleSet, rules_in
 from toolkit.rules.scopes import Scope, check_used, merged, read_scope
 
 __all__ = [
-    "DROPPING",
     "LABEL",
     "WHOLE",
     "Outcome",
+    "Role",
     "Rule",
     "RuleSet",
     "Scope",
     "check_names",
     "check_used",
+    "kind_called",
     "merged",
     "read_rules",
     "read_scope",
     "rules_in",
     "sample_hash",
-    "settings",
 ]

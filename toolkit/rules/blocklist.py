@@ -16,28 +16,26 @@ import codecs
 import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
-from urllib.parse import urlsplit
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal
 
 import msgspec
 import xxhash
 
+from toolkit.data.addresses import has_scheme, host_of, split_url, url_of
 from toolkit.data.documents import BAD_ROW, explain_bad_row
 from toolkit.errors import DataError
-from toolkit.rules.rule import Entries, Rule
 from toolkit.storage.reading import Lines
 
-MAX_ENTRY = 100_000_000
+Entries = Literal["any", "ids", "hosts", "urls"]
+"""The kinds of lines in a list; ``any``: each is what it looks like."""
 
-URL_FIELDS = ("metadata.warc_headers.warc-target-uri", "metadata.url")
-"""Where documents of WET input, and of Dolma's own tools, have their URL."""
+MAX_ENTRY = 100_000_000
 
 SHOWN = 200
 """Characters of an entry that are shown: it may be a whole document."""
 
 _HOST = re.compile(r"[\w-]+(\.[\w-]+)*\.[^\W\d_][\w-]*\.?")
-_SCHEME = re.compile(r"(?i)[a-z][a-z0-9+.-]*://")
 
 
 class _Listed(msgspec.Struct):
@@ -91,7 +89,7 @@ class Blocklist:
         return len(self._lines)
 
     def find(self, id: str, source: str, url: str | None) -> list[int]:
-        """The entries that a document matches, by number."""
+        """Return the numbers of the entries that a document matches."""
         wanted = [f"i{id}", f"d{source}\t{id}"]
         if url and self.needs_url:
             wanted += _keys_of_url(url)
@@ -106,13 +104,13 @@ class Blocklist:
         return found
 
     def show(self, number: int) -> str:
-        """``file:line: entry``."""
+        """Return an entry with its place: ``file:line: entry``."""
         path = next(path for path, first in reversed(self._files) if first <= number)
         entry = self._entry(number).decode(errors="replace")
         return f"{path}:{self._lines[number]}: {entry if len(entry) <= SHOWN else entry[:SHOWN] + '…'}"
 
     def without(self, matched: Iterable[int]) -> Iterator[int]:
-        """The numbers of the entries that are not among these."""
+        """Return the numbers of the entries that are not among these."""
         there = set(matched)
         return (number for number in range(len(self)) if number not in there)
 
@@ -125,7 +123,7 @@ def _hash(key: str) -> int:
 
 
 def _keys_of(entry: bytes, entries: Entries, path: str = "", number: int = 0) -> Sequence[str]:
-    """What an entry matches by: ``i`` and an id, ``d`` source and id, ``h`` and a host, ``u`` and a URL."""
+    """Return what an entry matches by: ``i`` and an id, ``d`` source and id, ``h`` and a host, ``u`` and a URL."""
     if entry.startswith(b"{"):
         try:
             listed = msgspec.json.decode(entry, type=_Listed)
@@ -141,7 +139,7 @@ def _keys_of(entry: bytes, entries: Entries, path: str = "", number: int = 0) ->
     keys = [f"i{text}"] if entries in ("any", "ids") else []
     if entries == "hosts" or (entries == "any" and _HOST.fullmatch(text)):
         keys.append(f"h{host_of(text)}")
-    if entries == "urls" or (entries == "any" and _SCHEME.match(text)):
+    if entries == "urls" or (entries == "any" and has_scheme(text)):
         keys.append(f"u{_normal(text)}")
     return keys
 
@@ -154,18 +152,9 @@ def _keys_of_url(url: str) -> Iterator[str]:
         host = host.partition(".")[2]
 
 
-def host_of(text: str) -> str:
-    """The host of a URL, or a host by itself: in lower case, other scripts as the domain name system has them."""
-    try:
-        host = (urlsplit(text if _SCHEME.match(text) else f"//{text}").hostname or "").rstrip(".")
-        return host if host.isascii() else host.encode("idna").decode()
-    except ValueError:
-        return ""
-
-
 def _normal(url: str) -> str:
     try:
-        parts = urlsplit(url if _SCHEME.match(url) else f"//{url}")
+        parts = split_url(url)
         port = f":{parts.port}" if parts.port not in (None, 80, 443) else ""
     except ValueError:
         return url
@@ -173,38 +162,34 @@ def _normal(url: str) -> str:
     return f"{host_of(url)}{port}{parts.path.rstrip('/')}{query}"
 
 
-def url_of(fields: Mapping[str, Any], path: str) -> str | None:
-    """The URL of a document, None if it has none.
+class Watch:
+    """Tells if a document is on a blocklist; notes the entries that documents matched.
 
     Args:
-        fields: of its row; of the metadata only `URL_FIELDS` if the path is empty.
-        path: dotted; empty for the first of `URL_FIELDS`.
+        files: of the list.
+        entries: what its lines are.
+        url: where documents have their URL, a dotted path; empty for where they usually have it.
+
+    Attributes:
+        list: the list.
+        files: likewise.
+        matched: the numbers of the entries that documents matched.
     """
-    for each in (path,) if path else URL_FIELDS:
-        value: Any = fields
-        for key in each.split("."):
-            value = value.get(key) if isinstance(value, Mapping) else None
-        if isinstance(value, str):
-            return value
-    return None
 
-
-class Watch:
-    """Whether a document is on a blocklist; notes the entries that documents matched."""
-
-    def __init__(self, rule: Rule) -> None:
-        self.list = Blocklist(rule.files, rule.entries)
+    def __init__(self, files: Iterable[str], entries: Entries, url: str) -> None:
+        self.files = tuple(files)
+        self.list = Blocklist(self.files, entries)
         self.matched: set[int] = set()
-        self._url = rule.url
+        self._url = url
         self._last: tuple[Any, list[int]] = (None, [])
 
     def start_over(self) -> None:
-        """Forgets what has been matched."""
+        """Forget what has been matched."""
         self.matched.clear()
         self._last = (None, [])
 
     def look(self, document: Any) -> list[int]:
-        """The entries of a document."""
+        """Return the numbers of the entries that a document matches, and note them."""
         if self._last[0] is not document:
             if document.source is None:
                 raise DataError("expected rows with a source, which a blocklist may ask for")
@@ -218,5 +203,5 @@ class Watch:
         return bool(self.look(document))
 
     def shown(self, document: Any) -> list[str]:
-        """The entries of a document, with their places."""
+        """Return the entries that a document matches, with their places."""
         return [self.list.show(number) for number in self.look(document)]

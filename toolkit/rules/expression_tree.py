@@ -8,7 +8,7 @@ class ExpressionError(Exception):
 
 
 MAX_CHARS = 1_000_000
-"""Of an expression; longer lists of values are blocklists."""
+"""Characters of an expression; longer lists of values are blocklists."""
 
 MAX_DEPTH = 60
 """Operators, calls and brackets in each other; Python's own parser takes little more than twice as many."""
@@ -18,7 +18,7 @@ MAX_LOOPS = 3
 
 
 def parse(text: str) -> ast.expr:
-    """The tree of an expression whose size is bounded in every respect, so that all that walks over it may recurse.
+    """Return the tree of an expression, bounded in every respect, so that all that walks over it may recurse.
 
     Raises:
         ExpressionError: if it is none, or too long, nested too deeply, or has a number of more than 64 bits.

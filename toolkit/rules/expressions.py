@@ -34,7 +34,7 @@ _SPAN_FIELDS = {"start": 0, "end": 1, "score": 2}
 
 
 def is_name(text: str) -> bool:
-    """Whether a text can be the name of an attribute in expressions: an identifier that means nothing else there."""
+    """Return True if a text can name an attribute in expressions: an identifier that means nothing else there."""
     reserved = (*_FUNCTIONS, "document", "line")
     return text.isidentifier() and not keyword.iskeyword(text) and text not in reserved
 
@@ -75,7 +75,7 @@ class Name:
 
 
 def check(text: str, names: Mapping[str, Name], known: Facts = _NOTHING) -> Expression:
-    """Parses and checks an expression.
+    """Parse and check an expression.
 
     Args:
         text: the expression.
@@ -93,7 +93,7 @@ def check(text: str, names: Mapping[str, Name], known: Facts = _NOTHING) -> Expr
 
 
 def check_condition(text: str, names: Mapping[str, Name], known: Facts = _NOTHING) -> Expression:
-    """As `check`, for an expression that must be true or false."""
+    """Parse and check an expression that must be true or false; arguments and errors as of `check`."""
     found = check(text, names, known)
     if found.type not in (BOOL, ANY):
         hint = " (write `len(…) > 0`)" if found.type.kind in ("list", "map", "str") else ""
@@ -104,7 +104,7 @@ def check_condition(text: str, names: Mapping[str, Name], known: Facts = _NOTHIN
 def compile_function(
     code: str, arguments: tuple[str, ...], constants: Mapping[str, Any] | None = None
 ) -> Callable[..., Any]:
-    """The function of these arguments that a checked expression's code is the body of.
+    """Return the function of these arguments that a checked expression's code is the body of.
 
     Args:
         code: of a checked expression.
@@ -118,7 +118,9 @@ def compile_function(
 def compile_chain(
     conditions: Iterable[tuple[str, int, bool]], arguments: tuple[str, ...], constants: Mapping[str, Any]
 ) -> Callable[..., int | tuple[int, ...]]:
-    """One function for conditions in order: the number of the first that holds and ends it, else of those that hold.
+    """Return a function that runs conditions in order: it gives the number of the first that holds and ends it.
+
+    If none ends it, it gives the numbers of those that hold.
 
     Args:
         conditions: code of a checked expression that is true or false, a number, and whether it ends the chain.
@@ -135,7 +137,7 @@ def compile_chain(
 
 @functools.lru_cache(maxsize=4096)
 def _compiled(code: str, mode: str) -> Any:
-    """Compiled code; the rules are the same for every shard that a process works on."""
+    """Return compiled code, once: the rules are the same for every shard that a process works on."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)  # `label is None` is fine where all documents have one label
         return compile(code, "<rules>", mode)
@@ -146,7 +148,7 @@ def _globals(constants: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def paths_in(text: str, names: Mapping[str, Name]) -> list[str]:
-    """The attributes, with their fields, that an expression mentions: ``language.prob``; each once, in order."""
+    """Return the attributes, with their fields, that an expression mentions: ``language.prob``; each once, in order."""
     found: dict[str, None] = {}
 
     class Visitor(ast.NodeVisitor):
@@ -168,7 +170,7 @@ def paths_in(text: str, names: Mapping[str, Name]) -> list[str]:
 
 
 def everything_known(path: str) -> Facts:
-    """All parts of a path, as known not to be null: for looking at values whatever they are."""
+    """Return all parts of a path, as known not to be null: for looking at values whatever they are."""
     parts = path.split(".")
     return frozenset(".".join(parts[:i]) for i in range(1, len(parts)))
 
@@ -181,28 +183,28 @@ def _get(values: Any, key: str, default: Any) -> Any:
 
 
 def _field(values: Any, key: str) -> Any:
-    """A field of a value whose type is not known; KeyError if it has none."""
+    """Return a field of a value whose type is not known; a KeyError if it has none."""
     if not isinstance(values, dict):
         raise TypeError(f"expected an object with the field {key}, got {values!r}")
     return values[key]
 
 
 def _truth(value: Any) -> bool:
-    """A condition whose type could not be checked."""
+    """Return a condition whose type could not be checked; a TypeError if it is none."""
     if value is not True and value is not False:
         raise TypeError(f"expected true or false, got {value!r}")
     return value
 
 
 def _times(left: Any, right: Any) -> Any:
-    """A product of numbers whose types could not be checked; of texts and lists it would be as long as one likes."""
+    """Return a product of numbers whose types could not be checked; one of texts would be as long as one likes."""
     if not isinstance(left, int | float) or not isinstance(right, int | float):
         raise TypeError(f"expected numbers around *, got {type(left).__name__} and {type(right).__name__}")
     return left * right
 
 
 def _modulo(left: Any, right: Any) -> Any:
-    """A remainder of numbers whose types could not be checked; of a text it would be one that it formats."""
+    """Return a remainder of numbers whose types could not be checked; that of a text would be one that it formats."""
     if not isinstance(left, int | float) or not isinstance(right, int | float):
         raise TypeError(f"expected numbers around %, got {type(left).__name__} and {type(right).__name__}")
     return left % right
@@ -236,7 +238,7 @@ class _Checker:
         return type_, code
 
     def value(self, node: ast.expr, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
-        """As `check`, of a value that must not be null."""
+        """Return the type and the code of a value that must not be null."""
         type_, code = self.check(node, known, local)
         if type_.kind in ("nullable", "null"):
             name = ast.unparse(node)
@@ -244,7 +246,7 @@ class _Checker:
         return type_, code
 
     def facts(self, node: ast.expr, known: Facts) -> tuple[Facts, Facts]:
-        """What is not null after the node was true, and after it was false."""
+        """Return what is not null after the node was true, and after it was false."""
         match node:
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 true, false = self.facts(operand, known)

@@ -6,21 +6,19 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-import msgspec
-
 from toolkit.data.documents import Document
 from toolkit.errors import DataError
-from toolkit.rules.compiled import Blocks, Compiled, Function, Routes, Sets, Values
+from toolkit.rules.compiled import CompiledRule, Function, Values
 from toolkit.rules.compiling import Compiler
 from toolkit.rules.expressions import Name, compile_chain
-from toolkit.rules.rule import Rule
+from toolkit.rules.rule import Role, Rule
 from toolkit.text import editing
 from toolkit.text.editing import Edit, Edited
 
 T = TypeVar("T")
 
 Outcome = int | tuple[int, ...]
-"""What is decided of a document: index of the rule that drops it, or indexes of those that annotate it; it stays."""
+"""The decision on a document: index of the rule that drops it, or indexes of those that annotate it; it stays."""
 
 
 class RuleSet:
@@ -67,10 +65,10 @@ class RuleSet:
         self.folder = compiler.folder(folder) if folder and folder != label else self.label
         self.compiled = compiler.rules(self.rules)
         self.needs, self.known = compiler.needs, compiler.known
-        self._sets = {i: each for i, each in enumerate(self.compiled) if isinstance(each, Sets)}
-        self._routes = {i: each for i, each in enumerate(self.compiled) if isinstance(each, Routes)}
+        self._sets = {i: each for i, each in enumerate(self.compiled) if each.rule.ROLE is Role.SETS}
+        self._routes = {i: each for i, each in enumerate(self.compiled) if each.rule.ROLE is Role.ROUTES}
         self._deciding = {i: each for i, each in enumerate(self.compiled) if each.rule.decides}
-        self.blocklists = {i: each.watch for i, each in self._deciding.items() if isinstance(each, Blocks)}
+        self.blocklists = {i: watch for i, each in self._deciding.items() if (watch := each.watches())}
         self.edits = any(rule.edits for rule in self.rules)
         self.fields = {each.rule.field for each in self._sets.values()}
         self.applies = bool(self._sets or self._routes)
@@ -83,14 +81,14 @@ class RuleSet:
         self._given = (names, arguments, label, folder, translates)
 
     def start_over(self) -> None:
-        """Forgets the documents that blocklists have matched."""
+        """Forget the entries that documents have matched."""
         for watch in self.blocklists.values():
             watch.start_over()
 
     # --- deciding -----------------------------------------------------------------------------------------------------
 
     def decide(self, *values: Any) -> Outcome:
-        """The outcome for a document.
+        """Return what is decided of a document.
 
         Args:
             *values: of the document, one for each argument.
@@ -106,7 +104,7 @@ class RuleSet:
             return self._decide_slowly(values)
 
     def _decide_slowly(self, values: Values) -> Outcome:
-        """Rule by rule, so that the one that fails is named."""
+        """Decide rule by rule, so that the one that fails is named."""
         annotated: list[int] = []
         for i, each in self._deciding.items():
             if each.holds(values):
@@ -132,11 +130,11 @@ class RuleSet:
     @functools.cached_property
     def _strict(self) -> "RuleSet":
         names, arguments, label, folder, translates = self._given
-        rules = [msgspec.structs.replace(rule, strict=True) if rule.may_differ else rule for rule in self.rules]
+        rules = [rule.strictly() for rule in self.rules]
         return RuleSet(rules, names, arguments, label, folder, translates=translates)
 
     def outcomes(self, columns: Sequence[Sequence[Any]]) -> list[Outcome]:
-        """As `decide`, for many documents at once.
+        """Return what is decided of many documents.
 
         Args:
             columns: for each argument its values.
@@ -150,11 +148,11 @@ class RuleSet:
         return _of_each(self.decide, columns)
 
     def labels(self, columns: Sequence[Sequence[Any]]) -> Sequence[str | None]:
-        """The labels of many documents, null where there is none; arguments as of `outcomes`."""
+        """Return the labels of many documents, null where there is none; arguments as of `outcomes`."""
         return _of_each(self.label, columns) if self.label else [None] * len(columns[-1])
 
     def only_drop(self, dropped: int, *values: Any) -> bool:
-        """Whether no other rule would drop a document that this rule drops, as the first.
+        """Return True if no other rule would drop a document that this rule drops, as the first.
 
         A rule behind it that cannot be evaluated, because it counts on what the rule has ruled out, would not.
         """
@@ -174,30 +172,30 @@ class RuleSet:
     def _compiled_others(self, dropped: int) -> Function:
         return self._function(" or ".join(f"({each.condition})" for each in self._dropping_behind(dropped)) or "False")
 
-    def _dropping_behind(self, dropped: int) -> list[Compiled]:
+    def _dropping_behind(self, dropped: int) -> list[CompiledRule]:
         return [each for each in self.compiled[dropped + 1 :] if each.rule.drops]
 
     def annotations(self, outcome: Outcome) -> list[str]:
-        """What the `annotate` rules add to a document that stays, each once, in their order."""
+        """Return what rules add to the annotations of a document that stays, each once, in their order."""
         return list(dict.fromkeys(self.rules[i].annotation for i in rules_in(outcome)))
 
     # --- changing -----------------------------------------------------------------------------------------------------
 
     def applied(self, *values: Any) -> list[int]:
-        """Indexes of the `set` rules that give a document that stays a field, and of the `route` rule that holds."""
+        """Return the indexes of the rules that give a document that stays a field, and of that which routes it."""
         found = [i for i, each in self._sets.items() if each.holds(values)]
         routes = (i for i, each in self._routes.items() if each.holds(values))
         return [*found, *itertools.islice(routes, 1)]
 
     def route(self, applied: Iterable[int], label: str, *values: Any) -> str:
-        """The output folder of a document, or piece of one, that the format gives this label."""
+        """Return the output folder of a document, or piece of one, that the format gives this label."""
         for i in applied:
             if i in self._routes:
                 return self._routes[i].folder(label, values)
         return label
 
     def set_fields(self, applied: Iterable[int], *values: Any) -> dict[str, Any]:
-        """The fields of the metadata that `set` rules give, as JSON texts, nested where their names are dotted."""
+        """Return the fields of the metadata that rules give, as JSON texts, nested where their names are dotted."""
         fields: dict[str, Any] = {}
         for i in applied:
             if i in self._sets:
@@ -207,7 +205,7 @@ class RuleSet:
     def edit(
         self, document: Document, *values: Any, overlaps: editing.Overlaps = "union"
     ) -> tuple[Edited | None, list[list[Edit]]]:
-        """The document's text after all edits (None if there are none), and the edits of each rule.
+        """Return the document's text after all edits (None if there are none), and the edits of each rule.
 
         Raises:
             DataError: if a span is out of range, or a list has not one element for each line.
@@ -218,12 +216,12 @@ class RuleSet:
 
 
 def rules_in(outcome: Outcome) -> tuple[int, ...]:
-    """The indexes of the rules that have made an outcome."""
+    """Return the indexes of the rules that have made an outcome."""
     return (outcome,) if isinstance(outcome, int) else outcome
 
 
 def _of_each(function: Callable[..., T], columns: Sequence[Sequence[Any]]) -> list[T]:
-    """What a function gives for each document; the line of its error is that of the document, from 1."""
+    """Return what a function gives for each document; the line of its error is that of the document, from 1."""
     found: list[T] = []
     for number, values in enumerate(zip(*columns, strict=True), 1):
         try:

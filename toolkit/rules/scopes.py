@@ -2,7 +2,7 @@
 
 import ast
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolkit.config import settings
@@ -21,12 +21,12 @@ Scope = dict[str, dict[str, Any]]
 
 
 def merged(inner: Scope, outer: Scope) -> Scope:
-    """Parameters of both; where both give a value for a label, that from outside."""
+    """Return the parameters of both; where both give a value for a label, that from outside."""
     return {name: inner.get(name, {}) | outer.get(name, {}) for name in {**inner, **outer}}
 
 
 def read_scope(place: Source, base: str = "") -> Scope:
-    """The parameters beside rules: ``parameters: {NAME: VALUE}``, ``languages: {LABEL: {NAME: VALUE}}``.
+    """Return the parameters beside rules: ``parameters: {NAME: VALUE}``, ``languages: {LABEL: {NAME: VALUE}}``.
 
     Args:
         place: a mapping in which both may stand.
@@ -36,36 +36,47 @@ def read_scope(place: Source, base: str = "") -> Scope:
     Raises:
         ConfigError: if they are not of that form.
     """
-    scope: Scope = {}
-    for name, value in _values(place, ("parameters",), place.value.get("parameters", {})).items():
-        scope[name] = {"": value}
+    given = _values(place, ("parameters",), place.value.get("parameters", {}))
+    scope: Scope = {name: {"": value} for name, value in given.items()}
     languages = place.value.get("languages", {})
-    if isinstance(languages, str) and is_table(languages):
-        try:
-            table = thresholds(languages if languages in BUNDLED else os.path.join(base, languages))
-        except ConfigError as error:
-            raise place.error(("languages",), str(error)) from None
-        for label, numbers in table.items():
-            for name, value in numbers.items():
-                scope.setdefault(name, {})[label] = value
-        return scope
     if isinstance(languages, str):
-        for path, _ in _language_files(place, languages, base):
-            source = settings.load(path)
-            label = os.path.basename(path).partition(".")[0]
-            for name, value in _values(source, (), source.value if source.value is not None else {}).items():
-                if label in scope.setdefault(name, {}):
-                    raise source.error((name,), f"expected one file for the label {label!r}, got another before")
-                scope[name][label] = value
-        return scope
-    if not isinstance(languages, dict):
+        by_label = _of_table(place, languages, base) if is_table(languages) else _of_files(place, languages, base)
+    elif isinstance(languages, dict):
+        by_label = {label: _values(place, ("languages", label), values) for label, values in languages.items()}
+    else:
         raise place.error(
             ("languages",), "expected {LABEL: {PARAMETER: VALUE}}, a table, or a glob of files, one a label"
         )
-    for label, values in languages.items():
-        for name, value in _values(place, ("languages", label), values).items():
+    for label, values in by_label.items():
+        for name, value in values.items():
             scope.setdefault(name, {})[label] = value
     return scope
+
+
+def _of_table(place: Source, table: str, base: str) -> Mapping[str, Mapping[str, Any]]:
+    """Return the parameters of each label in a table."""
+    try:
+        return thresholds(table if table in BUNDLED else os.path.join(base, table))
+    except ConfigError as error:
+        raise place.error(("languages",), str(error)) from None
+
+
+def _of_files(place: Source, pattern: str, base: str) -> Mapping[str, Mapping[str, Any]]:
+    """Return the parameters of each label, which have a file each."""
+    try:
+        paths = [path for path, _ in expand(os.path.join(base, pattern))]
+    except ConfigError as error:
+        raise place.error(("languages",), str(error)) from None
+    found: dict[str, dict[str, Any]] = {}
+    for path in paths:
+        source = settings.load(path)
+        label = os.path.basename(path).partition(".")[0]
+        of_label = found.setdefault(label, {})
+        for name, value in _values(source, (), source.value if source.value is not None else {}).items():
+            if name in of_label:
+                raise source.error((name,), f"expected one file for the label {label!r}, got another before")
+            of_label[name] = value
+    return found
 
 
 def is_table(languages: object) -> bool:
@@ -73,14 +84,8 @@ def is_table(languages: object) -> bool:
     return isinstance(languages, str) and (languages in BUNDLED or languages.endswith(".tsv"))
 
 
-def _language_files(place: Source, pattern: str, base: str) -> list[tuple[str, str]]:
-    try:
-        return expand(os.path.join(base, pattern))
-    except ConfigError as error:
-        raise place.error(("languages",), str(error)) from None
-
-
 def _values(source: Source, path: tuple[str, ...], values: Any) -> dict[str, Any]:
+    """Return values by the names of parameters, checked."""
     if not isinstance(values, dict):
         raise source.error(path, f"expected a mapping of parameters, got {values!r}")
     for name, value in values.items():
@@ -104,7 +109,7 @@ def check_used(place: Source, scope: Scope, rules: Iterable[Rule]) -> None:
     used = {name: values for rule in listed for name, values in rule.parameters.items()}
     for name in scope:
         if name not in used and (name in place.value.get("parameters", {}) or not tabled):
-            names = {each for rule in listed for text in (rule.expression, rule.when) for each in names_in(text)}
+            names = {each for rule in listed for text in rule.expressions for each in names_in(text)}
             hint = did_you_mean(name, sorted(names)) or f"; used are: {', '.join(sorted(used)) or 'none'}"
             at = ("parameters", name) if name in place.value.get("parameters", {}) else ("languages",)
             raise place.error(at, f"expected parameters that a rule uses, got {name!r}{hint}")

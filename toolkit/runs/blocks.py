@@ -4,22 +4,16 @@ shard ──Lines──> in_blocks ──> in_order(function) ──results in t
                                   │ │ │  processes (or, with one, this one)
 """
 
-import contextlib
-import multiprocessing
-import pickle
-import signal
 import threading
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolkit.errors import DataError, ToolkitError
-from toolkit.runs.processes import begin_masked, die_with_parent, one_thread_each
+from toolkit.runs.child import Child, Died, answer_calls, kill, not_the_end
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -49,7 +43,7 @@ class Block:
 
     @property
     def rows_beside(self) -> int:
-        """How many rows of another file belong to it; one more where a fault hides a document, whose id that has."""
+        """The number of rows of another file that belong to it: with a fault one more, which has the document's id."""
         return len(self.lines) + (self.fault is not None)
 
     def __iter__(self) -> Iterator[bytes]:
@@ -59,7 +53,7 @@ class Block:
 
 
 def in_blocks(lines: Iterator[bytes]) -> Iterator[Block]:
-    """The rows of a file, at most so many or so long together that a block fits everywhere."""
+    """Yield the rows of a file in blocks, each of at most `BLOCK_ROWS` rows or about `BLOCK_BYTES` bytes."""
     while True:
         block, size = Block(), 0
         try:
@@ -77,7 +71,7 @@ def in_blocks(lines: Iterator[bytes]) -> Iterator[Block]:
 
 
 def next_block(lines: Iterator[bytes], rows: int) -> Block:
-    """The next so many rows, or those that there are."""
+    """Return the next so many rows, or those that are left."""
     block = Block()
     try:
         block.lines.extend(islice(lines, rows))
@@ -89,7 +83,7 @@ def next_block(lines: Iterator[bytes], rows: int) -> Block:
 def in_order(
     make: Callable[[W], Callable[[B], R]], work: W, blocks: Iterable[B], processes: int, name: str = ""
 ) -> Iterator[R]:
-    """What a function gives for each block, in their order.
+    """Yield what a function gives for each block, in the order of the blocks.
 
     Errors come in their order, too: that of an earlier block before that of reading a later one. A process that dies
     costs its block one retry in a new one.
@@ -110,7 +104,7 @@ def in_order(
             try:
                 result = function(block)
             except StopIteration as error:  # which would end the stream
-                raise _not_the_end(error) from error
+                raise not_the_end(error) from error
             yield result
         return
     from concurrent.futures import ThreadPoolExecutor
@@ -137,129 +131,50 @@ def in_order(
         raise fault
 
 
-def _not_the_end(error: StopIteration) -> RuntimeError:
-    return RuntimeError(f"StopIteration: {error}")
-
-
 def threads_for(processes: int) -> int:
-    """How many threads compress what so many processes compute; none where one process does it all."""
+    """Return how many threads compress what so many processes compute: none where one process does it all."""
     return processes if processes > 1 else 0
 
 
-# --- processes --------------------------------------------------------------------------------------------------------
-
-
 class _Helpers:
-    """Processes that compute blocks, each asked by one thread at a time over a pipe of its own."""
+    """Processes that compute blocks, each asked by one thread at a time."""
 
     def __init__(self, make: Callable[[Any], Callable[[Any], Any]], work: Any, processes: int, name: str) -> None:
         self._made = (make, work)
         self._name = name
         self._lock = threading.Lock()
         self._ended = False
-        self._all: list[_Helper] = []
-        self._idle: SimpleQueue[_Helper] = SimpleQueue()
+        self._all: list[Child] = []
+        self._idle: SimpleQueue[Child] = SimpleQueue()
         for _ in range(processes):
             self._idle.put(self._begin())
 
-    def _begin(self) -> "_Helper":
+    def _begin(self) -> Child:
         with self._lock:  # or else `end` would not know of one that is just beginning
             if self._ended:
-                raise EOFError
-            self._all.append(_Helper(*self._made))
+                raise Died(0)
+            self._all.append(Child(answer_calls, *self._made))
             return self._all[-1]
 
     def ask(self, block: Any) -> Any:
-        """What the function gives for a block."""
+        """Return what the function gives for a block."""
         helper = self._idle.get()
         try:
             try:
                 answer = helper.ask(block)
-            except (EOFError, OSError):  # half an answer is an OSError
+            except Died:
                 helper = self._begin()
                 answer = helper.ask(block)
-        except (EOFError, OSError):  # half an answer is an OSError
+        except Died as died:
             where = f"{self._name}: " if self._name else ""
-            raise ToolkitError(f"{where}{helper.obituary()}, twice; was the memory exhausted?") from None
+            message = f"{where}a process that worked on a part of it {died}, twice; was the memory exhausted?"
+            raise ToolkitError(message) from None
         finally:
             self._idle.put(helper)
         return answer.value()
 
     def end(self) -> None:
-        """Ends all processes, whatever they do: blocks leave nothing behind."""
+        """End all processes, whatever they do: blocks leave nothing behind."""
         with self._lock:
             self._ended = True
-        for helper in self._all:
-            helper.process.terminate()
-        for helper in self._all:
-            helper.process.join()
-            helper.connection.close()
-
-
-class _Helper:
-    def __init__(self, make: Callable[[Any], Callable[[Any], Any]], work: Any) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_help, args=(theirs, make, work), daemon=True)
-        begin_masked(self.process)
-        theirs.close()
-
-    def ask(self, block: Any) -> "_Answer":
-        self.connection.send(block)
-        answer: _Answer = self.connection.recv()
-        return answer
-
-    def obituary(self) -> str:
-        self.process.join(1)
-        code = self.process.exitcode
-        how = f"by {signal.Signals(-code).name}" if code is not None and code < 0 else f"with status {code}"
-        return f"a process that worked on a part of it was ended {how}"
-
-
-@dataclass
-class _Answer:
-    """What became of a block: a value or an error, pickled by themselves so that the other side tells what is wrong."""
-
-    data: bytes
-    is_error: bool = False
-    cause: str = ""
-
-    def value(self) -> Any:
-        found = pickle.loads(self.data)  # noqa: S301  # from a process of ours
-        if not self.is_error:
-            return found
-        raise found from (_Remote(self.cause) if self.cause else None)
-
-
-class _Remote(Exception):  # it is the cause of an error
-    """A traceback in another process."""
-
-
-def _help(connection: Connection, make: Callable[[Any], Callable[[Any], Any]], work: Any) -> None:
-    """A helper's life: one block after the other, until the calling process has no more or is gone."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    one_thread_each()
-    die_with_parent()
-    function: Callable[[Any], Any] | None = None
-    with contextlib.suppress(EOFError, OSError):
-        while True:
-            block = connection.recv()
-            try:
-                function = function or make(work)
-                answer = _Answer(pickle.dumps(function(block), pickle.HIGHEST_PROTOCOL))
-            except BaseException as error:  # native code panics with exceptions that are no Exception
-                answer = _failed(error)
-            connection.send(answer)
-
-
-def _failed(error: BaseException) -> _Answer:
-    if isinstance(error, StopIteration):
-        error = _not_the_end(error)
-    cause = error if not isinstance(error, ToolkitError) else error.__cause__
-    text = "".join(traceback.format_exception(cause)) if cause else ""
-    try:
-        data = pickle.dumps(error)
-        pickle.loads(data)  # noqa: S301  # some classes can be sent and not be read
-    except Exception:
-        data = pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
-    return _Answer(data, is_error=True, cause=text)
+        kill(self._all)

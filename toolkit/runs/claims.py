@@ -78,7 +78,7 @@ Doing = Callable[[], Mapping[str, Sequence[str]]]
 
 @contextmanager
 def claimed(folder: str, what: str, holds: Mapping[str, str], run: str = "", doing: Doing = dict) -> Iterator[None]:
-    """Holds a claim; deletes it at the end.
+    """Hold a claim while the ``with`` block runs, and delete it at its end.
 
     Args:
         folder: of the claims.
@@ -171,11 +171,11 @@ class _Own:
             write_file(self._path, msgspec.json.encode(self._claim))
 
     def _others(self) -> list[Held]:
-        """Those that cannot go on beside this one."""
+        """Return the claims whose runs cannot go on beside this one."""
         return [other for other in held(self._folder, own=self._path) if self._contested(other)]
 
     def _contested(self, other: Held) -> list[str]:
-        """What both work on, and not with the same settings."""
+        """Return what both runs work on with different settings."""
         ours, theirs = self._claim.holds, other.claim.holds
         return [name for name in sorted(ours.keys() & theirs.keys()) if not ours[name] or ours[name] != theirs[name]]
 
@@ -204,12 +204,12 @@ class _Own:
 
 
 def _order(path: str) -> str:
-    """The random name of a claim."""
+    """Return the random name of a claim."""
     return path.rsplit(".", 2)[-2]
 
 
 def held(folder: str, *, own: str | None = None) -> list[Held]:
-    """The claims of runs that are alive.
+    """Return the claims of runs that are alive.
 
     Args:
         folder: of the claims.

@@ -1,15 +1,9 @@
 """Starting processes that work for this one, what they hold and how they share the cores, and their end with it."""
 
 import contextlib
-import multiprocessing
 import os
-import signal
 import sys
-import threading
 from collections.abc import Collection
-from multiprocessing import resource_tracker
-from multiprocessing.connection import wait
-from multiprocessing.process import BaseProcess
 
 ONE_THREAD = {
     f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "NUMBA", "RAYON")
@@ -18,7 +12,7 @@ ONE_THREAD = {
 
 
 def hold_standard_streams() -> set[int]:
-    """Opens what the caller has closed of the standard streams, so that no file of ours gets their number; which.
+    """Open the standard streams that the caller has closed, so that no file of ours gets their numbers; return which.
 
     What is written to standard output then is an error still, what is written to standard error goes nowhere.
     """
@@ -37,41 +31,21 @@ def hold_standard_streams() -> set[int]:
 
 
 def one_thread_each() -> None:
-    """For this process and those that it begins, where the user has not said otherwise; before numpy is imported."""
+    """Keep libraries of this process, and of those that it begins, to one thread, unless the user has said otherwise.
+
+    To be called before numpy is imported.
+    """
     for name, value in ONE_THREAD.items():
         os.environ.setdefault(name, value)
 
 
-def begin_masked(process: BaseProcess) -> None:
-    """Starts a process that gets no SIGINT: that is for the calling process, and what is blocked now stays so in it.
-
-    SIGTERM waits, too, until the process is known here, or nobody would end it; in the process until it calls
-    `die_with_parent`.
-    """
-    resource_tracker.ensure_running()  # the first start does so too, and would unblock both before the process begins
-    masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        process.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
-
-
-def die_with_parent() -> None:
-    """In a process that works for another: ends it when that one does, however that ends, or by SIGTERM."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    threading.Thread(target=_wait_for_parent, daemon=True).start()
-
-
-def _wait_for_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        with contextlib.suppress(OSError):
-            wait([parent.sentinel])
-        os._exit(1)
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def resident_memory(pids: Collection[int]) -> dict[int, int]:
-    """Bytes of memory that processes hold, each with all those that it has begun; needs ``/proc``.
+    """Return the bytes of memory that processes hold, each with all those that it has begun; needs ``/proc``.
 
     Pages that processes share count in each of them.
     """
@@ -94,7 +68,7 @@ def resident_memory(pids: Collection[int]) -> dict[int, int]:
 
 
 def import_no_scripts() -> None:
-    """Takes the folder of the console script from where modules are looked for.
+    """Remove the folder of the console script from where modules are looked for.
 
     Python puts it there, in front of all others, and packages put scripts into it that have the names of modules:
     jsonpath-rw, which mlcroissant needs, a ``jsonpath.py``.

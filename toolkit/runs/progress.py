@@ -42,13 +42,13 @@ class Progress:
         self._line("done" if kind is None else "stopped")
 
     def report(self, documents: int, size: int) -> None:
-        """Documents and uncompressed bytes done since the last call."""
+        """Add documents and uncompressed bytes that were done since the last call."""
         self.documents += documents
         self.bytes += size
         self._show()
 
     def advance(self) -> None:
-        """One more task is finished."""
+        """Count a task that is finished."""
         self.done += 1
         if self._terminal and not self._quiet:
             self._bar.update()

@@ -1,1 +1,105 @@
-"""The fast path for authors of taggers: lines, words, n-grams, counts and measures of many texts at once."""
+"""The fast path for authors of taggers: lines, words, n-grams and measures of many texts at once, as arrays.
+
+`toolkit.Batch` has the tables; what is done with them, the models and the compiled code are here.
+"""
+
+from toolkit.text.code_points import count_code_points
+from toolkit.text.fasttext.model import FastText, load_fasttext
+from toolkit.text.fasttext.predictions import LinePredictions, without_capitals
+from toolkit.text.kernels.compiling import compiled
+from toolkit.text.languages.spacy_kinds import SpacyKind, spacy_kind
+from toolkit.text.languages.spacy_rules import spacy_languages
+from toolkit.text.languages.spacy_tokenizer import spacy_words
+from toolkit.text.languages.stop_lists import stop_words
+from toolkit.text.languages.tables import stop_word_lists
+from toolkit.text.languages.words import check_word_language, datatrove_words
+from toolkit.text.line_table import LineTable
+from toolkit.text.measures import LineMeasures, WordMeasures
+from toolkit.text.ngrams import Repeated, Repetition, Sequences, Top
+from toolkit.text.normal_forms import decomposed
+from toolkit.text.numbers import natural_logs, shortest_float32
+from toolkit.text.phrases import occurrences
+from toolkit.text.sentences import TERMINALS, characters_in, spacy_sentences
+from toolkit.text.tokenizer import load_tokenizer
+from toolkit.text.unicode_table import (
+    ALPHA,
+    BREAKS,
+    CLASSES,
+    LOWER,
+    NUMBER,
+    PICTURE,
+    PUNCTUATION,
+    SPACE,
+    UPPER,
+    characters,
+)
+from toolkit.text.words import (
+    ALL_PUNCTUATION,
+    HAS_ALNUM,
+    HAS_ALPHA,
+    HAS_ASCII_LETTER,
+    IS_LOWER,
+    IS_TITLE,
+    IS_UPPER,
+    Splitter,
+    Words,
+    hashes_of,
+    is_among,
+    places_among,
+    sums,
+)
+
+__all__ = [
+    "ALL_PUNCTUATION",
+    "ALPHA",
+    "BREAKS",
+    "CLASSES",
+    "HAS_ALNUM",
+    "HAS_ALPHA",
+    "HAS_ASCII_LETTER",
+    "IS_LOWER",
+    "IS_TITLE",
+    "IS_UPPER",
+    "LOWER",
+    "NUMBER",
+    "PICTURE",
+    "PUNCTUATION",
+    "SPACE",
+    "TERMINALS",
+    "UPPER",
+    "FastText",
+    "LineMeasures",
+    "LinePredictions",
+    "LineTable",
+    "Repeated",
+    "Repetition",
+    "Sequences",
+    "SpacyKind",
+    "Splitter",
+    "Top",
+    "WordMeasures",
+    "Words",
+    "characters",
+    "characters_in",
+    "check_word_language",
+    "compiled",
+    "count_code_points",
+    "datatrove_words",
+    "decomposed",
+    "hashes_of",
+    "is_among",
+    "load_fasttext",
+    "load_tokenizer",
+    "natural_logs",
+    "occurrences",
+    "places_among",
+    "shortest_float32",
+    "spacy_kind",
+    "spacy_languages",
+    "spacy_sentences",
+    "spacy_words",
+    "stop_word_lists",
+    "stop_words",
+    "sums",
+    "without_capitals",
+]

@@ -4,9 +4,9 @@ What `Document` is for one text, `Batch` is for taggers that look at many in one
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
 
 import msgspec
 
@@ -57,7 +57,7 @@ class Batch(Sequence[Document]):
         self._documents = documents
         self._columns: dict[str, Column[Any]] = {}
         self._words: dict[tuple[str, str], Words] = {}
-        self._datatrove_words: dict[str | None, list[list[str]]] = {}
+        self._kept: dict[tuple[Any, ...], Any] = {}
 
     @classmethod
     def of(cls, documents: Sequence[Document]) -> Self:
@@ -84,11 +84,19 @@ class Batch(Sequence[Document]):
         Args:
             language: option of a tagger: a label, or the attribute that has each document's; None is English.
         """
-        if language not in self._datatrove_words:
-            labels = self.given(language) if language is not None else ["en"] * len(self)
-            texts = (document.text for document in self._documents)
-            self._datatrove_words[language] = list(map(datatrove_words, texts, labels))
-        return self._datatrove_words[language]
+        return self.once(_datatrove_words, language)
+
+    def once(self, compute: Callable[..., T], *arguments: Any) -> T:
+        """Return ``compute(batch, *arguments)``, computed once for all taggers of the batch that ask for the same.
+
+        Args:
+            compute: a function of a module, not one that is made anew for each call.
+            arguments: hashable.
+        """
+        key = compute, *arguments
+        if key not in self._kept:
+            self._kept[key] = compute(self, *arguments)
+        return cast("T", self._kept[key])
 
     def attribute(self, path: str) -> Sequence[Any]:
         """The values of an attribute that the tagger declared to read; a `Column` where it was made as one."""
@@ -122,3 +130,8 @@ class Batch(Sequence[Document]):
     def __getitem__(self, index: slice) -> Sequence[Document]: ...
     def __getitem__(self, index: int | slice) -> Document | Sequence[Document]:
         return self._documents[index]
+
+
+def _datatrove_words(batch: Batch, language: str | None) -> list[list[str]]:
+    labels = batch.given(language) if language is not None else ["en"] * len(batch)
+    return list(map(datatrove_words, (document.text for document in batch), labels))

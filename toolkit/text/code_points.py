@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.text.kernels.compiling import compiled
 from toolkit.text.line_table import LineTable
-from toolkit.text.unicode_table import characters
+from toolkit.text.unicode_table import Characters, characters
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,15 +18,16 @@ def count_code_points(lines: LineTable, kind: int) -> "Array":
 
     n, table = len(lines.starts), characters()
     found = np.zeros(n, dtype=np.int64)
-    _count(lines.utf8, lines.starts, lines.ends, n, table.blocks, table.classes, kind, found)
+    _count(lines, n, table, kind, found)
     return found
 
 
-@compiled("int8* int64* int64* int64 int64* int64* int64 int64*")
-def _count(utf8: Any, starts: Any, ends: Any, n: Any, blocks: Any, classes: Any, kind: Any, found: Any) -> None:
+@compiled(LineTable, "int64", Characters, "int64 int64*")
+def _count(lines: LineTable, n: Any, table: Characters, kind: Any, found: Any) -> None:
+    utf8 = lines.utf8
     for line in range(n):
-        at, count = starts[line], 0
-        while at < ends[line]:
+        at, end, count = lines.starts[line], lines.ends[line], 0
+        while at < end:
             first = utf8[at] + 0
             if first >= 0:
                 point, at = first, at + 1
@@ -37,5 +38,5 @@ def _count(utf8: Any, starts: Any, ends: Any, n: Any, blocks: Any, classes: Any,
             else:
                 point = (first & 7) << 18 | (utf8[at + 1] & 63) << 12 | (utf8[at + 2] & 63) << 6 | (utf8[at + 3] & 63)
                 at += 4
-            count += (classes[blocks[point >> 8] << 8 | point & 255] & kind) != 0
+            count += (table.classes[table.blocks[point >> 8] << 8 | point & 255] & kind) != 0
         found[line] = count

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toolkit.text.kernels.compiling import Compiled
-from toolkit.text.unicode_table import characters
+from toolkit.text.unicode_table import Characters, characters
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,8 +24,10 @@ _measure = Compiled("toolkit.text.kernels.counting:measure", "int8* int64* int64
 _unescape = Compiled("toolkit.text.kernels.counting:unescape", "int8* int64* int64 int64 int8* int64* int64* int64*")
 _unicode_words = Compiled(
     "toolkit.text.kernels.words:unicode_words",
-    "int8* int64 int64 int64 int64* int64* int64* int64* int64*",
-    ["toolkit.text.unicode_table", "toolkit.text.words"],
+    "int8* int64 int64 int64",
+    Characters,
+    "int64* int64* int64*",
+    uses=["toolkit.text.words"],
 )
 
 
@@ -128,6 +130,5 @@ def _count_unicode_words(utf8: "Array", bounds: "Array") -> "Array":
 
     starts, ends = np.empty((2, int(bounds[-1])), dtype=np.int64)
     count = np.zeros(1, dtype=np.int64)
-    table = characters()
-    _unicode_words(utf8, 0, int(bounds[-1]), 1, table.blocks, table.classes, starts, ends, count)
+    _unicode_words(utf8, 0, int(bounds[-1]), 1, characters(), starts, ends, count)
     return np.diff(np.searchsorted(starts[: count[0]], bounds))

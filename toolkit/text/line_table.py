@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from toolkit.text.kernels.compiling import compiled
+from toolkit.text.kernels.signatures import Bytes, Int64s
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,11 +26,11 @@ class LineTable(NamedTuple):
         bounds: int64 (texts + 1), the first line of each text, and the end of all.
     """
 
-    utf8: "Array"
-    starts: "Array"
-    ends: "Array"
-    chars: "Array"
-    bounds: "Array"
+    utf8: Bytes
+    starts: Int64s
+    ends: Int64s
+    chars: Int64s
+    bounds: Int64s
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> "LineTable":

@@ -9,11 +9,12 @@ import string
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolkit.text.kernels.compiling import Compiled
+from toolkit.text.kernels.signatures import Int64s, UInt64s
 from toolkit.text.line_table import LineTable
 from toolkit.text.ngrams import Sequences
 from toolkit.text.numbers import natural_logs
 from toolkit.text.sentences import characters_in
-from toolkit.text.unicode_table import characters
+from toolkit.text.unicode_table import Characters, characters
 from toolkit.text.words import PRIME, SEED, Words
 
 if TYPE_CHECKING:
@@ -45,19 +46,43 @@ ITEM, NUMBERED, MARKED = 1, 2, 4
 """Bits of what a line begins with or ends in."""
 
 _USES = ["toolkit.text.measures", "toolkit.text.unicode_table", "toolkit.text.words", "toolkit.text.kernels.words"]
+
+
+class Roles(NamedTuple):
+    """What each byte is, and each character, where it matters at the edges of a line or in an address: bits."""
+
+    of_bytes: Int64s
+    of_points: Int64s
+
+
+class WordCounts(NamedTuple):
+    """A hash table in which the words of a text are counted; a slot is empty unless it has the text's stamp."""
+
+    keys: UInt64s
+    stamps: Int64s
+    counts: Int64s
+    slots: Int64s
+
+
 _within_lines = Compiled(
     "toolkit.text.kernels.measures:within_lines",
-    "int8* int64* int64* int64 int64* int64* int64* uint64* int64* int64* int64* int64*",
-    _USES,
+    LineTable,
+    "int64",
+    Roles,
+    Characters,
+    "uint64* int64*",
+    uses=_USES,
 )
-_line_edges = Compiled(
-    "toolkit.text.kernels.measures:line_edges", "int8* int64* int64 int64* int64* int64* int64* int64* int64*", _USES
-)
+_line_edges = Compiled("toolkit.text.kernels.measures:line_edges", Words, "int64 int64*", Roles, "int64*", uses=_USES)
 _count_words = Compiled(
     "toolkit.text.kernels.measures:count_words",
-    "int8* int64* int64* int64* int64* uint64* uint64* int64* int64 int64* int64* float64* "
-    "uint64* int64* int64* int64* int64* float64*",
-    _USES,
+    Words,
+    "int64",
+    Characters,
+    "float64*",
+    WordCounts,
+    "int64* float64*",
+    uses=_USES,
 )
 
 
@@ -95,11 +120,11 @@ class LineMeasures(NamedTuple):
         """Of the lines that segments are in."""
         import numpy as np
 
-        lines, firsts, table, (of_bytes, of_points) = segments.lines, segments.of_lines(), characters(), _roles()
+        lines, firsts, roles = segments.lines, segments.of_lines(), _roles()
         n = len(lines.starts)
         hashes, edges, counts = np.empty(n, np.uint64), np.zeros(n, np.int64), np.zeros((4, n), np.int64)
-        _within_lines(lines.utf8, lines.starts, lines.ends, n, of_bytes, table.blocks, table.classes, hashes, *counts)
-        _line_edges(lines.utf8, lines.ends, n, firsts, segments.starts, segments.ends, of_bytes, of_points, edges)
+        _within_lines(lines, n, roles, characters(), hashes, counts)
+        _line_edges(segments, n, firsts, roles, edges)
         bits = (edges & bit != 0 for bit in (ITEM, NUMBERED, MARKED))
         return cls(lines, hashes, firsts[1:] > firsts[:-1], *bits, *counts)
 
@@ -163,22 +188,18 @@ class WordMeasures(NamedTuple):
         """Of the texts that segments are of."""
         import numpy as np
 
-        texts, longest, table = len(segments.counts), int(np.max(segments.counts, initial=0)), characters()
+        texts, longest = len(segments.counts), int(np.max(segments.counts, initial=0))
         found, entropy = np.zeros((len(cls._fields) - 1, texts), dtype=np.int64), np.zeros(texts)
         logs = natural_logs(np.maximum(np.arange(longest + 1), 1))
         room = 1 << max(4, (2 * longest).bit_length())
         keys, slots = np.zeros(room, np.uint64), np.zeros(longest + 1, np.int64)
         stamps, counts = np.zeros((2, room), np.int64)
-        _count_words(
-            segments.lines.utf8, *segments[1:], texts, table.blocks, table.classes, logs,
-            keys, stamps, counts, slots, found, entropy,
-        )  # fmt: skip
+        _count_words(segments, texts, characters(), logs, WordCounts(keys, stamps, counts, slots), found, entropy)
         return cls._make((*found, entropy))
 
 
 @functools.cache
-def _roles() -> "tuple[Array, Array]":
-    """What each byte is, and each character, where it matters at the edges of a line or in an address."""
+def _roles() -> Roles:
     import numpy as np
 
     of_bytes, of_points = np.zeros(256, dtype=np.int64), np.zeros(0x20000, dtype=np.int64)
@@ -193,4 +214,4 @@ def _roles() -> "tuple[Array, Array]":
         of_bytes[list(map(ord, listed))] |= bit
     for ranges, bit in ((END_MARKS, MARK), (BULLETS, BULLET), (DASHES, DASH)):
         of_points[list(map(ord, characters_in(ranges)))] |= bit
-    return of_bytes, of_points
+    return Roles(of_bytes, of_points)

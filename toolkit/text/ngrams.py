@@ -7,6 +7,7 @@ short text costs no more than its own words.
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolkit.text.kernels.compiling import compiled
+from toolkit.text.kernels.signatures import Int64s, UInt64s
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,8 +28,8 @@ class Top(NamedTuple):
         sizes: int64, the sum of its words' sizes.
     """
 
-    counts: "Array"
-    sizes: "Array"
+    counts: Int64s
+    sizes: Int64s
 
 
 class Repeated(NamedTuple):
@@ -42,11 +43,11 @@ class Repeated(NamedTuple):
         distinct: int64, how many different ones there are.
     """
 
-    covered: "Array"
-    again: "Array"
-    total: "Array"
-    several: "Array"
-    distinct: "Array"
+    covered: Int64s
+    again: Int64s
+    total: Int64s
+    several: Int64s
+    distinct: Int64s
 
 
 class Repetition(NamedTuple):
@@ -59,9 +60,9 @@ class Repetition(NamedTuple):
         covered: int64 (rows, texts), as that of `Repeated`.
     """
 
-    occurrences: "Array"
-    top: "Array"
-    covered: "Array"
+    occurrences: Int64s
+    top: Int64s
+    covered: Int64s
 
 
 class Sequences(NamedTuple):
@@ -73,9 +74,9 @@ class Sequences(NamedTuple):
         bounds: int64 (texts + 1), the first word of each text, and the end of all.
     """
 
-    hashes: "Array"
-    sizes: "Array"
-    bounds: "Array"
+    hashes: UInt64s
+    sizes: Int64s
+    bounds: Int64s
 
     @classmethod
     def of(cls, words: "Words", *, folded: bool = False) -> "Sequences":
@@ -91,12 +92,11 @@ class Sequences(NamedTuple):
 
     def top(self, n: int) -> Top:
         """The most frequent n-gram of each text."""
-        counts, sizes, *_ = self._counted(n, cover=False)
-        return Top(counts, sizes)
+        return self._counted(n, cover=False)[0]
 
     def repeated(self, n: int) -> Repeated:
         """What the n-grams that occur at least twice have of each text."""
-        return Repeated(*self._counted(n, cover=True)[2:])
+        return self._counted(n, cover=True)[1]
 
     def repetition(self, longest: int) -> Repetition:
         """What n-grams of all lengths up to the longest have of each text, faster than one length after the other."""
@@ -104,17 +104,11 @@ class Sequences(NamedTuple):
 
         texts = len(self.bounds) - 1
         most = int(np.max(np.diff(self.bounds), initial=0))
-        room = 1 << max(4, (2 * most).bit_length())
-        keys, stamps = np.zeros(room, dtype=np.uint64), np.zeros(room, dtype=np.int64)
-        counts, firsts = np.zeros((2, room), dtype=np.int64)
-        slots, places = np.zeros((2, most), dtype=np.int64)
-        grams, occurrences = np.zeros(most, dtype=np.uint64), np.zeros(len(self.hashes), dtype=np.int64)
+        places, grams = np.zeros(most, dtype=np.int64), np.zeros(most, dtype=np.uint64)
         top, covered = np.zeros((2, longest + 1, texts), dtype=np.int64)
-        _grow(
-            self.hashes, self.sizes, self.bounds, texts, longest, keys, stamps, counts, firsts, slots, places, grams,
-            occurrences, top, covered,
-        )  # fmt: skip
-        return Repetition(occurrences, top, covered)
+        found = Repetition(np.zeros(len(self.hashes), dtype=np.int64), top, covered)
+        _grow(self, texts, longest, _Table.of(most), places, grams, found)
+        return found
 
     def joined(self, n: int) -> "Sequences":
         """Each n-gram as a word: a hash of its words, and the sum of their sizes."""
@@ -128,29 +122,41 @@ class Sequences(NamedTuple):
         before = np.append(0, np.cumsum(self.sizes))
         return Sequences(hashes, before[at + n] - before[at], np.searchsorted(at, self.bounds))
 
-    def _counted(self, n: int, *, cover: bool) -> "Array":
+    def _counted(self, n: int, *, cover: bool) -> tuple[Top, Repeated]:
         import numpy as np
 
         texts = len(self.bounds) - 1
-        longest = int(np.max(np.diff(self.bounds), initial=0))
-        room = 1 << max(4, (2 * longest).bit_length())
-        keys, stamps = np.zeros(room, dtype=np.uint64), np.zeros(room, dtype=np.int64)
-        counts, firsts = np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64)
-        slots = np.zeros(longest + 1, dtype=np.int64)
+        table = _Table.of(int(np.max(np.diff(self.bounds), initial=0)))
         found = np.zeros((7, texts), dtype=np.int64)
-        _count(self.hashes, self.sizes, self.bounds, texts, n, cover, keys, stamps, counts, firsts, slots, *found)
-        return found
+        top, repeated = Top(*found[:2]), Repeated(*found[2:])
+        _count(self, texts, n, cover, table, top, repeated)
+        return top, repeated
 
 
-@compiled(
-    "uint64* int64* int64* int64 int64 int64 uint64* int64* int64* int64* int64* "
-    "int64* int64* int64* int64* int64* int64* int64*"
-)
-def _count(
-    hashes: Any, sizes: Any, bounds: Any, texts: Any, n: Any, cover: Any,
-    keys: Any, stamps: Any, counts: Any, firsts: Any, slots: Any,
-    top_counts: Any, top_sizes: Any, covered: Any, again: Any, total: Any, several: Any, distinct: Any,
-) -> None:  # fmt: skip
+class _Table(NamedTuple):
+    """A hash table of n-grams: its slots, where each is met first, and the slot of each place of a text."""
+
+    keys: UInt64s
+    stamps: Int64s
+    counts: Int64s
+    firsts: Int64s
+    slots: Int64s
+
+    @classmethod
+    def of(cls, places: int) -> "_Table":
+        """Return an empty one for a text of so many n-grams."""
+        import numpy as np
+
+        room = 1 << max(4, (2 * places).bit_length())
+        stamps, counts, firsts = np.zeros((3, room), dtype=np.int64)
+        return cls(np.zeros(room, dtype=np.uint64), stamps, counts, firsts, np.zeros(places + 1, dtype=np.int64))
+
+
+@compiled(Sequences, "int64 int64 int64", _Table, Top, Repeated)
+def _count(sequences: Sequences, texts: Any, n: Any, cover: Any, table: _Table, found: Top, repeated: Repeated) -> None:
+    hashes, sizes, bounds = sequences
+    keys, stamps, counts, firsts, slots = table
+    covered, again, total, several, distinct = repeated
     for text in range(texts):
         begin, words = bounds[text], bounds[text + 1] - bounds[text]
         grams = words - n + 1
@@ -181,7 +187,7 @@ def _count(
         size = 0
         for j in range(n):
             size += sizes[begin + best_at + j]
-        top_counts[text], top_sizes[text] = best, size
+        found.counts[text], found.sizes[text] = best, size
         total[text], distinct[text] = grams, different
         if cover:
             to_here = to_again = 0  # words before these are added up
@@ -199,13 +205,14 @@ def _count(
                     to_again = i + n
 
 
-@compiled("uint64* int64* int64* int64 int64 uint64* int64* int64* int64* int64* int64* uint64* int64* int64* int64*")
+@compiled(Sequences, "int64 int64", _Table, "int64* uint64*", Repetition)
 def _grow(
-    hashes: Any, sizes: Any, bounds: Any, texts: Any, longest: Any,
-    keys: Any, stamps: Any, counts: Any, firsts: Any, slots: Any, places: Any, grams: Any,
-    occurrences: Any, top: Any, covered: Any,
-) -> None:  # fmt: skip
+    sequences: Sequences, texts: Any, longest: Any, table: _Table, places: Any, grams: Any, found: Repetition
+) -> None:
     """A longer n-gram can only be repeated where two shorter ones are: `places` and `grams` are of these alone."""
+    hashes, sizes, bounds = sequences
+    keys, stamps, counts, firsts, slots = table
+    occurrences, top, covered = found
     stamp = 0
     for text in range(texts):
         begin = bounds[text]

@@ -14,6 +14,8 @@ import sys
 import zipfile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from toolkit.text.kernels.signatures import Int64s
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -56,10 +58,10 @@ class Characters(NamedTuple):
         folds: int64, what is added to a code point to fold its case.
     """
 
-    blocks: "Array"
-    classes: "Array"
-    fold_blocks: "Array"
-    folds: "Array"
+    blocks: Int64s
+    classes: Int64s
+    fold_blocks: Int64s
+    folds: Int64s
 
 
 @functools.cache

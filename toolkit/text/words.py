@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from toolkit.text.kernels.compiling import Compiled, compiled
+from toolkit.text.kernels.signatures import Int64s, UInt64s
 from toolkit.text.line_table import LineTable
-from toolkit.text.unicode_table import characters
+from toolkit.text.unicode_table import Characters, characters
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,16 +31,9 @@ number; all are (``isalnum``); all are punctuation or symbols; some is an ASCII 
 
 SEED, PRIME = 0xCBF29CE484222325, 0x9E3779B97F4A7C15
 
-_TABLE = "int64* int64* "
-_USES = ["toolkit.text.unicode_table", "toolkit.text.words"]
-_FIND = "int8* int64 int64 int64 " + _TABLE + "int64* int64* int64*"
-_unicode_words = Compiled("toolkit.text.kernels.words:unicode_words", _FIND, _USES)
-_runs = Compiled("toolkit.text.kernels.words:runs", _FIND, _USES)
-_describe = Compiled(
-    "toolkit.text.kernels.words:describe",
-    "int8* int64* int64* int64 " + _TABLE + _TABLE + "int64* int64* uint64* uint64*",
-    _USES,
-)
+_FIND = ("int8* int64 int64 int64", Characters, "int64* int64* int64*")
+_unicode_words = Compiled("toolkit.text.kernels.words:unicode_words", *_FIND, uses=[__name__])
+_runs = Compiled("toolkit.text.kernels.words:runs", *_FIND, uses=[__name__])
 
 
 class Words(NamedTuple):
@@ -57,13 +51,13 @@ class Words(NamedTuple):
     """
 
     lines: LineTable
-    starts: "Array"
-    ends: "Array"
-    chars: "Array"
-    kinds: "Array"
-    hashes: "Array"
-    folded: "Array"
-    bounds: "Array"
+    starts: Int64s
+    ends: Int64s
+    chars: Int64s
+    kinds: Int64s
+    hashes: UInt64s
+    folded: UInt64s
+    bounds: Int64s
 
     @classmethod
     def of(cls, lines: LineTable, splitter: Splitter = "unicode", language: str = "") -> "Words":
@@ -86,11 +80,12 @@ class Words(NamedTuple):
             starts, ends = boundaries(lines, language)
         else:
             starts, ends = _found(lines, splitter)
-        table = characters()
         chars, kinds = np.empty((2, len(starts)), dtype=np.int64)
         hashes, folded = np.empty((2, len(starts)), dtype=np.uint64)
-        _describe(lines.utf8, starts, ends, len(starts), *table, chars, kinds, hashes, folded)
-        return cls(lines, starts, ends, chars, kinds, hashes, folded, np.searchsorted(starts, _text_starts(lines)))
+        bounds = np.searchsorted(starts, _text_starts(lines))
+        words = cls(lines, starts, ends, chars, kinds, hashes, folded, bounds)
+        _describe(words, len(starts), characters())
+        return words
 
     def where(self, mask: "Array") -> "Words":
         """Some of the words."""
@@ -126,6 +121,9 @@ class Words(NamedTuple):
         """Each word."""
         utf8 = self.lines.utf8.tobytes()
         return [utf8[a:b].decode() for a, b in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
+
+
+_describe = Compiled("toolkit.text.kernels.words:describe", Words, "int64", Characters)
 
 
 def sums(values: "Array", bounds: "Array") -> "Array":
@@ -169,21 +167,27 @@ def places_among(hashes: "Array", bounds: "Array", lists: "Sequence[Array | None
     ends = np.cumsum([0, *sizes])
     slot_ends = np.cumsum([0, *(1 << (2 * size).bit_length() for size in sizes)])
     found = np.full(len(hashes), -1, dtype=np.int64)
-    _look_up(
-        np.ascontiguousarray(hashes), bounds, len(of_texts), of_texts,
-        np.concatenate([np.empty(0, dtype=np.uint64), *different.values()]), ends, len(sizes),
-        np.zeros(slot_ends[-1], dtype=np.int64), slot_ends, found,
-    )  # fmt: skip
+    entries = np.concatenate([np.empty(0, dtype=np.uint64), *different.values()])
+    tables = _Lists(len(sizes), entries, ends, np.zeros(slot_ends[-1], dtype=np.int64), slot_ends)
+    _look_up(np.ascontiguousarray(hashes), bounds, len(of_texts), of_texts, tables, found)
     return found
 
 
-@compiled("uint64* int64* int64 int64* uint64* int64* int64 int64* int64* int64*")
-def _look_up(
-    hashes: Any, bounds: Any, texts: Any, of_texts: Any, known: Any, ends: Any, lists: Any,
-    slots: Any, slot_ends: Any, found: Any,
-) -> None:  # fmt: skip
-    """Fills `slots`, zeros, with a hash table of each list, and `found`."""
-    for i in range(lists):
+class _Lists(NamedTuple):
+    """Lists of hashes, one behind the other, and room for a hash table of each; the ends begin with 0."""
+
+    number: int
+    known: UInt64s
+    ends: Int64s
+    slots: Int64s
+    slot_ends: Int64s
+
+
+@compiled("uint64* int64* int64 int64*", _Lists, "int64*")
+def _look_up(hashes: Any, bounds: Any, texts: Any, of_texts: Any, lists: _Lists, found: Any) -> None:
+    """Fill the slots of the lists, zeros, and `found`."""
+    known, ends, slots, slot_ends = lists.known, lists.ends, lists.slots, lists.slot_ends
+    for i in range(lists.number):
         begin, mask = slot_ends[i], slot_ends[i + 1] - slot_ends[i] - 1
         for j in range(ends[i], ends[i + 1]):
             slot = known[j] & mask
@@ -210,8 +214,7 @@ def _found(lines: LineTable, splitter: Splitter) -> "tuple[Array, Array]":
     starts, ends = np.empty((2, size), dtype=np.int64)
     count = np.zeros(1, dtype=np.int64)
     find = _unicode_words if splitter in ("unicode", "segments") else _runs
-    table = characters()
-    find(lines.utf8, 1, size, splitter in ("unicode", "word_punct"), table.blocks, table.classes, starts, ends, count)
+    find(lines.utf8, 1, size, splitter in ("unicode", "word_punct"), characters(), starts, ends, count)
     return starts[: count[0]].copy(), ends[: count[0]].copy()
 
 

@@ -1,29 +1,29 @@
 """What a mix would do, shown without writing anything: dry run, explanations, the comparison with another."""
 
-import dataclasses
 from collections.abc import Sequence
 
 import msgspec
 
-from toolkit.commands.mixing import publishing, tables, works
-from toolkit.commands.mixing.works import Prepared
-from toolkit.commands.steps.context import Context, Outcome, failures, open_context
+from toolkit.commands.mixing import preparation, publishing, tables
+from toolkit.commands.mixing.preparation import PreparedMix
+from toolkit.commands.steps.context import Context, open_context
+from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.errors import ConfigError
-from toolkit.mix.join import Work
-from toolkit.mix.shown import compare as comparing
-from toolkit.mix.shown import explain as explaining
-from toolkit.mix.shown import preview, unmatched
-from toolkit.mix.shown.preview import LabelCount, Preview
+from toolkit.mix.effects import compare as comparing
+from toolkit.mix.effects import explain as explaining
+from toolkit.mix.effects import preview, unmatched
+from toolkit.mix.effects.preview import LabelCount, Preview
+from toolkit.mix.join import ShardToMix
 from toolkit.runs.executors import Result, Task
 
 UNMATCHED_LISTED = 1000
 """Blocklist entries that matched nothing which ``--json`` lists of each rule."""
 
 
-def dry_run(context: Context, prepared: Prepared) -> Outcome:
+def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
     """The effects of the rules, without text."""
     settings = prepared.settings
-    results = context.run("dry run", preview.preview_shard, works.tasks(prepared.works))
+    results = context.run("dry run", preview.preview_shard, preparation.tasks(prepared.works))
     broken = [*prepared.unreadable.values(), *failures(results)]
     found = [(work, result.value) for work, result in zip(prepared.works, results, strict=True) if result.value]
     totals = tables.summed([each.totals for _, each in found])
@@ -62,7 +62,7 @@ def dry_run(context: Context, prepared: Prepared) -> Outcome:
     )
 
 
-def _labels(found: Sequence[tuple[Work, Preview]], stream: str) -> dict[str, LabelCount]:
+def _labels(found: Sequence[tuple[ShardToMix, Preview]], stream: str) -> dict[str, LabelCount]:
     labels: dict[str, LabelCount] = {}
     for work, each in found:
         if work.stream.name == stream:
@@ -81,12 +81,12 @@ def _labels_data(by_stream: dict[str, dict[str, LabelCount]]) -> object:
     return data[""] if list(data) == [""] else data
 
 
-def explain(context: Context, prepared: Prepared, wanted: str) -> Outcome:
+def explain(context: Context, prepared: PreparedMix, wanted: str) -> Outcome:
     """The document of an id, or (a number) so many samples for each rule."""
     samples = int(wanted) if wanted.isdecimal() else 0
     tasks = [
         Task(task.name, explaining.Target(task.payload, None if samples else wanted, samples))
-        for task in works.tasks(prepared.works)
+        for task in preparation.tasks(prepared.works)
     ]
     results = context.run("explain", explaining.explain_shard, tasks)
     broken = [*prepared.unreadable.values(), *failures(results)]
@@ -102,7 +102,7 @@ def explain(context: Context, prepared: Prepared, wanted: str) -> Outcome:
 
 
 def _chosen(
-    prepared: Prepared, results: list[Result[list[explaining.Explanation]]], samples: int
+    prepared: PreparedMix, results: list[Result[list[explaining.Explanation]]], samples: int
 ) -> list[explaining.Explanation]:
     """The first samples for each rule of each stream, in the order of the rules."""
     chosen = []
@@ -118,11 +118,11 @@ def _chosen(
     return chosen
 
 
-def compare(context: Context, prepared: Prepared, path: str) -> Outcome:
+def compare(context: Context, prepared: PreparedMix, path: str, samples: int) -> Outcome:
     """What would change with the mix of another configuration."""
-    options = dataclasses.replace(context.options, config=path, overrides=())
+    options = msgspec.structs.replace(context.options, config=path, overrides=())
     with open_context(options) as context_of_other:
-        other = works.prepare(context_of_other, works.read(context_of_other, writes=False))
+        other = preparation.prepare(context_of_other, preparation.settings_of(context_of_other, writes=False))
     names = [sorted((w.stream.name, w.path) for w in each.works) for each in (prepared, other)]
     if names[0] != names[1] and not (prepared.unreadable or other.unreadable):
         only = set(names[0]) ^ set(names[1])
@@ -133,10 +133,8 @@ def compare(context: Context, prepared: Prepared, path: str) -> Outcome:
         )
     others = {(work.stream.name, work.path): work for work in other.works}
     tasks = [
-        Task(
-            task.name, comparing.Pair(task.payload, others[task.payload.stream.name, task.payload.path], options.count)
-        )
-        for task in works.tasks(prepared.works)
+        Task(task.name, comparing.Pair(task.payload, others[task.payload.stream.name, task.payload.path], samples))
+        for task in preparation.tasks(prepared.works)
         if (task.payload.stream.name, task.payload.path) in others
     ]
     results = context.run("compare", comparing.compare_shard, tasks)
@@ -145,7 +143,7 @@ def compare(context: Context, prepared: Prepared, path: str) -> Outcome:
     for result in results:
         if result.value:
             total.add(result.value)
-    total.keep_samples(options.count)
+    total.keep_samples(samples)
     return Outcome(
         text=tables.comparison(context.options.config or "", path, total),
         data={**msgspec.to_builtins(total), "failed": broken},

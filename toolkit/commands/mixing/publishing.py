@@ -8,18 +8,19 @@ import msgspec
 
 from toolkit import __version__
 from toolkit.commands.mixing import tables
-from toolkit.commands.mixing.works import Prepared, failed
-from toolkit.commands.steps.context import Context, Outcome, failures
+from toolkit.commands.mixing.preparation import PreparedMix
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.errors import ConfigError
 from toolkit.mix import assemble, plan, publish, stage
 from toolkit.mix import settings as mix_settings
+from toolkit.mix.effects import before_after, unmatched
+from toolkit.mix.effects.counts import RuleEffect, Totals
 from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest
 from toolkit.mix.settings import MixSettings, work_folder
-from toolkit.mix.shown import statistics, unmatched
-from toolkit.mix.shown.effects import RuleEffect, Totals
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
-from toolkit.rules import DROPPING
+from toolkit.rules import Role, kind_called
 from toolkit.runs.executors import Task
 from toolkit.storage.threads import for_each
 
@@ -53,7 +54,7 @@ def already(context: Context, settings: MixSettings, manifest: Manifest, keeps: 
     return _outcome(output, manifest, unmatched.load(output), already=True)
 
 
-def finish(context: Context, prepared: Prepared, omitted: dict[str, str], *, keeps: bool = False) -> Outcome:
+def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, keeps: bool = False) -> Outcome:
     """Plans the parts, writes them, and publishes.
 
     Args:
@@ -83,7 +84,7 @@ def finish(context: Context, prepared: Prepared, omitted: dict[str, str], *, kee
             return failed(output, [*omitted.values(), why])
     parts = plan.plan_parts(stages, settings)
     digest = plan.plan_digest(stages, digest, settings.output.part_size, list(omitted))
-    listed = [assemble.Work(settings=settings, digest=digest, part=part) for part in parts]
+    listed = [assemble.PartToWrite(settings=settings, digest=digest, part=part) for part in parts]
     tasks = [Task(w.part.path, w, w.part.size, key=w.part.path) for w in listed]
     results = context.run("write", assemble.assemble_part, tasks, "parts", failed=noted)
     noted.keep_only([part.path for part in parts])
@@ -116,7 +117,11 @@ def empty(
     if settings.allow_empty:
         return ""
     names = {(f"{each.stream}: " if each.stream else "") + each.name: each for each in effects}
-    dropping = {name: each.documents for name, each in names.items() if each.kind in DROPPING and each.documents}
+    dropping = {
+        name: each.documents
+        for name, each in names.items()
+        if each.documents and kind_called(each.kind).ROLE is Role.DROPS
+    }
     causes = ", ".join(f"{n:,} by {name}" for name, n in [*dropping.items(), *counts.items()])
     message = (
         f"expected a mix that keeps documents, got 0 of {totals.rows:,}"
@@ -139,7 +144,7 @@ def _counts(stages: Mapping[str, stage.StageRecord]) -> dict[str, int]:
 
 
 def _manifest(
-    prepared: Prepared,
+    prepared: PreparedMix,
     stages: dict[str, stage.StageRecord],
     omitted: dict[str, str],
     parts: list[assemble.PartRecord],
@@ -147,9 +152,9 @@ def _manifest(
     digest: str,
 ) -> Manifest:
     settings = prepared.settings
-    found: statistics.Statistics = {}
+    found: before_after.SizesByLabel = {}
     for each in stages.values():
-        statistics.add(found, each.statistics)
+        before_after.add(found, each.statistics)
     labels: dict[str, LabelTotals] = {}
     for part in parts:
         totals = labels.setdefault(part.label, LabelTotals())
@@ -198,7 +203,7 @@ def _manifest(
 
 
 def _blocklists(
-    prepared: Prepared, stages: dict[str, stage.StageRecord]
+    prepared: PreparedMix, stages: dict[str, stage.StageRecord]
 ) -> tuple[list[BlocklistCount], dict[str, list[str]]]:
     found = [
         (work, {int(i): entries for i, entries in stages[work.key].matched.items()})
@@ -206,6 +211,14 @@ def _blocklists(
         if work.key in stages
     ]
     return unmatched.matches(found)
+
+
+def failed(output: str, messages: list[str]) -> Outcome:
+    """Return the outcome of a mix that published nothing."""
+    text = f"nothing was published in {output}: {len(messages)} failed; run the same command again when that is mended"
+    return Outcome(
+        text=text, data={"output": output, "published": False, "failed": messages}, failures=messages, exit_code=1
+    )
 
 
 def _outcome(

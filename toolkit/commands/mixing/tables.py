@@ -2,24 +2,20 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from toolkit.commands.steps.context import table
+from toolkit.commands.steps.outcome import table
 from toolkit.errors import amount
+from toolkit.mix.effects.before_after import NO_LABEL
+from toolkit.mix.effects.compare import Comparison
+from toolkit.mix.effects.counts import RuleCount, RuleEffect, Totals
+from toolkit.mix.effects.explain import short
+from toolkit.mix.effects.preview import LabelCount
 from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest
 from toolkit.mix.settings import MixSettings, Stream
-from toolkit.mix.shown.compare import Comparison
-from toolkit.mix.shown.effects import RuleCount, RuleEffect, Totals
-from toolkit.mix.shown.explain import short
-from toolkit.mix.shown.preview import LabelCount
-from toolkit.mix.shown.statistics import NO_LABEL
+from toolkit.rules import Role, kind_called
 
 LABELS_SHOWN = 20
 ENTRIES_SHOWN = 10
 CAUSES_SAMPLED = 5
-
-_VERBS = {
-    "drop": "drops", "keep": "drops", "blocklist": "drops", "sample": "drops", "annotate": "annotates", "set": "sets",
-    "route": "routes",
-}  # fmt: skip
 
 
 def share(part: int, whole: int) -> str:
@@ -128,12 +124,13 @@ def rules_table(totals: Totals, effects: list[RuleEffect], *, preview: bool = Fa
                 shown.add((effect.stream, group))
                 members = [e for e in effects if e.stream == effect.stream and group in _groups(e.group)]
                 rows.append(_group_row(prefix + group, members, totals))
-        known = not preview or effect.kind != "cut lines"
+        kind = kind_called(effect.kind)
+        known = not (preview and kind.SIZE_NEEDS_TEXT)
         rows.append(
             [
                 str(number),
                 ("  " if effect.group else "") + prefix + effect.name,
-                _VERBS.get(effect.kind, "edits") + (f" {effect.spans:,} spans" if effect.spans else ""),
+                kind.ROLE.verb + (f" {effect.spans:,} spans" if effect.spans else ""),
                 f"{effect.documents:,}",
                 share(effect.documents, totals.rows),
                 share(effect.documents, effect.reached),
@@ -156,7 +153,7 @@ def _groups(name: str) -> list[str]:
 
 
 def _group_row(name: str, members: list[RuleEffect], totals: Totals) -> list[str]:
-    dropping = [effect for effect in members if _VERBS.get(effect.kind) == "drops"]
+    dropping = [effect for effect in members if kind_called(effect.kind).ROLE is Role.DROPS]
     documents, chars = sum(e.documents for e in dropping), sum(e.chars for e in dropping)
     reached = dropping[0].reached if dropping else 0
     row = ["", f"{name} (group)", "drops", f"{documents:,}", share(documents, totals.rows), share(documents, reached)]
@@ -170,7 +167,7 @@ def labels_table(labels: Mapping[str, LabelCount], rules: Sequence[tuple[int, st
         labels: by label.
         rules: number in the table of rules, and kind, of each rule.
     """
-    dropping = [i for i, (_, kind) in enumerate(rules) if _VERBS.get(kind) == "drops"]
+    dropping = [i for i, (_, kind) in enumerate(rules) if kind_called(kind).ROLE is Role.DROPS]
     ranked = sorted(labels.items(), key=lambda item: (-item[1].rows, item[0]))
     rows = [["label", "documents", "kept", "of label", "characters", "kept", *(f"# {rules[i][0]}" for i in dropping)]]
     shown = ranked[:LABELS_SHOWN]

@@ -1,1 +1,1 @@
-"""What several commands do: the context that they work in, shares, places, what describes a dataset."""
+"""Steps that several commands take, and the context that they take them in."""

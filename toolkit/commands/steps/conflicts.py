@@ -1,14 +1,13 @@
-"""All that can be told of a configuration's sections before the first one begins, told at once."""
+"""Checks of the sections of a configuration against each other, before the first one begins."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from toolkit.commands import ingest
-from toolkit.commands.mixing import publishing, works
+from toolkit.commands.mixing import preparation, publishing
 from toolkit.commands.steps.context import Context
 from toolkit.errors import ConfigError
 from toolkit.ingest import plan as ingest_plan
-from toolkit.mix import publish
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records import sets as records
 from toolkit.runs import claims
@@ -17,8 +16,8 @@ from toolkit.tag import plan as tag_plan
 from toolkit.tag import run
 
 
-class Found:
-    """What is wrong, section by section."""
+class Faults:
+    """Collects what is wrong, section by section."""
 
     def __init__(self) -> None:
         self._messages: dict[str, None] = {}
@@ -41,8 +40,12 @@ class Found:
             raise ConfigError("\n".join(self._messages))
 
 
-def check(context: Context) -> ingest.Planned | None:
+def check(context: Context, *, shares_output: bool = False) -> ingest.PlannedIngest | None:
     """Check the sections against each other, what is on disk, and other runs; write nothing.
+
+    Args:
+        context: of the configuration.
+        shares_output: whether other runs of the same mix may work on the output at the same time.
 
     Returns:
         What the ingest comes to, if there is one.
@@ -50,8 +53,8 @@ def check(context: Context) -> ingest.Planned | None:
     Raises:
         ConfigError: with all that is wrong.
     """
-    found = Found()
-    inputs: ingest.Planned | None = None
+    found = Faults()
+    inputs: ingest.PlannedIngest | None = None
     sets: dict[str, records.SetSchema] = {}
     made: dict[str, records.SetSchema] = {}
     if context.has("ingest"):
@@ -60,21 +63,18 @@ def check(context: Context) -> ingest.Planned | None:
             sets |= ingest_plan.set_schemas(inputs.entries)
     if context.has("tag"):
         with found.noted():
-            plan = tag_plan.read_section(context.section("tag"))
             overwrite = context.options.overwrite
-            made = tag_plan.prepare(plan, context.dataset, sets, overwrite=overwrite, write=False)
+            made = tag_plan.prepare(context.tags, context.dataset, sets, overwrite=overwrite, write=False)
             sets |= made
     settings: MixSettings | None = None
     if context.has("mix"):
         complete = not found  # or else sets are not known, and what is said of them would be wrong
         with found.noted():
-            settings = works.read(context)
-            publish.check_output(settings.output.path)
-            if settings.rejected is not None:
-                publish.check_rejected(settings.output.path, settings.rejected)
+            settings = preparation.settings_of(context)
+            preparation.check_output(settings)
             _check_limit(context, settings)
             if complete:
-                works.check(context, settings, sets)
+                preparation.check(context, settings, sets)
     if context.has_dataset or context.has("ingest") or context.has("tag"):
         with found.noted():
             dataset = context.dataset
@@ -82,12 +82,12 @@ def check(context: Context) -> ingest.Planned | None:
                 check_writable(root, context.options.config or "")
     found.tell()
     if not context.options.dry_run:
-        _check_claims(context, inputs, made, settings)
+        _check_claims(context, inputs, made, settings, shares_output=shares_output)
     return inputs
 
 
 def _check_limit(context: Context, settings: MixSettings) -> None:
-    """As `publishing.check_limit`, of the documents that are there already."""
+    """Do what `publishing.check_limit` does, for the documents that are there already."""
     if context.options.limit is None or context.options.shard is not None:
         return
     known = 0
@@ -101,12 +101,14 @@ def _check_limit(context: Context, settings: MixSettings) -> None:
 
 def _check_claims(
     context: Context,
-    inputs: ingest.Planned | None,
+    inputs: ingest.PlannedIngest | None,
     made: dict[str, records.SetSchema],
     settings: MixSettings | None,
+    *,
+    shares_output: bool,
 ) -> None:
     """Raise ConfigError if another run works on what a section will work on."""
-    found = Found()
+    found = Faults()
     holds = (ingest_plan.holds(inputs.entries) if inputs else {}) | (run.holds(run.settings_of(made)) if made else {})
     if holds:
         with found.noted():
@@ -115,6 +117,6 @@ def _check_claims(
     if settings:
         output = settings.output.path
         with found.noted():
-            digest = settings.stage_digest() if context.options.shard or context.options.per_shard else ""
+            digest = settings.stage_digest() if shares_output else ""
             claims.check(join(work_folder(output), "claims"), output, {"the output": digest})
     found.tell()

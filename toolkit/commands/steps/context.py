@@ -1,129 +1,40 @@
-"""The commands, a file each: a function from options to an `Outcome`. The command line is a thin skin over them."""
+"""The context of a command: its configuration, the share of its run, and the processes that run its tasks."""
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol, Self, TypeVar
+from typing import Any, Self
 
+import msgspec
+
+from toolkit.commands.command_line.options import Options
+from toolkit.commands.steps.outcome import Outcome
 from toolkit.config import settings as config
 from toolkit.config.settings import Config, Source
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.errors import ConfigError, DataError, NothingThere
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest.shares import Share
+from toolkit.inspect.describe.about import read_splits
 from toolkit.interop.dolma import is_dolma, pointers
+from toolkit.mix import settings as mix_settings
+from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records.failures import FailureRecord, FailureRecords
-from toolkit.runs import claims
+from toolkit.runs import claims, workers
 from toolkit.runs.executors import P, R, Report, Result, Task
-from toolkit.runs.executors.settings import read as read_executor
-from toolkit.runs.executors.workers import Workers
 from toolkit.runs.progress import Progress
 from toolkit.storage.options import StorageOptions, set_options
-from toolkit.storage.paths import join, remove_stale_temporaries, size_of
+from toolkit.storage.paths import join, remove_stale_temporaries
 from toolkit.storage.roots import note_roots
-from toolkit.storage.threads import for_each
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the command line says, for all commands.
-
-    Attributes:
-        command: its name.
-        config: path of the configuration; None where a command can do without.
-        overrides: ``key=value``.
-        dry_run: show what would be done.
-        overwrite: replace what was made with other settings.
-        accept_code: sets whose taggers' code has changed and whose values have not.
-        limit: at most so many shards.
-        per_shard: whether a run deletes documents and attributes when their part of the mix is there.
-        shard: only those of one of several shares, and how many shares there are.
-        json: results for machines.
-        quiet: no progress.
-        debug: tracebacks of failures.
-        targets: paths or shards.
-        first: at most so many rows of a file.
-        count: how many documents to show.
-        id: of the document to show.
-        explain: id of the document to explain, or how many for each rule.
-        compare: another configuration, of which the differences are to be shown.
-        sample: text or documents on which taggers are tried.
-        lines: whether each line of a text is a document.
-        files: with taggers to be listed, too.
-        of: whether the dataset or the output is to be described.
-        spec: version of a specification.
-        check: only say whether it is up to date.
-        by: what statistics are grouped by.
-        label: expression of the label that they have.
-        attributes: whose distributions they have.
-        histogram: attribute to draw.
-        unicode_words: count these, too.
-        mix: what a mix has noted, before and after.
-        format: of tables.
-        top: so many groups.
-        output: file for what is else printed.
-        labels: that rows of a release may have.
-    """
-
-    command: str = ""
-    config: str | None = None
-    overrides: tuple[str, ...] = ()
-    dry_run: bool = False
-    overwrite: bool = False
-    accept_code: Sequence[str] = ()
-    limit: int | None = None
-    per_shard: bool = False
-    shard: tuple[int, int] | None = None
-    json: bool = False
-    quiet: bool = False
-    debug: bool = False
-    targets: tuple[str, ...] = ()
-    first: int | None = None
-    count: int = 3
-    id: str | None = None
-    explain: str | None = None
-    compare: str | None = None
-    sample: str | None = None
-    lines: bool = False
-    files: Sequence[str] = ()
-    of: str | None = None
-    spec: str | None = None
-    check: bool = False
-    by: Sequence[str] = ()
-    label: str | None = None
-    attributes: Sequence[str] = ()
-    histogram: str | None = None
-    unicode_words: bool = False
-    mix: bool = False
-    format: str | None = None
-    top: int | None = None
-    output: str | None = None
-    labels: Literal["known", "any"] = "known"
-
-
-@dataclass
-class Outcome:
-    """What a command did.
-
-    Attributes:
-        text: for people.
-        data: the same for machines.
-        failures: messages; any makes the exit status 1.
-        exit_code: of the process.
-    """
-
-    text: str = ""
-    data: dict[str, Any] = field(default_factory=dict)
-    failures: list[str] = field(default_factory=list)
-    exit_code: int = 0
+from toolkit.tag import plan as tag_plan
 
 
 @dataclass
 class _Stage:
-    """What is being worked on: the keys of the tasks by name, and of those that have begun."""
+    """A stage that is being worked on: the keys of its tasks by name, and of those that have begun."""
 
     keys: dict[str, str]
     doing: set[str] = field(default_factory=set)
@@ -142,9 +53,9 @@ class Context:
     _inputs: tuple[list[ingest_plan.Work], list[NothingThere]] | None = None
 
     def __post_init__(self) -> None:
-        """Raises ConfigError if there is no such executor."""
-        settings = read_executor(self.config.executor, self.source)
-        self._workers = Workers(settings, self.config.processes, self._report, self._begun)
+        """Raise ConfigError if there is no such executor."""
+        chosen = workers.read(self.config.executor, self.source)
+        self._workers = workers.Workers(chosen, self.config.processes, self._report, self._begun)
 
     @property
     def dataset(self) -> Dataset:
@@ -154,13 +65,8 @@ class Context:
         except ConfigError as error:
             raise self.source.error((), str(error)) from None
 
-    @property
-    def folder(self) -> str:
-        """Of the configuration, which included files are relative to."""
-        return os.path.dirname(self.options.config or "")
-
     def section(self, name: str) -> Source:
-        """A section of the configuration.
+        """Return a section of the configuration.
 
         Raises:
             ConfigError: if it is not there.
@@ -171,18 +77,39 @@ class Context:
 
     @property
     def is_dolma(self) -> bool:
-        """Whether the configuration is one of Dolma's."""
+        """Tell whether the configuration is one of Dolma's."""
         return is_dolma(self.source)
 
     @property
     def has_dataset(self) -> bool:
-        """Whether the configuration names a dataset of its own; the streams of a mix may name theirs."""
+        """Tell whether the configuration names a dataset of its own; the streams of a mix may name theirs."""
         return self.config.dataset is not None or self.config.documents is not None
 
     @cached_property
     def entries(self) -> list[ingest_plan.Entry]:
-        """The entries of the section ``ingest:``; none if there is no such section."""
+        """Return the entries of the section ``ingest:``; none if there is no such section."""
         return ingest_plan.read_section(self.section("ingest")) if self.has("ingest") else []
+
+    @cached_property
+    def tags(self) -> tag_plan.Plan:
+        """Return the plan of the section ``tag:``.
+
+        Raises:
+            ConfigError: naming the place in the file; if there is no such section, too.
+        """
+        return tag_plan.read_section(self.section("tag"))
+
+    @cached_property
+    def mix(self) -> MixSettings:
+        """Return the settings of the section ``mix:``, with what `about.splits` says of the files of the output.
+
+        Raises:
+            ConfigError: naming the place in the file; if there is no such section, too.
+        """
+        folder = os.path.dirname(self.options.config or "")
+        found = mix_settings.read_section(self.section("mix"), folder, lambda: self.dataset)
+        splits = read_splits(self.section("about")) if self.has("about") else None
+        return msgspec.structs.replace(found, splits=splits.shares) if splits and splits.by == "file" else found
 
     def has(self, name: str) -> bool:
         return bool(getattr(self.config, name))
@@ -198,7 +125,7 @@ class Context:
         at_once: int | None = None,
         failed: FailureRecords | None = None,
     ) -> list[Result[R]]:
-        """Runs tasks on the configured executor, with progress; results in the order of the tasks.
+        """Run tasks on the configured executor, with progress; return results in the order of the tasks.
 
         Args:
             what: the stage.
@@ -243,7 +170,9 @@ class Context:
             failed.forget(key)
 
     def claimed(self, folder: str, what: str, holds: Mapping[str, str]) -> AbstractContextManager[None]:
-        """While a run works on something, no other does with other settings; see `toolkit.runs.claims`.
+        """Return a context manager, within which no other run works on something with other settings.
+
+        See `toolkit.runs.claims`.
 
         Args:
             folder: the bookkeeping folder of a dataset or an output.
@@ -258,15 +187,22 @@ class Context:
 
         return claims.claimed(join(folder, "claims"), what, holds, run, doing)
 
+    def claimed_output(self, output: str, digest: str = "") -> AbstractContextManager[None]:
+        """Return a context manager, within which no other run works on the output of a mix.
+
+        With a digest, runs whose settings have the same one may.
+        """
+        return self.claimed(work_folder(output), output, {"the output": digest})
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends the processes that worked for it."""
+        """End the processes that worked for it."""
         self._workers.close()
 
     def inputs(self, *, there: bool = False, asks_web: bool = True) -> list[ingest_plan.Work]:
-        """The inputs of the section ``ingest:``, sorted by shard; they are listed once.
+        """Return the inputs of the section ``ingest:``, sorted by shard; they are listed once.
 
         Args:
             there: leave out what is not there any more, and say nothing of it.
@@ -291,7 +227,7 @@ class Context:
 
     @cached_property
     def share(self) -> Share | None:
-        """The share of the run; None if the run is not one of several.
+        """Return the share of the run; None if the run is not one of several.
 
         Raises:
             ConfigError: if the inputs cannot be listed, so that nobody knows whose they are.
@@ -308,39 +244,38 @@ class Context:
         return Share(*self.options.shard, self.dataset if self.has_dataset else None, inputs)
 
     def is_mine(self, dataset: Dataset, shard: str) -> bool:
-        """Whether a shard of a dataset is in this run's share."""
+        """Tell whether a shard of a dataset is in this run's share."""
         return self.share is None or self.share.owns(dataset, shard)
 
     def limited(self, shards: list[str]) -> list[str]:
-        """At most so many as asked for."""
+        """Return the first shards, as many as `--limit` says."""
         return shards[: self.options.limit]
 
     @property
     def only_warns(self) -> bool:
-        """Whether what a whole run refuses is only told: of some shards, or where nothing is written."""
-        options = self.options
-        return self.in_part or options.dry_run or options.explain is not None or options.compare is not None
+        """Tell whether the run only warns of what a whole run refuses: it leaves shards out, or writes nothing."""
+        return self.in_part or self.options.only_shows
 
     @staticmethod
     def warn(messages: Iterable[str]) -> None:
-        """Tells on standard error what the user should know, and nothing is refused for."""
+        """Tell on standard error what the user should know, and nothing is refused for."""
         for message in messages:
             print(f"warning: {message}", file=sys.stderr)
 
     @property
     def in_part(self) -> bool:
-        """Whether some shards are left to other runs."""
+        """Tell whether some shards are left to other runs."""
         return self.options.limit is not None or self.options.shard is not None
 
     def sweep(self, *roots: str) -> None:
-        """Deletes temporary files that killed runs left below the roots."""
+        """Delete temporary files that killed runs left below the roots."""
         count = sum(remove_stale_temporaries(root) for root in roots)
         if count and not self.options.quiet:
             print(f"deleted {count} temporary files of runs that were killed", file=sys.stderr)
 
 
 def open_context(options: Options) -> Context:
-    """Reads the configuration; without one, all settings have their defaults."""
+    """Read the configuration; without one, all settings have their defaults."""
     if options.config is None:
         return Context(options, Config(), Source({}))
     source = config.load_source(options.config, list(options.overrides))
@@ -355,47 +290,8 @@ def open_context(options: Options) -> Context:
     return Context(options, found, source)
 
 
-Command = Callable[[Context], Outcome]
-
-
-class _OfShard(Protocol):
-    @property
-    def shard(self) -> str: ...
-
-
-W = TypeVar("W", bound=_OfShard)
-
-
-def shard_tasks(dataset: Dataset, works: Iterable[W]) -> list[Task[W]]:
-    """A task for each shard, named by its path, with its size."""
-    named = [(dataset.shard_path(work.shard), work) for work in works]
-    sizes = for_each(size_of, [path for path, _ in named])
-    return [Task(path, work, size, key=work.shard) for (path, work), size in zip(named, sizes, strict=True)]
-
-
-def failures(results: Iterable[Result[Any]]) -> list[str]:
-    """Messages of the failed tasks."""
-    return [result.failure.message for result in results if result.failure]
-
-
-def table(rows: list[list[str]], right: Iterable[int] = ()) -> str:
-    """Rows as text in columns, the first row a head; columns in `right` are aligned right."""
-    if not rows:
-        return ""
-    right = set(right)
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = [
-        "  ".join(
-            cell.rjust(w) if i in right else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
-    lines.insert(1, "  ".join("-" * w for w in widths))
-    return "\n".join(line.rstrip() for line in lines)
-
-
 def show_plan(context: Context, plan: dict[str, Any]) -> Outcome:
-    """The outcome of a dry run; of a share, with what it has of all that there is."""
+    """Return the outcome of a dry run; of a share, with what it has of all that there is."""
     if context.share:
         plan = {"share": context.share.plan(), **plan}
     resolved = config.plain(context.config)

@@ -1,46 +1,54 @@
 """Dolma's configurations, run by our commands: one after the other, as many as they come to."""
 
-import dataclasses
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from toolkit.commands.steps.context import Command, Context, Outcome
+import msgspec
+
+from toolkit.commands.command_line.options import Options
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome
 from toolkit.config import settings
 from toolkit.config.settings import Config, Source
-from toolkit.errors import ConfigError
 from toolkit.interop.dolma import read_mixer, read_tagger
 
+AnyOptions = TypeVar("AnyOptions", bound=Options)
+Run = Callable[[Context, AnyOptions], Outcome]
 
-def mix(context: Context, command: Command) -> Outcome:
-    """Runs a configuration of Dolma's mixer."""
+
+def mix(context: Context, options: AnyOptions, run: Run[AnyOptions]) -> Outcome:
+    """Run a configuration of Dolma's mixer."""
     if "streams" not in context.source.value:
         raise context.source.error((), "expected a configuration of the mixer, with `streams:`")
     found = read_mixer(context.source)
-    if context.options.compare:
-        raise ConfigError("--compare takes configurations of our own form, this one is of Dolma's")
-    return _run(context, command, found.configs, dry_run=found.dry_run)
+    return _run(context, options, run, found.configs, dry_run=found.dry_run)
 
 
-def tag(context: Context, command: Command) -> Outcome:
-    """Runs a configuration of Dolma's tagger."""
+def tag(context: Context, options: AnyOptions, run: Run[AnyOptions]) -> Outcome:
+    """Run a configuration of Dolma's tagger."""
     if "taggers" not in context.source.value:
         raise context.source.error((), "expected a configuration of the tagger, with `taggers:`")
     found = read_tagger(context.source)
-    return _run(context, command, found.configs, dry_run=found.dry_run, overwrite=found.overwrite)
+    return _run(context, options, run, found.configs, dry_run=found.dry_run, overwrite=found.overwrite)
 
 
 def _run(
-    context: Context, command: Command, configs: list[dict[str, Any]], *, dry_run: bool, overwrite: bool = False
+    context: Context,
+    options: AnyOptions,
+    run: Run[AnyOptions],
+    configs: list[dict[str, Any]],
+    *,
+    dry_run: bool,
+    overwrite: bool = False,
 ) -> Outcome:
-    options = dataclasses.replace(
-        context.options,
-        dry_run=context.options.dry_run or dry_run,
-        overwrite=context.options.overwrite or overwrite,
+    options = msgspec.structs.replace(
+        options, dry_run=options.dry_run or dry_run, overwrite=options.overwrite or overwrite
     )
     name = context.source.name
     outcomes = []
     for each in configs:
         with Context(options, settings.convert(Source(each, name), Config), Source(each, name)) as made:
-            outcomes.append(command(made))
+            outcomes.append(run(made, options))
     if len(outcomes) == 1:
         return outcomes[0]
     return Outcome(

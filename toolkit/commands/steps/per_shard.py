@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from functools import partial
 
 from toolkit.commands.ingest import run_inputs, task_name, verdicts
-from toolkit.commands.mixing import publishing, works
-from toolkit.commands.mixing.works import Prepared, failed
-from toolkit.commands.steps.context import Context, Outcome, failures, show_plan, table
+from toolkit.commands.mixing import preparation, publishing
+from toolkit.commands.mixing.preparation import PreparedMix
+from toolkit.commands.steps.context import Context, show_plan
+from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, NoDocuments
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import run as ingesting
-from toolkit.mix import join, per_shard, publish, published, sets
+from toolkit.mix import join, joined_sets, per_shard, publish, unchanged
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
@@ -37,19 +38,17 @@ def run(context: Context) -> Outcome:
         return Outcome(text=context.share.nothing(), data={"output": output, "published": False})
     if options.dry_run:
         return show_plan(context, {"ingest, tag, mix": {work.input.path: work.input.shard for work in listed}})
-    publish.check_output(output)
-    if settings.rejected is not None:
-        publish.check_rejected(output, settings.rejected)
+    preparation.check_output(settings)
     ingest_records.check_settings([work.input for work in listed])
     if options.shard is None:
         publishing.check_limit(context, output, len(listed), len(planned.inputs))
         _check_no_others(planned.inputs, dataset)
-        with context.claimed(work_folder(output), output, {"the output": ""}):
+        with context.claimed_output(output):
             publish.finish_interrupted(output)
     holds = ingest_plan.holds(entries) | (tagging.holds(listed[0].tag.settings) if listed and listed[0].tag else {})
     with (
         context.claimed(dataset.bookkeeping, dataset.documents, holds),
-        context.claimed(work_folder(output), output, {"the output": settings.stage_digest()}),
+        context.claimed_output(output, settings.stage_digest()),
     ):
         ingest_plan.prepare(entries, dataset, overwrite=options.overwrite)
         if tags.sets:
@@ -62,7 +61,7 @@ def run(context: Context) -> Outcome:
     if gone := [] if context.in_part else ingest_records.inputs_gone([work.input for work in listed], dataset):
         text += f"{len(gone)} inputs of earlier runs are not among these, and not in the output: {gone[0]}, …\n\n"
     if broken:
-        outcome = failed(output, broken)
+        outcome = publishing.failed(output, broken)
     elif options.shard:
         outcome = Outcome(
             text=f"ready for {output}; when all shares are done, run the same command without --shard",
@@ -70,7 +69,7 @@ def run(context: Context) -> Outcome:
         )
     else:
         omitted = {key: why for each in done for key, why in each.failed.items()}
-        with context.claimed(work_folder(output), output, {"the output": ""}):
+        with context.claimed_output(output):
             publish.finish_interrupted(output)
             shards = _shards(listed)
             if shards is None:
@@ -81,7 +80,7 @@ def run(context: Context) -> Outcome:
 
 
 @dataclass
-class Planned:
+class PlannedRun:
     """What a run comes to.
 
     Attributes:
@@ -95,11 +94,11 @@ class Planned:
     settings: MixSettings
     entries: list[ingest_plan.Entry]
     tags: tag_plan.Plan
-    works: list[per_shard.Work]
+    works: list[per_shard.InputToMix]
     inputs: list[ingest_plan.Work]
 
 
-def plan(context: Context, *, writes: bool) -> Planned:
+def plan(context: Context, *, writes: bool) -> PlannedRun:
     """Read the configuration; nothing is written but, if it `writes`, what finds out whether it can.
 
     Raises:
@@ -107,19 +106,19 @@ def plan(context: Context, *, writes: bool) -> Planned:
     """
     options, dataset = context.options, context.dataset
     settings = _settings(context, dataset, writes=writes)
-    tags = tag_plan.read_section(context.section("tag")) if context.has("tag") else tag_plan.Plan(sets={})
+    tags = context.tags if context.has("tag") else tag_plan.Plan(sets={})
     inputs, entries = context.inputs(), context.entries
     mine = (context.share.inputs if context.share else inputs)[: options.limit]
     carried = ingest_plan.set_schemas(entries)
     tagged = tag_plan.prepare(tags, dataset, carried, overwrite=options.overwrite, write=False) if tags.sets else {}
     listed = _works(context, settings, mine, tags, carried, tagged)
-    return Planned(settings, entries, tags, listed, inputs)
+    return PlannedRun(settings, entries, tags, listed, inputs)
 
 
 def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSettings:
     """Of the mix, which must be of this dataset alone."""
     context.section("ingest"), context.section("mix")
-    settings = works.read(context, writes=writes)
+    settings = preparation.settings_of(context, writes=writes)
     if [stream.dataset for stream in settings.streams] != [dataset]:
         raise ConfigError(f"{settings.place}: expected a mix of the configuration's own dataset for --per-shard")
     if settings.streams[0].weight is not None:
@@ -129,10 +128,10 @@ def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSetting
     if dataset.include or dataset.exclude:
         raise ConfigError(f"{settings.place}: expected a dataset without `include` and `exclude` for --per-shard")
     for rule in settings.streams[0].rules:
-        if rule.syntax:
+        if rule.foreign:
             raise ConfigError(
-                f"{rule.place}: rule {rule.name!r}: expected an expression for --per-shard, got {rule.syntax}: what "
-                "its patterns ask for is held against the attributes of all shards"
+                f"{rule.place}: rule {rule.name!r}: expected an expression for --per-shard, got {rule.foreign.syntax}: "
+                "what its patterns ask for is held against the attributes of all shards"
             )
     return settings
 
@@ -144,7 +143,7 @@ def _works(
     tags: tag_plan.Plan,
     carried: dict[str, records.SetSchema],
     tagged: dict[str, records.SetSchema],
-) -> list[per_shard.Work]:
+) -> list[per_shard.InputToMix]:
     stream = settings.streams[0]
     made = {**carried, **tagged}
     for given in stream.attributes:
@@ -152,10 +151,10 @@ def _works(
             raise ConfigError(
                 f"{settings.place}: expected sets that this configuration makes for --per-shard, got {given.set!r}"
             )
-    joined = sets.resolve_sets(stream, made, {})
-    bindings, set_bindings = works.bound(settings, stream, joined)
+    joined = joined_sets.resolve_sets(stream, made, {})
+    bindings, set_bindings = preparation.bound(settings, stream, joined)
     limit = context.config.max_document_bytes
-    mix = join.Work(
+    mix = join.ShardToMix(
         settings=settings,
         stream=stream,
         sets=joined,
@@ -171,7 +170,7 @@ def _works(
         shard="",
         max_document_bytes=limit,
     )
-    return [per_shard.Work(input=work, tag=tag if tags.sets else None, mix=mix) for work in inputs]
+    return [per_shard.InputToMix(input=work, tag=tag if tags.sets else None, mix=mix) for work in inputs]
 
 
 def _check_no_others(inputs: list[ingest_plan.Work], dataset: Dataset) -> None:
@@ -188,7 +187,7 @@ def _check_no_others(inputs: list[ingest_plan.Work], dataset: Dataset) -> None:
         )
 
 
-def _do(context: Context, planned: Planned) -> tuple[list[per_shard.Done], list[str]]:
+def _do(context: Context, planned: PlannedRun) -> tuple[list[per_shard.InputMixed], list[str]]:
     dataset, listed, output = context.dataset, planned.works, planned.settings.output.path
     ingesting.sweep_downloads(planned.inputs, dataset)
     noted = FailureRecords(dataset.bookkeeping, "ingest")
@@ -209,7 +208,7 @@ def _do(context: Context, planned: Planned) -> tuple[list[per_shard.Done], list[
     return done, [*failures(results), *map(str, refused)]
 
 
-def _shards(listed: list[per_shard.Work]) -> dict[str, tuple[join.Work, str]] | None:
+def _shards(listed: list[per_shard.InputToMix]) -> dict[str, tuple[join.ShardToMix, str]] | None:
     """What is mixed of each shard, and the content digest of its documents, by key; None if an input is not done."""
     found = {}
     for work, record in zip(listed, for_each(lambda work: ingest_records.recorded(work.input), listed), strict=True):
@@ -221,7 +220,7 @@ def _shards(listed: list[per_shard.Work]) -> dict[str, tuple[join.Work, str]] | 
     return {key: found[key] for key in sorted(found)}
 
 
-def _already(context: Context, listed: list[per_shard.Work]) -> Outcome | None:
+def _already(context: Context, listed: list[per_shard.InputToMix]) -> Outcome | None:
     """What is published, if it is of just these inputs, or of those of the share."""
     if not listed:
         return None
@@ -233,25 +232,27 @@ def _already(context: Context, listed: list[per_shard.Work]) -> Outcome | None:
     by_record = partial(_by_record, {key: content for key, (_, content) in shards.items()})
     mixed = [work for work, _ in shards.values()]
     if context.options.shard is None:
-        found = published.whole(mixed, by_record)
+        found = unchanged.whole(mixed, by_record)
         digest = listed[0].mix.settings.stage_digest()
         return publishing.already(context, listed[0].mix.settings, found, digest) if found else None
-    if not published.among(mixed, by_record):
+    if not unchanged.among(mixed, by_record):
         return None
     return Outcome(text=f"published in {output} already", data={"output": output, "published": True, "already": True})
 
 
-def _by_record(documents: dict[str, str], work: join.Work) -> tuple[str, dict[str, str]] | None:
+def _by_record(documents: dict[str, str], work: join.ShardToMix) -> tuple[str, dict[str, str]] | None:
     attributes = per_shard.attributes_by_record(work, documents[work.key])
     return None if attributes is None else (documents[work.key], attributes)
 
 
-def _prepared(settings: MixSettings, shards: dict[str, tuple[join.Work, str]], omitted: dict[str, str]) -> Prepared:
+def _prepared(
+    settings: MixSettings, shards: dict[str, tuple[join.ShardToMix, str]], omitted: dict[str, str]
+) -> PreparedMix:
     listed = [work for work, _ in shards.values()]
-    return Prepared(settings, works=listed, sets={"": listed[0].sets}, known=len(listed) + len(omitted))
+    return PreparedMix(settings, works=listed, sets={"": listed[0].sets}, known=len(listed) + len(omitted))
 
 
-def _report(inputs: int, done: list[per_shard.Done], broken: list[str], documents: str) -> str:
+def _report(inputs: int, done: list[per_shard.InputMixed], broken: list[str], documents: str) -> str:
     counts: Counter[str] = Counter()
     for each in done:
         counts.update(each.counts)

@@ -1,4 +1,4 @@
-"""All places that a configuration reads and writes, held against each other before any is read or written."""
+"""Checks of all places that a configuration reads and writes against each other, before any is touched."""
 
 from collections.abc import Iterable
 from typing import Any

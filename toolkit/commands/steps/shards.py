@@ -1,6 +1,7 @@
-"""The shards that a command works on: those of its share, and what is to be said of inputs that are not in them."""
+"""The shards that a command works on, which are those of its share; and notes on inputs that are not in them."""
 
-from toolkit.commands.steps.context import Context, Outcome
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome
 from toolkit.config import settings
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError, NothingThere, ToolkitError, amount
@@ -36,7 +37,7 @@ def mine(context: Context, dataset: Dataset) -> list[str]:
 
 
 def shards(context: Context, dataset: Dataset, *, judges: bool = False) -> tuple[list[str], str]:
-    """Return the shards of the run's share, and what is to be said of inputs that are not in them.
+    """Return the shards of the run's share, and notes on inputs that are not in them.
 
     Args:
         context: of the configuration.
@@ -62,7 +63,7 @@ def shards(context: Context, dataset: Dataset, *, judges: bool = False) -> tuple
 
 
 def _not_in_this(context: Context, dataset: Dataset, found: list[str]) -> str:
-    """Inputs of the share that are not ingested; a run that is no share looks at attempts of former inputs, too."""
+    """Return notes on inputs of the share that are not ingested; without a share, on attempts of former inputs, too."""
     inputs = _inputs_of(context, dataset)
     failed = ingest_records.unfinished(dataset, inputs if context.share else None)
     new = ingest_records.not_begun(inputs, dataset, found)
@@ -80,7 +81,7 @@ def _told(names: list[str], what: str) -> str:
 
 
 def _inputs_of(context: Context, dataset: Dataset) -> list[ingest_plan.Work]:
-    """The inputs of the share that a dataset is made of; none if the web would have to be asked for them."""
+    """Return the inputs of the share that a dataset is made of; none if the web would have to be asked for them."""
     if context.share:
         return context.share.inputs if context.share.is_of_inputs(dataset) else []
     own = context.dataset if context.has("ingest") and context.has_dataset else None

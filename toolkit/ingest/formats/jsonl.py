@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import msgspec
 
 from toolkit.config.settings import ConfigStruct
+from toolkit.data.documents import value_at
 from toolkit.ingest.reader import Draft, Input, Reader
 
 Names = str | list[str]
@@ -60,9 +61,6 @@ class Jsonl(Reader):
         for name in [names] if isinstance(names, str) else names:
             if name in row:
                 return name, row[name]
-            value: Any = row
-            for part in name.split("."):
-                value = value.get(part) if isinstance(value, dict) else None
-            if value is not None:
+            if (value := value_at(row, name)) is not None:
                 return name, value
         return None, None

@@ -1,1 +1,1 @@
-"""What a dataset or an output is, for those who take it over: facts gathered from records and data, and Croissant."""
+"""Descriptions of datasets and outputs for those who take them over: facts, Croissant documents, dataset cards."""

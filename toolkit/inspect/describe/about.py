@@ -1,7 +1,7 @@
-"""What only people know of a dataset: the section ``about:``."""
+"""The section ``about:``, which says what only people know of a dataset."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -54,7 +54,7 @@ class Rai(ConfigStruct):
     hasSyntheticData: bool | None = None  # noqa: N815
 
     def given(self) -> dict[str, Any]:
-        """The terms that have a value."""
+        """Return the terms that have a value."""
         return {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
 
 
@@ -103,12 +103,12 @@ class About(ConfigStruct):
 
     @property
     def shares(self) -> dict[str, float]:
-        """The shares of the splits."""
+        """Return the shares of the splits."""
         return {name: float(share) for name, share in self.splits.items() if name != "by"}
 
     @property
     def splits_files(self) -> bool:
-        """Whether a mix is to part its files by split."""
+        """Return whether a mix is to part its files by split."""
         return self.splits.get("by") == "file"
 
     def grows(self, path: str) -> bool:
@@ -121,20 +121,47 @@ class About(ConfigStruct):
 REQUIRED = ("name", "description", "license", "url", "creator", "date_published")
 """Keys without which there is no Croissant file, by the specification."""
 
-_URLS = ("url", "license", "same_as", "sd_license")
-_DATES = ("date_published", "date_created", "date_modified")
-_AGENTS = ("creator", "publisher")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?")
 VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 
 
+def _is_url(text: str) -> bool:
+    return re.fullmatch(r"https?://\S+", text) is not None
+
+
+def _is_date(text: str) -> bool:
+    """Return whether a text is a date of the calendar, with a time or without."""
+    try:
+        return _DATE.fullmatch(text) is not None and bool(datetime.fromisoformat(text))
+    except ValueError:
+        return False
+
+
+_PAGE = (_is_url, "a URL such as https://example.org/corpus")
+_LICENCE = (_is_url, "a URL such as https://spdx.org/licenses/NAME.html")
+_DAY = (_is_date, "a date such as 2026-01-31")
+
+_FORMS: dict[str, tuple[Callable[[str], object], str]] = {
+    "url": _PAGE,
+    "license": _LICENCE,
+    "same_as": _PAGE,
+    "sd_license": _LICENCE,
+    "date_published": _DAY,
+    "date_created": _DAY,
+    "date_modified": _DAY,
+    "in_language": (WELL_FORMED.fullmatch, "a BCP 47 code such as de or zh-Hant"),
+    "version": (VERSION.fullmatch, "MAJOR.MINOR.PATCH (1.0.0)"),
+}
+"""By key, a test of its values, and words for what passes; NAME is that of a licence."""
+
+
 def listed(value: Any) -> list[Any]:
-    """A value that may be one or several, as a list."""
+    """Return a value that may be one or several as a list."""
     return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
 
 
 def read_about(section: Source, required: Sequence[str] = REQUIRED) -> About:
-    """The settings of an ``about:`` section, with all that a description must have.
+    """Return the settings of an ``about:`` section, with all that a description must have.
 
     Args:
         section: of the configuration.
@@ -151,34 +178,32 @@ def read_about(section: Source, required: Sequence[str] = REQUIRED) -> About:
     if missing:
         given = f"; also missing: {', '.join(f'about.{key}' for key in missing[1:])}" if missing[1:] else ""
         raise source.error((), f"expected about.{missing[0]}, which Croissant requires, got none{given}")
-    for key in _URLS:
+    _check_forms(source, about)
+    _check_agents(source, about)
+    read_splits(source)
+    return about
+
+
+def _check_forms(source: Source, about: About) -> None:
+    for key, (fits, wanted) in _FORMS.items():
         for value in listed(getattr(about, key)):
-            if not re.fullmatch(r"https?://\S+", value):
-                hint = f"https://spdx.org/licenses/{'CC-BY-4.0' if ' ' in value else value}.html"
-                example = hint if "license" in key else "https://example.org/corpus"
-                raise source.error((key,), f"expected a URL such as {example}, got {value!r}")
-    for key in _DATES:
-        value = getattr(about, key)
-        if value is not None and not _is_date(value):
-            raise source.error((key,), f"expected a date such as 2026-01-31, got {value!r}")
-    for language in about.language():
-        if not WELL_FORMED.fullmatch(language):
-            raise source.error(("in_language",), f"expected a BCP 47 code such as de or zh-Hant, got {language!r}")
-    for key in _AGENTS:
-        given = getattr(about, key)
-        for i, agent in enumerate(listed(given)):
-            if agent.type is None:
-                place = (key, i, "type") if isinstance(given, list) else (key, "type")
-                raise source.error(place, "expected Organization or Person, got none")
-    if about.version is not None and not VERSION.fullmatch(about.version):
-        raise source.error(("version",), f"expected MAJOR.MINOR.PATCH (1.0.0), got {about.version!r}")
+            if not fits(value):
+                name = "CC-BY-4.0" if " " in value else value
+                raise source.error((key,), f"expected {wanted.replace('NAME', name)}, got {value!r}")
     for i, glob in enumerate(about.live if isinstance(about.live, list) else ()):
         try:
             glob_regex(glob)
         except ConfigError as error:
             raise source.error(("live", i), str(error)) from None
-    read_splits(source)
-    return about
+
+
+def _check_agents(source: Source, about: About) -> None:
+    for key in ("creator", "publisher"):
+        given = getattr(about, key)
+        for i, agent in enumerate(listed(given)):
+            if agent.type is None:
+                place = (key, i, "type") if isinstance(given, list) else (key, "type")
+                raise source.error(place, "expected Organization or Person, got none")
 
 
 @dataclass(frozen=True)
@@ -219,11 +244,3 @@ def read_splits(section: Source) -> Splits | None:
     if not all(share > 0 for share in shares.values()) or abs(sum(shares.values()) - 1) >= 1e-9:
         raise section.error(("splits",), f"expected shares above 0 that sum up to 1, got {shares!r}")
     return Splits({name: float(share) for name, share in shares.items()}, by)
-
-
-def _is_date(text: str) -> bool:
-    """Whether it is a date, with a time or without, that there is."""
-    try:
-        return _DATE.fullmatch(text) is not None and bool(datetime.fromisoformat(text))
-    except ValueError:
-        return False

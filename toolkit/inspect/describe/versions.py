@@ -1,7 +1,8 @@
-"""Which part of a version is due, by what has changed since the last description.
+"""The part of a version that is due, by what has changed since the last description.
 
 Source: Croissant specification, "Versioning": PATCH, the same data in another form; MINOR, more data, the old still
-there; MAJOR, data changed or removed.
+there; MAJOR, data changed or removed. A document of another shape than ours raises an error of Python's (`TypeError`,
+`KeyError` …), so that nobody takes it for one that may be replaced.
 """
 
 import re
@@ -11,14 +12,15 @@ from typing import Any, Literal
 import msgspec
 
 from toolkit.inspect.describe.about import VERSION, listed
-from toolkit.inspect.describe.facts.common import matching
+from toolkit.inspect.describe.croissant.jsonld import path_part
+from toolkit.inspect.describe.facts.files import matching
 
 Level = Literal["none", "PATCH", "MINOR", "MAJOR"]
 _LEVELS: tuple[Level, ...] = ("none", "PATCH", "MINOR", "MAJOR")
 
 
 def due(old: dict[str, Any], new: dict[str, Any]) -> tuple[Level, list[str]]:
-    """What is due, and why, most important first."""
+    """Return what is due, and why, most important first."""
     reasons = list(_reasons(old, new))
     if not reasons:
         ignored = ("version", "datePublished", "dateModified", "@context")
@@ -31,7 +33,7 @@ def due(old: dict[str, Any], new: dict[str, Any]) -> tuple[Level, list[str]]:
 
 
 def fault(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """What is wrong with a new version that goes down, or stays although data have changed; empty if nothing is."""
+    """Return what is wrong with a new version that goes down, or stays although data have changed; empty if nothing."""
     before, after = old.get("version"), new.get("version")
     left, right = (VERSION.fullmatch(str(each)) for each in (before, after))
     if left is None:
@@ -52,7 +54,7 @@ def _numbers(found: re.Match[str]) -> tuple[int, ...]:
 
 
 def is_enough(old: str | None, new: str | None, level: Level) -> bool:
-    """Whether the new version is raised as is due."""
+    """Return whether the new version is raised as is due."""
     before, after = (VERSION.fullmatch(str(each)) for each in (old, new))
     if level == "none" or before is None:
         return True
@@ -64,7 +66,7 @@ def is_enough(old: str | None, new: str | None, level: Level) -> bool:
 
 
 def raised(version: str, level: Level) -> str:
-    """The version with a part raised."""
+    """Return the version with a part raised."""
     found = VERSION.fullmatch(version)
     assert found
     major, minor, patch = map(int, found.groups())
@@ -91,7 +93,7 @@ def _reasons(old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[Level, 
 
 
 def _file_reasons(old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[Level, str]]:
-    """What has changed of the data, as far as it is known: of files that grow nobody knows; new ones are no news there.
+    """Yield what has changed of the data, as far as it is known: for files that grow, it is not, nor are new ones news.
 
     Where the lines of all files of a label are the same as before, the files were only cut or compressed otherwise. A
     file that is gone has another name now only if there are as many as before, and its bytes are under the same label:
@@ -125,7 +127,7 @@ def _file_reasons(old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[Le
 
 
 def _contents(document: dict[str, Any]) -> dict[tuple[str, str], str]:
-    """Digests of the lines of file sets, by set and label; see `toolkit.inspect.describe.croissant.document`."""
+    """Return digests of the lines of file sets, by set and label; see `toolkit.inspect.describe.croissant.document`."""
     return {
         (str(node.get("@id")), str(each.get("name", ""))): str(each.get("value"))
         for node in document.get("distribution", ())
@@ -134,7 +136,7 @@ def _contents(document: dict[str, Any]) -> dict[tuple[str, str], str]:
 
 
 def _place(document: dict[str, Any], path: str) -> tuple[str, str]:
-    """The file set that a file belongs to, and its label."""
+    """Return the file set that a file belongs to, and its label."""
     for node in document.get("distribution", ()):
         if node.get("includes") and matching([path], listed(node["includes"])):
             return str(node.get("@id")), _label(document, path)
@@ -145,20 +147,19 @@ _LABELS = ("language", "label")
 
 
 def _label(document: dict[str, Any], path: str) -> str:
-    """The label of a file, as the fields read it that are read from paths; empty if none does."""
+    """Return the label of a file, as the field reads it that is read from paths; empty if none does."""
     for record in document.get("recordSet", ()):
         for field in record.get("field", ()):
             source = field.get("source") or {}
             transform = source.get("transform") or {}
             if field.get("name") in _LABELS and "fileProperty" in source.get("extract", {}) and "regex" in transform:
-                of = path.rpartition("/")[2] if source["extract"]["fileProperty"] == "filename" else path
-                found = re.match(transform["regex"], of)
+                found = re.match(transform["regex"], path_part(path, source["extract"]["fileProperty"]))
                 return found[1] if found else ""
     return ""
 
 
 def _files(document: dict[str, Any]) -> dict[str, str]:
-    """Checksums of data files by path; those of checksum files follow from them."""
+    """Return the checksums of data files by path; those of checksum files follow from them."""
     return {
         str(file.get("contentUrl")): str(file["sha256"])
         for file in document.get("distribution", ())
@@ -167,12 +168,12 @@ def _files(document: dict[str, Any]) -> dict[str, str]:
 
 
 def _paths(document: dict[str, Any]) -> set[str]:
-    """All files that are listed, with a checksum or without."""
+    """Return all files that are listed, with a checksum or without."""
     return {str(file.get("contentUrl")) for file in document.get("distribution", ()) if "contentUrl" in file}
 
 
 def _stored_otherwise(old: dict[str, Any], new: dict[str, Any]) -> set[str]:
-    """File sets of the same content in another format, which readers may take, or not, for that reason alone."""
+    """Return file sets of the same content in another format, which alone may be why readers take them, or not."""
     formats = [
         {str(n.get("@id")): n.get("encodingFormat") for n in each.get("distribution", ()) if "includes" in n}
         for each in (old, new)
@@ -189,7 +190,7 @@ def _stored_otherwise(old: dict[str, Any], new: dict[str, Any]) -> set[str]:
 
 
 def _fields(document: dict[str, Any], but: Collection[str] = ()) -> dict[str, Any]:
-    """Types of the fields of record sets, by id; but for those that are read from some file sets."""
+    """Return the types of the fields of record sets, by id, but not of those that are read from some file sets."""
     found: dict[str, Any] = {}
 
     def add(field: dict[str, Any]) -> None:

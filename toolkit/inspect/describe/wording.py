@@ -1,4 +1,4 @@
-"""What ingest counted, in words for people."""
+"""The counts of ingest, in words for people."""
 
 from collections.abc import Mapping
 
@@ -32,7 +32,7 @@ _WORDS: dict[str, str] = {
 
 
 def counted(counts: Mapping[str, int]) -> str:
-    """What ingest counted beside documents, in words; a count that a reader of one's own has keeps its name."""
+    """Return the counts of ingest beside documents, in words; counts of a user's own reader keep their names."""
     told = [_told(name, number) for name, number in counts.items() if name != "documents" and number]
     return ", ".join(told)
 

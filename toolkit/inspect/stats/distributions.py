@@ -1,4 +1,4 @@
-"""How the values of attributes are distributed, by label: exactly where there are few, else by a sketch."""
+"""Distributions of the values of attributes, by label: exact where there are few values, else by a sketch."""
 
 import math
 import sys
@@ -33,7 +33,7 @@ Getter = Callable[[Any], Sequence[Any]]
 
 
 class _NoList:
-    """Of which there is one."""
+    """A value that only `NO_LIST` is of."""
 
 
 NO_LIST = _NoList()
@@ -56,7 +56,7 @@ class Leaf(msgspec.Struct, frozen=True):
 
 
 def leaves(path: str, type_: Type) -> list[Leaf]:
-    """All values inside an attribute of a type; what has no declared type has none."""
+    """Return all values inside an attribute of a type; what has no declared type has none."""
     match type_.kind:
         case "nullable" if type_.item:
             return [
@@ -93,7 +93,7 @@ def _length(path: str) -> Leaf:
 
 
 def _is_inside_list(path: str, leaf: Leaf) -> bool:
-    """Whether the leaf is of elements of a list that begins at the path or below it."""
+    """Return whether the leaf is of elements of a list that begins at the path or below it."""
     return "[]" in leaf.path.removeprefix("len(").removeprefix(path)
 
 
@@ -160,7 +160,7 @@ class _Held:
                 self.fold()
 
     def fold(self) -> None:
-        """Puts the numbers that are held into the sketch."""
+        """Put the numbers that are held into the sketch."""
         if self.sketch and self.held:
             for value, count in self.held.items():
                 number = min(max(value, -_GREATEST), _GREATEST) * 1.0  # JSON has integers of any size
@@ -203,11 +203,11 @@ class Distributions:
         self._found: dict[tuple[str, str], _Held] = {}
 
     def add(self, label: str, leaf: Leaf, values: Iterable[Any]) -> None:
-        """Values of documents of a label."""
+        """Add values of documents of a label."""
         self._of(label, leaf.path, leaf.kind).add(values)
 
     def merge(self, others: Iterable[Distribution]) -> None:
-        """Those of other documents."""
+        """Add the distributions of other documents."""
         for other in others:
             self._of(other.label, other.attribute, other.kind).merge(other)
 
@@ -223,13 +223,13 @@ class Distributions:
         return found
 
     def finished(self) -> list[Distribution]:
-        """All, sorted by attribute and label."""
+        """Return all distributions, sorted by attribute and label."""
         keys = sorted(self._found, key=lambda key: (key[1], key[0]))
         return [self._found[label, attribute].finished(label, attribute) for label, attribute in keys]
 
 
 def together(found: Sequence[Distribution]) -> Distribution:
-    """Those of all labels of one attribute as one."""
+    """Return the distributions of all labels of one attribute as one."""
     held = _Held(found[0].kind)
     for each in found:
         held.merge(each)
@@ -237,7 +237,7 @@ def together(found: Sequence[Distribution]) -> Distribution:
 
 
 def summary(found: Distribution) -> dict[str, Any]:
-    """A distribution in numbers: counts, share of nulls, values, quantiles."""
+    """Return a distribution in numbers: counts, share of nulls, values, quantiles."""
     result: dict[str, Any] = {
         "values": found.count,
         "nulls": found.nulls,
@@ -257,7 +257,7 @@ def summary(found: Distribution) -> dict[str, Any]:
 
 
 def numbers(found: Distribution) -> list[tuple[float, int]]:
-    """The numbers of a distribution, sorted, with how often each is there; of a sketch one for each bucket."""
+    """Return the numbers of a distribution, sorted, each with its count; of a sketch one for each bucket."""
     if found.values is not None:
         return cast("list[tuple[float, int]]", found.values)
     assert found.buckets
@@ -267,7 +267,7 @@ def numbers(found: Distribution) -> list[tuple[float, int]]:
 
 
 def quantile(listed: Iterable[tuple[float, int]], count: int, share: str) -> float:
-    """By the nearest rank: the least number with at least this share of all at or below it.
+    """Return a quantile by the nearest rank: the least number with at least this share of all at or below it.
 
     Args:
         listed: what `numbers` gives.

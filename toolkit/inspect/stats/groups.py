@@ -51,7 +51,7 @@ class Groups:
         self._sums = np.zeros((256, _WIDTH), dtype=np.int64)
 
     def add(self, keys: Sequence[str], rows: "Array") -> None:
-        """Adds documents.
+        """Add documents.
 
         Args:
             keys: of each.
@@ -62,7 +62,7 @@ class Groups:
         self.add_sums(keys, np.hstack([np.ones((len(rows), 1), dtype=np.int64), rows]))
 
     def add_sums(self, keys: Sequence[str], rows: Any) -> None:
-        """Adds groups that were summed up elsewhere; their `Group` rows."""
+        """Add groups that were summed up elsewhere, by their `Group` rows."""
         import numpy as np
 
         places = [self._places.setdefault(key, len(self._places)) for key in keys]
@@ -79,27 +79,27 @@ class Groups:
             yield key, self._sums[self._places[key]].tolist()
 
     def __iter__(self) -> Iterator[Group]:
-        """All groups, sorted by key."""
+        """Yield all groups, sorted by key."""
         runs = [read(join(self._folder, f"{i}.groups")) for i in range(self._runs)]
         for key, found in groupby(heapq.merge(self._in_memory(), *runs, key=itemgetter(0)), key=itemgetter(0)):
             yield key, [sum(column) for column in zip(*(row for _, row in found), strict=True)]
 
 
 def write(path: str, groups: Iterator[Group]) -> int:
-    """Writes groups to a file; how many."""
+    """Write groups to a file; return how many."""
     with RowOutput(path, compress=compress_fast) as out:
         out.write_rows(msgspec.json.encode(group) for group in groups)
     return out.rows
 
 
 def read(path: str) -> Iterator[Group]:
-    """The groups of a file."""
+    """Yield the groups of a file."""
     with Lines(path, _MAX_ROW) as lines:
         for line in lines:
             yield _ROW.decode(line)
 
 
 def counts_of(row: list[int], *, unicode: bool) -> Counts:
-    """A group's sums by their names."""
+    """Return a group's sums by their names."""
     documents, lines, chars, size, words, unicode_words = row
     return Counts(documents, lines, chars, size, words, unicode_words if unicode else None)

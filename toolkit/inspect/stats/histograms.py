@@ -29,7 +29,7 @@ class Bin(msgspec.Struct, frozen=True):
 
 
 class Histogram(msgspec.Struct, kw_only=True):
-    """What is drawn.
+    """A histogram as it is drawn.
 
     Attributes:
         attribute: path.
@@ -49,7 +49,7 @@ class Histogram(msgspec.Struct, kw_only=True):
 
     @classmethod
     def of(cls, found: Distribution, thresholds: Sequence[Threshold]) -> "Histogram":
-        """Of a distribution.
+        """Return the histogram of a distribution.
 
         Raises:
             ConfigError: if there is nothing to draw, or too many different texts.
@@ -79,7 +79,7 @@ class Histogram(msgspec.Struct, kw_only=True):
         )
 
     def data(self) -> dict[str, Any]:
-        """For machines."""
+        """Return the histogram for programs."""
         bins: list[dict[str, Any]] = [
             {"low": each.low, "high": each.high, "count": each.count}
             if self.numbers
@@ -92,7 +92,7 @@ class Histogram(msgspec.Struct, kw_only=True):
 
 
 def _ranges(found: Distribution) -> list[Bin]:
-    """Bins of one width, that end at round numbers; where numbers go over many powers of ten, at powers of two."""
+    """Return bins of one width that end at round numbers; of a long tail bins that end at powers of two."""
     assert found.buckets
     low, high = found.buckets.low, found.buckets.high
     listed = numbers(found)
@@ -108,7 +108,7 @@ def _ranges(found: Distribution) -> list[Bin]:
 
 
 def _powers(low: float, high: float) -> list[float]:
-    """Of a long tail: powers of two, one from another as far as it needs for at most `BINS` bins and two."""
+    """Return edges at powers of two, so far apart that there are at most `BINS` bins and two."""
     first, last = math.frexp(max(low, 1.0))[1] - 1, math.frexp(high)[1]
     step = -(-(last - first) // BINS)
     powers = [_float(Decimal(2) ** n) for n in range(first, last + step, step)]
@@ -116,7 +116,7 @@ def _powers(low: float, high: float) -> list[float]:
 
 
 def _edges(low: float, high: float) -> list[float]:
-    """Multiples of a step that is 1, 2, 2.5 or 5 times a power of ten; in decimals, which binary fractions are not.
+    """Return edges at multiples of 1, 2, 2.5 or 5 times a power of ten, reckoned in decimals to be exact.
 
     The step is the least by which there are about `BINS` bins at most, from half of that on. Where numbers hardly
     differ it is larger: edges must.
@@ -132,7 +132,7 @@ def _edges(low: float, high: float) -> list[float]:
 
 
 def _steps(width: Decimal) -> Iterator[Decimal]:
-    """Round numbers, from the least one that is no less than the width (or by a thousandth)."""
+    """Yield round numbers, from the least one that is no less than the width (or by a thousandth)."""
     for exponent in itertools.count(width.adjusted()):
         for factor in ("1", "2", "2.5", "5"):
             if (step := Decimal(factor).scaleb(exponent)) >= width * Decimal("0.999"):
@@ -140,7 +140,7 @@ def _steps(width: Decimal) -> Iterator[Decimal]:
 
 
 def _float(number: Decimal) -> float:
-    """The nearest float that is finite."""
+    """Return the nearest float that is finite."""
     return min(max(float(number), -sys.float_info.max), sys.float_info.max)
 
 
@@ -148,7 +148,7 @@ def _float(number: Decimal) -> float:
 
 
 def text(found: Histogram) -> str:
-    """Bars of letters, a line for each bin; where a threshold lies, a line says whose."""
+    """Return bars of letters, a line for each bin; where a threshold lies, a line says whose."""
     whole = sum(each.count for each in found.bins)
     most = max(each.count for each in found.bins)
     width = max(len(each.title) for each in found.bins)

@@ -1,4 +1,4 @@
-"""What documents are grouped by: their label, source, crawl or host, or the value of an expression."""
+"""The keys that documents are grouped by: label, source, crawl or host, or the value of an expression."""
 
 import functools
 import re
@@ -7,15 +7,16 @@ from typing import Any
 
 import msgspec
 
+from toolkit.data.addresses import host_of, url_of
 from toolkit.data.documents import Document
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError
 from toolkit.ingest import crawls
-from toolkit.mix.sets import null_safe
-from toolkit.rules import LABEL, Rule, RuleSet
-from toolkit.rules.blocklist import host_of, url_of
+from toolkit.mix.joined_sets import null_safe
+from toolkit.rules import LABEL, RuleSet
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import Name, check
+from toolkit.rules.kinds.set import Set
 
 LABELS = (LABEL, "language")
 NAMED = (*LABELS, "source", "crawl", "host")
@@ -54,10 +55,7 @@ class Keys:
         self, by: Sequence[str], names: Mapping[str, Name], arguments: tuple[str, ...], label: str | None, path: str
     ) -> None:
         expressions = [_expression(text, names, label) for text in by if text not in NAMED]
-        rules = [
-            Rule(kind="set", name=text, field=f"by{i}", expression=text, place="--by")
-            for i, text in enumerate(expressions)
-        ]
+        rules = [Set(name=text, field=f"by{i}", expression=text, place="--by") for i, text in enumerate(expressions)]
         self._rules = RuleSet(rules, names, arguments, label)
         self.used = self._rules.needs.keys
         self.used_fields = self._rules.needs.fields
@@ -73,7 +71,7 @@ class Keys:
                 number += 1
 
     def of(self, values: Sequence[Any], document: Document) -> list[str]:
-        """The keys of a document.
+        """Return the keys of a document.
 
         Raises:
             DataError: if an expression cannot use its values.
@@ -81,7 +79,7 @@ class Keys:
         return [function(*values, document) for function in self._functions]
 
     def label(self, *values: Any) -> str:
-        """The key of the label."""
+        """Return the key of the label."""
         return _json(self._rules.label(*values)) if self._rules.label else NOTHING
 
     def _value(self, number: int, *values: Any) -> str:
@@ -90,7 +88,7 @@ class Keys:
 
 
 def _expression(text: str, names: Mapping[str, Name], label: str | None) -> str:
-    """The expression, null where a part of a path is; its value can be a group."""
+    """Return the expression, made null where a part of a path is; its value can be a group."""
     known = {LABEL: Name(Type("nullable", Type("str")), "None"), **names} if label else names
     path = re.fullmatch(r"[\w.]+", text.strip())
     text = (null_safe(text.strip(), known) if path else None) or text
@@ -115,7 +113,7 @@ def _source(path: str, *values: Any) -> str:
 
 
 def _crawl(path: str, *values: Any) -> str:
-    """Named by the metadata, else by the path of the file, else by the source."""
+    """Return the crawl that the metadata name, else the path of the file, else the source."""
     document = values[-1]
     metadata = document.metadata
     for found in (*(metadata.get(field) for field in crawls.FIELDS), path, document.source):
@@ -125,8 +123,8 @@ def _crawl(path: str, *values: Any) -> str:
 
 
 def _host(path: str, *values: Any) -> str:
-    """Of the URL that blocklists look at, too; what is no URL, or one of nobody's host, has none."""
-    url = url_of({"metadata": values[-1].metadata}, "")
+    """Return the host of the URL that blocklists look at, too; null for what is no URL, or has no host."""
+    url = url_of({"metadata": values[-1].metadata})
     return _json(host_of(url) or None) if url and _WITH_HOST.match(url) else NOTHING
 
 

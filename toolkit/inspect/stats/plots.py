@@ -13,13 +13,13 @@ PICTURES = (".png", ".svg", ".pdf")
 
 
 def check_installed() -> None:
-    """Raises MissingExtra without matplotlib."""
+    """Raise MissingExtra without matplotlib."""
     if find_spec("matplotlib") is None:
         raise missing_extra("plots", "pictures", "matplotlib")
 
 
 def draw(found: Histogram, path: str) -> None:
-    """Writes a picture, PNG, SVG or PDF by the suffix; the same bytes each time.
+    """Write a picture, PNG, SVG or PDF by the suffix; the same bytes each time.
 
     Raises:
         MissingExtra: without matplotlib.

@@ -9,7 +9,7 @@ for data.
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from typing import Any
@@ -22,20 +22,20 @@ from toolkit.data import schema
 from toolkit.data.documents import BAD_ROW, Document, LateDocument, Rejected
 from toolkit.data.schema import Type
 from toolkit.errors import DAMAGED, DataError
-from toolkit.inspect.recognition import Format
-from toolkit.inspect.stats import files, groups
+from toolkit.inspect.documents import ARGUMENTS, FileDocuments, names_in_file, shard_documents
+from toolkit.inspect.stats import groups
 from toolkit.inspect.stats.distributions import Distribution, Distributions, Leaf, leaves
 from toolkit.inspect.stats.keys import Keys
+from toolkit.inspect.targets import Format
 from toolkit.mix.join import JoinedShard, inputs_of, joint_rows
-from toolkit.mix.sets import names_for_rules
+from toolkit.mix.joined_sets import names_for_rules
 from toolkit.mix.writer import Reading, Writer
 from toolkit.rules.expressions import Name
+from toolkit.runs.executors import Report
 from toolkit.storage import Stat, json_files
 from toolkit.storage.paths import join, lacking, remove, stat, unlike_data
 from toolkit.storage.reading import Lines, content_digest
 from toolkit.text.counting import measure, measure_json
-
-Report = Callable[[int, int], None]
 
 VERSION = 2
 """Of what is counted; files that were counted by another version are counted anew."""
@@ -45,7 +45,7 @@ BLOCK_CHARS = 1 << 19
 
 
 class Settings(ConfigStruct, kw_only=True):
-    """What is counted.
+    """The settings of a count.
 
     Attributes:
         by: `toolkit.inspect.stats.keys.NAMED` or expressions.
@@ -62,11 +62,11 @@ class Settings(ConfigStruct, kw_only=True):
     first: int | None = None
 
     def digest(self, *more: object) -> str:
-        """Of what determines the numbers but the inputs."""
+        """Return a digest of what determines the numbers beside the inputs."""
         return xxhash.xxh3_128_hexdigest(msgspec.json.encode((VERSION, self, more), enc_hook=repr))
 
 
-class Work(ConfigStruct, kw_only=True):
+class CountJob(ConfigStruct, kw_only=True):
     """A file to count: a shard with the sets that are joined to it, or a file of an output.
 
     Attributes:
@@ -90,12 +90,12 @@ class Work(ConfigStruct, kw_only=True):
 
     @property
     def path(self) -> str:
-        """Of the documents."""
+        """Return the path of the documents."""
         return self.shard.path if self.shard else self.file
 
     @property
     def writer(self) -> Writer | None:
-        """The format of a file of an output; None for documents."""
+        """Return the format of a file of an output; None for documents."""
         return Format(self.format, self.options).writer() if self.format else None
 
     @property
@@ -103,12 +103,12 @@ class Work(ConfigStruct, kw_only=True):
         return join(self.folder, unlike_data(self.name) + ".counts")
 
     def groups_path(self, number: int) -> str:
-        """Of the groups of the ``--by`` of that number."""
+        """Return the path of the groups of the ``--by`` of that number."""
         return join(self.folder, f"{unlike_data(self.name)}.{number}.groups")
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """A file is counted.
+    """The counts of a file.
 
     Attributes:
         size, stamp: of the file, the quick test.
@@ -128,27 +128,27 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     distributions: list[Distribution]
 
 
-class Done(ConfigStruct):
-    """What became of a file."""
+class CountResult(ConfigStruct):
+    """The outcome of a count."""
 
     documents: int
     skipped: bool
 
 
-def names_of(work: Work) -> tuple[dict[str, Name], tuple[str, ...]]:
-    """What expressions may use, and the variables that this refers to."""
+def names_of(work: CountJob) -> tuple[dict[str, Name], tuple[str, ...]]:
+    """Return what expressions may use, and the variables that this refers to."""
     if work.shard:
         sets = work.shard.sets
         return names_for_rules(sets), (*(f"r{i}" for i in range(len(sets))), "document")
-    return files.names(work.writer, work.types), files.ARGUMENTS
+    return names_in_file(work.writer, work.types), ARGUMENTS
 
 
 _REJECTED = Name(schema.nullable(schema.from_annotation(Rejected, "rejected")), "document.rejected")
 """Of documents that a mix has dropped."""
 
 
-def keys_of(work: Work) -> Keys:
-    """The keys of its documents.
+def keys_of(work: CountJob) -> Keys:
+    """Return the keys of the documents of a file.
 
     Raises:
         ConfigError: if they cannot be grouped so.
@@ -160,13 +160,13 @@ def keys_of(work: Work) -> Keys:
     return Keys(work.settings.by, names, arguments, label, work.path)
 
 
-def types_of(work: Work) -> dict[str, Type]:
-    """The types of the attributes, by their names in expressions."""
+def types_of(work: CountJob) -> dict[str, Type]:
+    """Return the types of the attributes, by their names in expressions."""
     return {key: name.type for key, name in names_of(work)[0].items() if key != "document"}
 
 
-def leaves_of(work: Work) -> dict[str, list[Leaf]]:
-    """The values of which distributions are made, by the key of their attribute."""
+def leaves_of(work: CountJob) -> dict[str, list[Leaf]]:
+    """Return the values of which distributions are made, by the key of their attribute."""
     found: dict[str, list[Leaf]] = {}
     for key, type_ in types_of(work).items():
         for leaf in leaves(key, type_):
@@ -176,7 +176,7 @@ def leaves_of(work: Work) -> dict[str, list[Leaf]]:
 
 
 def is_part(path: str, wanted: str) -> bool:
-    """Whether a path is of, or inside, the attribute that is wanted; ``all`` is every one."""
+    """Return whether a path is of, or inside, the attribute that is wanted; ``all`` is every one."""
     inner = path.removeprefix("len(").removesuffix(")")
     return wanted in ("all", path, inner) or inner.startswith((f"{wanted}.", f"{wanted}[]"))
 
@@ -184,8 +184,8 @@ def is_part(path: str, wanted: str) -> bool:
 # --- counting ---------------------------------------------------------------------------------------------------------
 
 
-def count_file(work: Work, report: Report) -> Done:
-    """Counts a file, unless that has been done.
+def count_file(work: CountJob, report: Report) -> CountResult:
+    """Count a file, unless that has been done.
 
     Raises:
         DataError: if it, or what is joined to it, is not what it should be; an expression cannot use a value.
@@ -199,7 +199,7 @@ def count_file(work: Work, report: Report) -> Done:
         content = state.content
     if (old := json_files.load(work.record_path, Record)) and _is_of(work, old, before, content, attributes):
         report(old.documents, 0)
-        return Done(documents=old.documents, skipped=True)
+        return CountResult(documents=old.documents, skipped=True)
     remove(work.record_path)
     keys, leaves_by_key = keys_of(work), leaves_of(work)
     distributions = Distributions()
@@ -230,10 +230,10 @@ def count_file(work: Work, report: Report) -> Done:
         distributions=distributions.finished(),
     )
     json_files.save(work.record_path, record)
-    return Done(documents=count, skipped=False)
+    return CountResult(documents=count, skipped=False)
 
 
-def _is_of(work: Work, old: Record, now: Stat, content: str, attributes: Mapping[str, str]) -> bool:
+def _is_of(work: CountJob, old: Record, now: Stat, content: str, attributes: Mapping[str, str]) -> bool:
     if (old.attributes, old.label, old.size) != (attributes, work.label, now.size):
         return False
     if any(stat(work.groups_path(number)) is None for number in range(len(work.settings.by))):
@@ -243,8 +243,8 @@ def _is_of(work: Work, old: Record, now: Stat, content: str, attributes: Mapping
     return True
 
 
-def _sizes(documents: Sequence[Document], work: Work, before: int) -> Any:
-    """What the texts measure; so many documents were before these."""
+def _sizes(documents: Sequence[Document], work: CountJob, before: int) -> Any:
+    """Return the measures of the texts; before: number of documents before these."""
     reading = work.writer.READING if work.writer else Reading()
     unicode, joined = work.settings.unicode, reading.joined
     late = [document for document in documents if isinstance(document, LateDocument)]
@@ -261,7 +261,7 @@ def _sizes(documents: Sequence[Document], work: Work, before: int) -> Any:
     return sizes
 
 
-def _keys(block: Sequence[tuple[Document, list[Any]]], keys: Keys, work: Work, before: int) -> Iterator[list[str]]:
+def _keys(block: Sequence[tuple[Document, list[Any]]], keys: Keys, work: CountJob, before: int) -> Iterator[list[str]]:
     for number, (document, values) in enumerate(block, before + 1):
         try:
             yield keys.of(values, document)
@@ -288,7 +288,7 @@ def _add_values(
     keys: Keys,
     getters: Sequence[tuple[int, str, Leaf]],
 ) -> None:
-    """Adds the values of a block; all those of a label at once."""
+    """Add the values of a block; all those of a label at once."""
     by_label: dict[str, list[list[Any]]] = defaultdict(list)
     for document, values in block:
         by_label[keys.label(*values, document)].append(values)
@@ -305,7 +305,7 @@ class _Rows:
         getters: of the distributions: place among the values, the key's name there, what is taken of it.
     """
 
-    def __init__(self, work: Work, keys: Keys, wanted: Mapping[str, list[Leaf]]) -> None:
+    def __init__(self, work: CountJob, keys: Keys, wanted: Mapping[str, list[Leaf]]) -> None:
         self.content = ""
         self._work = work
         self._used = keys.used | set(wanted)
@@ -328,7 +328,7 @@ class _Rows:
     def __iter__(self) -> Iterator[tuple[Document, list[Any]]]:
         work = self._work
         if work.shard is None:
-            source = files.Source(work.file, work.writer, work.max_document_bytes, self._fields, work.types)
+            source = FileDocuments(work.file, work.writer, work.max_document_bytes, self._fields, work.types)
             yield from source
             self.content = source.content
         elif work.shard.sets:
@@ -337,6 +337,6 @@ class _Rows:
                     yield document, values
         else:
             with Lines(work.path, work.max_document_bytes, digest=True) as lines:
-                for document in files.documents(lines, work.path):
+                for document in shard_documents(lines, work.path):
                     yield document, []
             self.content = lines.content or ""

@@ -53,7 +53,7 @@ class Sketch:
         self._low, self._high = math.inf, -math.inf
 
     def add(self, number: float, count: int = 1) -> None:
-        """A number that was met so many times."""
+        """Add a number that was met so many times."""
         if abs(number) <= self._mapping.min_possible:
             self._zeros += count
         else:
@@ -62,7 +62,7 @@ class Sketch:
         self._low, self._high = min(self._low, number), max(self._high, number)
 
     def merge(self, other: Buckets) -> None:
-        """Adds the numbers of another sketch."""
+        """Add the numbers of another sketch."""
         for store, found in ((self._positive, other.positive), (self._negative, other.negative)):
             for key, count in found.items():
                 store.add(key, count)
@@ -70,11 +70,11 @@ class Sketch:
         self._low, self._high = min(self._low, other.low), max(self._high, other.high)
 
     def buckets(self) -> Buckets:
-        """What is kept of it."""
+        """Return the sketch as it is kept."""
         return Buckets(_counts(self._positive), _counts(self._negative), self._zeros, self._low, self._high)
 
     def numbers(self) -> Iterator[tuple[float, int]]:
-        """A number for each bucket, in order, with its count."""
+        """Yield a number for each bucket, in order, with its count."""
         for key, count in sorted(_counts(self._negative).items(), reverse=True):
             yield min(max(-self._mapping.value(key), self._low), self._high), count
         if self._zeros:

@@ -1,4 +1,4 @@
-"""Statistics as tables: Markdown as the papers print them, CSV and JSON with every number as it is."""
+"""SizesByLabel as tables: Markdown as the papers print them, CSV and JSON with every number as it is."""
 
 import csv
 import heapq
@@ -10,7 +10,7 @@ import msgspec
 
 from toolkit.inspect.stats.distributions import Distribution, summary, together
 from toolkit.inspect.stats.groups import Group, counts_of
-from toolkit.mix.shown.statistics import Statistics
+from toolkit.mix.effects.before_after import SizesByLabel
 from toolkit.text.counting import Counts
 
 NONE = "(none)"
@@ -28,7 +28,7 @@ _NAMES = {
 
 
 class Table(msgspec.Struct, kw_only=True):
-    """What there is of each group.
+    """The counts of groups.
 
     Attributes:
         by: what documents are grouped by.
@@ -44,7 +44,7 @@ class Table(msgspec.Struct, kw_only=True):
 
     @classmethod
     def of(cls, by: str, groups: Iterable[Group], top: int, *, unicode: bool) -> "Table":
-        """The table of the largest groups, so many at most."""
+        """Return the table of the largest groups, so many at most."""
         number, total = 0, Counts(unicode_words=0 if unicode else None)
 
         def passing() -> Iterable[Group]:
@@ -59,7 +59,7 @@ class Table(msgspec.Struct, kw_only=True):
         return cls(by=by, groups=shown, others=(number - len(shown), _rest(total, shown)), total=total)
 
     def data(self) -> dict[str, Any]:
-        """For machines."""
+        """Return the table for programs."""
         number, others = self.others
         return {
             "by": self.by,
@@ -84,7 +84,7 @@ def _plain(counts: Counts) -> dict[str, Any]:
 
 
 def size(count: float) -> str:
-    """Bytes for people: ``12.6 MB``; units of 1,000."""
+    """Return bytes for people: ``12.6 MB``; units of 1,000."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 999.5:
             return (
@@ -95,7 +95,7 @@ def size(count: float) -> str:
 
 
 def shown(group: Any) -> str:
-    """A group's value for people."""
+    """Return a group's value for people."""
     if group is None:
         return NONE
     if not isinstance(group, str):
@@ -107,7 +107,7 @@ def shown(group: Any) -> str:
 
 
 def markdown(rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """A table in columns, the first row its head; the first columns aligned left, the others right."""
+    """Return a table in columns, the first row its head; the first columns aligned left, the others right."""
     escaped = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
     widths = [max(3, *(len(row[i]) for row in escaped)) for i in range(len(escaped[0]))]
     rule = ["-" * w if i < left else "-" * (w - 1) + ":" for i, w in enumerate(widths)]
@@ -121,7 +121,7 @@ def markdown(rows: Sequence[Sequence[str]], left: int = 1) -> str:
 
 
 def table_markdown(table: Table) -> str:
-    """As OSCAR's tables: a line for each group, then all together."""
+    """Return a table like OSCAR's: a line for each group, then all together."""
     names = list(_plain(table.total))
     rows = [[table.by, *(_NAMES[name] for name in names)]]
     number, others = table.others
@@ -139,8 +139,8 @@ def _cell(name: str, value: int) -> str:
 _COMPARED = ("documents", "bytes", "words", "unicode_words")
 
 
-def mix_markdown(found: Statistics) -> str:
-    """As table 2 of goclassy's paper: of each label what there was, and what a mix kept."""
+def mix_markdown(found: SizesByLabel) -> str:
+    """Return a table like table 2 of goclassy's paper: of each label what there was, and what a mix kept."""
     rows, names = mix_rows(found)
     head = [f"{_NAMES[name]}, {when}" for name in names for when in ("original", "kept")]
     cells = [
@@ -150,8 +150,8 @@ def mix_markdown(found: Statistics) -> str:
     return markdown([["label", *head], *cells])
 
 
-def mix_rows(found: Statistics) -> tuple[list[tuple[str, Counts, Counts]], list[str]]:
-    """Label, what was read, what stays: the largest first, all together last; and what is compared."""
+def mix_rows(found: SizesByLabel) -> tuple[list[tuple[str, Counts, Counts]], list[str]]:
+    """Return rows of label, what was read, what stays, the largest first, all together last; and what is compared."""
     before, after = Counts(), Counts()
     for each in found.values():
         before.add(each.before)
@@ -172,12 +172,12 @@ def _csv(rows: Iterable[Sequence[Any]]) -> str:
 
 
 def _raw(group: Any) -> str:
-    """A group's value for programs; nothing if there is none."""
+    """Return a group's value for programs; nothing if there is none."""
     return "" if group is None else group if isinstance(group, str) and group else shown(group)
 
 
 def table_csv(table: Table) -> str:
-    """Every number as it is; a last column tells groups from the sum of others and of all."""
+    """Return every number as it is; a last column tells groups from the sum of others and of all."""
     names = list(_plain(table.total))
     number, others = table.others
     rows: list[list[Any]] = [[table.by, *names, "groups"]]
@@ -190,8 +190,8 @@ def table_csv(table: Table) -> str:
     return _csv(rows)
 
 
-def mix_csv(found: Statistics) -> str:
-    """All numbers of `Counts`, before and after."""
+def mix_csv(found: SizesByLabel) -> str:
+    """Return all numbers of `Counts`, before and after."""
     rows, _ = mix_rows(found)
     names = list(_plain(rows[-1][1]))
     head = ["label", *(f"{name}_{when}" for name in names for when in ("before", "after"))]
@@ -210,7 +210,7 @@ _TELLING = 20
 
 
 def by_attribute(found: Iterable[Distribution]) -> dict[str, list[Distribution]]:
-    """The distributions of each attribute."""
+    """Return the distributions of each attribute."""
     result: dict[str, list[Distribution]] = {}
     for each in found:
         result.setdefault(each.attribute, []).append(each)
@@ -218,7 +218,7 @@ def by_attribute(found: Iterable[Distribution]) -> dict[str, list[Distribution]]
 
 
 def distributions_data(found: Iterable[Distribution]) -> list[dict[str, Any]]:
-    """For machines: of all documents, and by label."""
+    """Return distributions for programs: of all documents, and by label."""
     return [
         {
             "attribute": attribute,
@@ -231,7 +231,7 @@ def distributions_data(found: Iterable[Distribution]) -> list[dict[str, Any]]:
 
 
 def distributions_markdown(found: Iterable[Distribution], *, labels: bool) -> str:
-    """A line for each attribute; or a table for each, with a line for each label."""
+    """Return a line for each attribute; or a table for each, with a line for each label."""
     grouped = by_attribute(found)
     if not labels:
         return _distributions_table("attribute", [(name, together(listed)) for name, listed in grouped.items()])
@@ -260,7 +260,7 @@ def _row(found: dict[str, Any]) -> list[str]:
 
 
 def percent(share: float | None) -> str:
-    """A share for people."""
+    """Return a share for people."""
     return "-" if share is None else f"{100 * share:.1f} %"
 
 
@@ -277,13 +277,13 @@ def _frequent(found: dict[str, Any]) -> str:
 
 
 def _label(found: Distribution) -> str:
-    """For programs; ``(none)`` tells documents without one from all."""
+    """Return a label for programs; ``(none)`` tells documents without one from all."""
     label = msgspec.json.decode(found.label)
     return shown(label) if label is None else _raw(label)
 
 
 def distributions_csv(found: Iterable[Distribution]) -> str:
-    """A line for each attribute and label; of all labels together where that is empty."""
+    """Return a line for each attribute and label; that with an empty label is of all together."""
     names = ("values", "nulls", "null_share", "null_lists", "min", "max", "mean")
     rows: list[list[Any]] = []
     shares: list[str] = []

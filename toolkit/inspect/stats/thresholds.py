@@ -32,12 +32,12 @@ _SIGNS: dict[type[ast.cmpop], tuple[str, str]] = {
 
 
 def thresholds(rules: Iterable[Rule], attribute: str) -> list[Threshold]:
-    """Where the rules compare an attribute with a number, or with a parameter that has one for each label."""
+    """Return where rules compare an attribute with a number, or with a parameter that has one for each label."""
     found: dict[Threshold, None] = {}
     for rule in rules:
-        for text in ("" if rule.syntax else rule.expression, rule.when):
+        for text in rule.expressions:
             try:
-                tree = parse(text) if text.strip() else None
+                tree = parse(text)
             except ExpressionError:
                 tree = None
             for node, paths in _comparisons(tree, {}) if tree else ():
@@ -50,7 +50,7 @@ Paths = Mapping[str, str]
 
 
 def _comparisons(node: ast.AST, paths: Paths) -> Iterator[tuple[ast.Compare, Paths]]:
-    """All comparisons, each with the variables that it sees."""
+    """Yield all comparisons, each with the variables that it sees."""
     if isinstance(node, ast.Compare):
         yield node, paths
     if isinstance(node, ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp):
@@ -71,7 +71,7 @@ def _comparisons(node: ast.AST, paths: Paths) -> Iterator[tuple[ast.Compare, Pat
 
 
 def _path(node: ast.expr, paths: Paths) -> str:
-    """How ``--histogram`` calls what a node stands for."""
+    """Return the name that ``--histogram`` has for what a node stands for."""
     match node:
         case ast.Name(id=name):
             return paths.get(name, name)
@@ -95,7 +95,7 @@ def _of(node: ast.Compare, paths: Paths, rule: Rule, attribute: str) -> Iterable
 
 
 def _numbers(node: ast.expr, parameters: Mapping[str, Mapping[str, object]]) -> dict[str, float]:
-    """The number that a node stands for, by label; none if it is not one."""
+    """Return the number that a node stands for, by label; none if it is not one."""
     match node:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
             return {"": float(value)}

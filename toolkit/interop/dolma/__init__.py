@@ -11,6 +11,6 @@ __all__ = ["is_dolma", "read_mixer", "read_tagger"]
 
 
 def is_dolma(source: Source) -> bool:
-    """Whether a configuration is one of Dolma's: `streams`, or `documents` as a list with `taggers`, at its top."""
+    """Tell whether a configuration is one of Dolma's: with `streams`, or `documents` and `taggers`, at its top."""
     value = source.value
     return isinstance(value, dict) and ("streams" in value or "taggers" in value) and not value.keys() & {"mix", "tag"}

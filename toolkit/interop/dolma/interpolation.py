@@ -12,7 +12,7 @@ _REFERENCE = re.compile(r"\$\{([^${}]*)\}")
 
 
 def resolve(source: Source) -> None:
-    """Replaces ``${oc.env:NAME,DEFAULT}``, ``${d.processes:N}`` and references such as ``${streams[0].name}``.
+    """Replace ``${oc.env:NAME,DEFAULT}``, ``${d.processes:N}`` and references such as ``${streams[0].name}``.
 
     Raises:
         ConfigError: if one leads nowhere, or is of another kind.
@@ -55,7 +55,7 @@ def _looked_up(text: str, path: Path, source: Source, around: tuple[str, ...]) -
 
 
 def _scalar(text: str) -> Any:
-    """A number or a truth value if the text is one."""
+    """Return the number or the truth value that a text is, or else the text."""
     try:
         return msgspec.json.decode(text, type=bool | int | float)
     except msgspec.DecodeError:

@@ -85,7 +85,7 @@ class MixerOptions(ConfigStruct):
 
 
 class Mixes(msgspec.Struct, frozen=True):
-    """What a configuration of the mixer comes to.
+    """The mixes that a configuration of the mixer asks for.
 
     Attributes:
         configs: configurations of ours, one for each output folder.
@@ -97,7 +97,7 @@ class Mixes(msgspec.Struct, frozen=True):
 
 
 def read_mixer(source: Source) -> Mixes:
-    """Reads a configuration of Dolma's mixer.
+    """Read a configuration of Dolma's mixer.
 
     Raises:
         ConfigError: naming file and line of what cannot be used.
@@ -163,7 +163,7 @@ def _compression(stream: StreamOptions, place: Source) -> str:
 
 
 def _streams(stream: StreamOptions, found: MixerOptions, place: Source) -> dict[str, dict[str, Any]]:
-    """The stream, for each root of its documents."""
+    """Return streams of ours for a stream of Dolma's, one for each root of its documents, by name."""
     if not stream.documents:
         raise place.error((), "expected `documents:`, a list of globs")
     rules = [*_filter_rules(stream, found), *_span_rules(stream)]

@@ -1,4 +1,4 @@
-"""What is here instead of the commands, flags and configurations of Dolma that do not run here."""
+"""Hints for commands, flags and configurations of Dolma that do not run here."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -53,7 +53,7 @@ def of_arguments(given: Sequence[str]) -> str | None:
 
 
 def _is_flag(name: str) -> bool:
-    return name.removeprefix("no-") in _FLAGS or name == "shuffle" or name == "no-shuffle" or name.startswith(_GROUPS)
+    return name.removeprefix("no-") in (*_FLAGS, "shuffle") or name.startswith(_GROUPS)
 
 
 def _tagger(given: Sequence[str]) -> dict[str, Any]:

@@ -53,12 +53,12 @@ def _lengths(**types: dict[str, Any]) -> Meaning:
 
 
 def _each(tagger: str, types: list[str], **options: Any) -> Meaning:
-    """A tagger of ours whose option `type` has the names that Dolma's types have."""
+    """Return a tagger of ours whose option `type` has the names that Dolma's types have."""
     return {type_: {"tagger": tagger, "type": type_, **options} for type_ in types}
 
 
 def _word_lengths(**options: Any) -> Meaning:
-    """Words of each line, and of all lines; each once more with a minus."""
+    """Return taggers for the words of each line, and of all lines; each once more with a minus."""
     per_line = {"unit": "words", "per": "line", **options}
     return _lengths(paragraph=per_line, negative_paragraph={**per_line, "negative": True})
 
@@ -128,7 +128,7 @@ class TaggerOptions(ConfigStruct):
 
 
 class Tags(msgspec.Struct, frozen=True):
-    """What a configuration of the tagger comes to.
+    """The tags that a configuration of the tagger asks for.
 
     Attributes:
         configs: configurations of ours, one for each root of documents.
@@ -146,7 +146,7 @@ def _variable_name(text: str) -> str:
 
 
 def read_tagger(source: Source) -> Tags:
-    """Reads a configuration of Dolma's tagger.
+    """Read a configuration of Dolma's tagger.
 
     Keys are ``{experiment}__{tagger}__{type}``, and without an experiment each tagger has a set of its own.
 
@@ -239,7 +239,7 @@ _LIKE = {
     r"code_secrets": "`secrets` is a tagger of our own form",
     r"(domain|link|oisd|brave|blocklist|allowlist)_": "`url_list` takes lists of domains and URLs",
 }
-"""What is here for taggers that have no equal, by what their names begin with."""
+"""Hints for taggers that have no equal here, by what their names begin with."""
 
 
 def _other(name: str) -> str:

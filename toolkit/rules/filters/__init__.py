@@ -38,7 +38,7 @@ Syntax = Literal["jsonpath", "jq"]
 def matcher(
     text: str, syntax: Syntax, *, strict: bool = False, exclude: bool = False
 ) -> Callable[[dict[str, Any]], bool]:
-    """Whether a document matches a filter.
+    """Return a function that tells if a document matches a filter.
 
     A JSONPath matches if it finds anything: a null or an empty list also. Of the values that a jq filter yields all
     must be true to include a document, and one to exclude it; 0, "", [] and {} count as false there.
@@ -64,7 +64,7 @@ def matcher(
 
 
 def selection(text: str, syntax: Syntax) -> Callable[[dict[str, Any]], Any]:
-    """What a selector of spans selects in a document.
+    """Return a function that gives what a selector of spans selects in a document.
 
     Args:
         text: the selector.
@@ -91,7 +91,7 @@ def _finder(text: str, syntax: Syntax, *, strict: bool) -> Callable[[Any], list[
 
 
 def translate(text: str, syntax: Syntax, keys: Mapping[str, KeyInfo]) -> str | None:
-    """An expression of rules that is true for the same documents as a filter.
+    """Return an expression of rules that is true for the same documents as a filter.
 
     That holds for documents whose attributes have the types of ``keys``, and which have attributes, be it none: those
     that any set was joined to. Numbers are compared as numbers, as by `matcher` with ``strict=False``.
@@ -145,7 +145,7 @@ _SELECTED = {
 
 
 def selected_key(text: str, syntax: Syntax) -> str | None:
-    """The key of the attribute whose value a selector selects, whatever it is; None if it selects anything else."""
+    """Return the key of the attribute whose whole value a selector selects; None if it selects anything else."""
     found = _SELECTED[syntax].fullmatch(text.strip())
     return found and (found[1] or found[2])
 

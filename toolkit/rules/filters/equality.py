@@ -1,4 +1,4 @@
-"""Where it matters in a JSONPath whether 1 and 1.0 are one number: the comparisons that equality decides."""
+"""Finds the comparisons of a JSONPath for which it matters if 1 and 1.0 are one number: those of equality."""
 
 from collections.abc import Iterator
 from typing import Any

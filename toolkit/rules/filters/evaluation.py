@@ -1,4 +1,4 @@
-"""What a JSONPath finds in a document, with the meaning of Dolma 1.2.
+"""Evaluates a JSONPath on a document, with the meaning of Dolma 1.2.
 
 Dolma's library (jsonpath-rust 0.3) is an older dialect than RFC 9535: a filter is applied to an object itself, not to
 its values; a path that is not there compares as unequal to everything but another such path; only numbers have an
@@ -14,12 +14,12 @@ from toolkit.rules.filters import tree
 from toolkit.rules.filters.tree import is_number
 
 _Find = Callable[[Any, Any], list[Any]]
-"""What is found from a value; the second argument is the whole document."""
+"""Functions that find values from a value; the second argument is the whole document."""
 _Holds = Callable[[Any, Any], bool]
 
 
 def finder(path: tree.Path, *, strict: bool) -> Callable[[Any], list[Any]]:
-    """All values that a path finds, in order.
+    """Return a function that gives all values that a path finds, in order.
 
     Args:
         path: the path.
@@ -120,7 +120,7 @@ def _children(value: Any) -> list[Any]:
 
 
 def _descendants(value: Any, name: str | None) -> list[Any]:
-    """All that is anywhere in a value, or all that has a name; what holds another value comes before it."""
+    """Yield all that is anywhere in a value, or all that has a name; what holds another value comes before it."""
     if name is None:
         return [found for child in _children(value) for found in (child, *_descendants(child, None))]
     own = [value[name]] if isinstance(value, dict) and name in value else []
@@ -128,7 +128,7 @@ def _descendants(value: Any, name: str | None) -> list[Any]:
 
 
 def _sliced(values: list[Any], start: int, end: int, step: int) -> list[Any]:
-    """As Dolma: nothing if a bound is outside of the list, and an end of 0 is the end of the list."""
+    """Return a slice as Dolma: nothing if a bound is outside of the list; an end of 0 is the end of the list."""
     if not (-len(values) <= start <= len(values) and -len(values) <= end <= len(values)):
         return []
     start, end = (bound + len(values) if bound < 0 else bound for bound in (start, end))
@@ -144,7 +144,7 @@ def _equal(a: list[Any], b: list[Any], strict: bool) -> bool:
 
 
 def _same(a: Any, b: Any, strict: bool) -> bool:
-    """Whether two JSON values are equal; to Python True is 1, to JSON it is not."""
+    """Return True if two JSON values are equal; to Python True is 1, to JSON it is not."""
     if is_number(a) and is_number(b):
         return bool(a == b) and not (strict and isinstance(a, float) != isinstance(b, float))
     if isinstance(a, list) and isinstance(b, list):

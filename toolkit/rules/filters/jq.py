@@ -11,7 +11,7 @@ _STRING_OR_ALTERNATIVE = re.compile(r'"(?:\\.|[^"\\])*"|\?//')
 
 
 def finder(text: str) -> Callable[[Any], list[Any]]:
-    """All values that a filter yields.
+    """Return a function that gives all values that a filter yields.
 
     Args:
         text: the filter.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def parse(text: str) -> tree.Path:
-    """The steps of a JSONPath, from the document on.
+    """Return the steps of a JSONPath, from the document on.
 
     Args:
         text: the path.
@@ -48,7 +48,7 @@ _OPERATORS = ("==", "!=", "<", ">", "<=", ">=", "in")
 
 
 def _compiled(text: str) -> "JSONPath":
-    """A JSONPath as the library has it."""
+    """Return a JSONPath as the library has it."""
     try:
         from jsonpath import JSONPath, JSONPathEnvironment
         from jsonpath.exceptions import JSONPathError

@@ -12,7 +12,7 @@ from toolkit.rules.filters.tree import is_number
 
 @dataclass(frozen=True)
 class KeyInfo:
-    """What is known of an attribute.
+    """The type of an attribute, as patterns see it.
 
     Attributes:
         type: of its value, where there is one.
@@ -24,7 +24,7 @@ class KeyInfo:
 
 
 def expression(path: tree.Path, keys: Mapping[str, KeyInfo]) -> str | None:
-    """An expression of rules that is true where a path finds something; None where that cannot be told for sure."""
+    """Return an expression of rules that is true where a path finds something; None where that is not sure."""
     try:
         return _joined(_Translator(keys).found(path, _DOCUMENT))
     except _Untold:
@@ -32,12 +32,12 @@ def expression(path: tree.Path, keys: Mapping[str, KeyInfo]) -> str | None:
 
 
 class _Untold(Exception):
-    """What a path finds cannot be told from the types."""
+    """The types do not tell what a path finds."""
 
 
 @dataclass(frozen=True)
 class _Place:
-    """What a path leads to.
+    """The place in a document that a path leads to.
 
     Attributes:
         code: the expression of the value.
@@ -58,11 +58,11 @@ _ATTRIBUTES = _Place("", Type("attributes"))
 _FALSE = ["False"]
 """Conditions that never hold."""
 _EXCHANGED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
-"""What comparisons become when their sides are exchanged; the others stay."""
+"""The comparisons with their sides exchanged; the others stay."""
 
 
 class _Translator:
-    """When paths find something, and tests hold, from a place.
+    """Tells under which conditions paths find something, and tests hold, from a place.
 
     Conditions are lists whose elements must all hold; without elements they are true.
     """
@@ -72,7 +72,7 @@ class _Translator:
         self.depth = 0
 
     def found(self, path: tree.Path, at: _Place) -> list[str]:
-        """When a path finds something."""
+        """Return the conditions under which a path finds something."""
         if path and isinstance(last := path[-1], tree.Filter):
             place = self._place(path[:-1], at)
             return _FALSE if place is None else self._filtered(place, last.test)
@@ -96,7 +96,7 @@ class _Translator:
         return [*place.guards, f"any({condition} for {name} in {place.code})"]
 
     def _place(self, path: tree.Path, at: _Place) -> _Place | None:
-        """Where a path leads to; None if to nothing, ever."""
+        """Return where a path leads to; None if to nothing, ever."""
         place = at
         for step in path:
             match step:
@@ -149,7 +149,7 @@ class _Translator:
                 return self.found(test.path, _DOCUMENT if test.of_document else at)
 
     def _all(self, tests: list[tree.Test], at: _Place) -> list[str]:
-        """Of tests that must all hold. Whether `@.a` exists need not be told beside a test that needs `@.a[0]`."""
+        """Return the conditions of tests that must all hold, without that `@.a` exists beside a test of `@.a[0]`."""
         conditions = []
         for test in tests:
             if not any(_needs(other, test) for other in tests if other is not test):
@@ -166,7 +166,7 @@ class _Translator:
 
 
 def _field(place: _Place, name: str) -> _Place | None:
-    """The value of a key of a map or an object."""
+    """Return the value of a key of a map or an object."""
     place = _not_null(place)
     if place.type.kind == "map":
         code = f"{place.code}[{name!r}]"
@@ -181,7 +181,7 @@ def _field(place: _Place, name: str) -> _Place | None:
 
 
 def _element(place: _Place, i: int) -> _Place | None:
-    """An element of a list, or a part of a span."""
+    """Return an element of a list, or a part of a span."""
     place = _not_null(place)
     if place.type.kind == "span":
         return replace(place, code=f"{place.code}[{i}]", type=Type("float" if i == 2 else "int")) if i < 3 else None
@@ -192,7 +192,7 @@ def _element(place: _Place, i: int) -> _Place | None:
 
 
 def _not_null(place: _Place) -> _Place:
-    """A place, with the null that it may hold ruled out; what is found there is told even if the place is not."""
+    """Return a place, with the null that it may hold ruled out; then what is found there is told."""
     if place.type.kind != "nullable":
         return replace(place, told=True)
     return replace(place, type=_item(place.type), guards=(*place.guards, f"{place.code} is not None"), told=True)
@@ -204,14 +204,14 @@ def _item(type_: Type) -> Type:
 
 
 def _certain(type_: Type) -> Type:
-    """A type, if it tells what its values are."""
+    """Return a type, if it tells what its values are."""
     if (type_.item or type_ if type_.kind == "nullable" else type_).kind in ("any", "null", "never"):
         raise _Untold
     return type_
 
 
 def _holds(place: _Place | None, operator: str, value: Any) -> list[str]:
-    """When a value compares with a constant. Of what is no number only equality is known; `<=` holds if it does."""
+    """Return when a value compares with a constant. What is no number can only be equal; `<=` holds if it is."""
     if place is None:
         return _FALSE
     if place == _ATTRIBUTES:
@@ -245,7 +245,7 @@ def _conjuncts(test: tree.Test) -> list[tree.Test]:
 
 
 def _sides(comparison: tree.Comparison) -> tuple[tree.Query, str, Any] | None:
-    """What a path finds, an operator, a constant; None if a comparison has other sides."""
+    """Return what a path finds, an operator, a constant; None if a comparison has other sides."""
     operator = comparison.operator
     match comparison.left, comparison.right:
         case tree.Query() as query, tree.Constant(value=value):
@@ -256,7 +256,7 @@ def _sides(comparison: tree.Comparison) -> tuple[tree.Query, str, Any] | None:
 
 
 def _needs(test: tree.Test, other: tree.Test) -> bool:
-    """Whether a test only holds where another does, as that asks for something on the way to what is tested."""
+    """Return True if a test only holds where another does, which asks for something on the way to what is tested."""
     if not isinstance(other, tree.Query) or other.of_document:
         return False
     n = len(other.path)
@@ -269,7 +269,7 @@ def _needs(test: tree.Test, other: tree.Test) -> bool:
 
 
 def _joined(conditions: list[str]) -> str:
-    """All of some conditions; each is an operand of `and`."""
+    """Return a condition that all of some hold; each is an operand of `and`."""
     return "False" if "False" in conditions else " and ".join(dict.fromkeys(conditions)) or "True"
 
 

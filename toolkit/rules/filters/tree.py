@@ -1,4 +1,4 @@
-"""What a JSONPath consists of: steps, and in filters tests and operands. Only what Dolma knows and we support.
+"""The parts of a JSONPath: steps, and in filters tests and operands. Only what Dolma knows and we support.
 
 `$.attributes[?(@.k[0] > 0.5)]` is::
 
@@ -53,7 +53,7 @@ class Filter(Struct, frozen=True):
 
 
 class Query(Struct, frozen=True):
-    """What a path finds; as a test, that it finds anything.
+    """A path, for what it finds; as a test, that it finds anything.
 
     Attributes:
         path: the path.
@@ -105,5 +105,5 @@ Test = Query | Comparison | And | Or | Not
 
 
 def is_number(value: Any) -> bool:
-    """Whether a JSON value is a number; to Python, true and false are some also."""
+    """Return True if a JSON value is a number; to Python, true and false are some also."""
     return isinstance(value, int | float) and not isinstance(value, bool)

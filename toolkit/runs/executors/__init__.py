@@ -1,12 +1,20 @@
-"""Running tasks somewhere: the contract that all executors keep.
+"""Running tasks somewhere: the contract that all executors keep. Each is a module here, named as in ``executor:``.
 
 A task is idempotent and may run twice, even at once. The function is a module-level function (workers find it by
 name), its payload can be pickled. An error is a value of the result, so that no task stops another.
+
+An executor for a cluster finds in `toolkit.runs.node` and `toolkit.runs.lifeline` what runs on the other machines.
 """
 
+import gc
+import pickle
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.errors import ToolkitError
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -62,51 +70,91 @@ class Result(Generic[R]):
 
 
 def unheard(name: str) -> None:
-    """Is told that a task has begun, and does nothing."""
+    """Do nothing about a task that has begun."""
 
 
-class Executor(Protocol):
-    """Runs tasks; results come in any order, each once."""
+class Executor:
+    """Runs tasks. A context manager, which may keep its processes from one `run` to the next.
+
+    Args:
+        report: gets what tasks report.
+        begun: is told of each task that is given away to be done.
+        processes: that may work at a time on this machine.
+        settings: of the class's `Settings`; None for their defaults.
+
+    Attributes:
+        Settings: the Struct of its options in ``executor:``.
+    """
+
+    Settings: ClassVar[type[ConfigStruct]] = ConfigStruct
+    settings: ConfigStruct
+
+    def __init__(
+        self, report: Report, begun: Begun = unheard, *, processes: int = 1, settings: ConfigStruct | None = None
+    ) -> None:
+        self.report = report
+        self.begun = begun
+        self.processes = processes
+        self.settings = self.Settings() if settings is None else settings
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End what has been kept."""
+
+    @property
+    def cores(self) -> tuple[int, int]:
+        """The number of processes that may work at a time, and how many of them on one task."""
+        return 1, 1
+
+    def fitting(self, tasks: int) -> "Executor":
+        """Return the executor for so many tasks: this one, or a simpler one that does as well."""
+        return self
 
     def run(
         self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]], *, at_once: int | None = None
     ) -> Iterator[Result[R]]:
-        """Closing the iterator early stops what is running; temporary files of it are deleted.
+        """Yield the results, in any order, each once.
+
+        Closing the iterator early stops what is running; temporary files of it are deleted.
 
         Args:
             function: of the payloads.
             tasks: to run.
             at_once: at most so many, if not as many as the executor can.
         """
-        ...
+        raise NotImplementedError
 
 
 _frozen: list[bool] = []
 
 
 def attempt(function: Callable[[P, Report], R], task: Task[P], report: Report) -> Result[Any]:
-    """Runs one task, and makes a value of its error."""
-    import gc
-    import traceback
-
+    """Return the result of one task; its error is one, too."""
     if not _frozen:
         gc.freeze()  # modules and settings stay: looking at them again and again takes 5 % of the time
         _frozen.append(True)
-
-    from toolkit.errors import ToolkitError
-
     try:
         return Result(task.name, value=function(task.payload, report))
     except ToolkitError as error:
         cause = "".join(traceback.format_exception(error.__cause__)) if error.__cause__ else ""
         return Result(task.name, failure=Failure(str(error), error.exit_code, cause))
-    except OSError as error:
-        return Result(task.name, failure=Failure(f"{task.name}: {error}", details=traceback.format_exc()))
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
-    except MemoryError:
-        message = f"{task.name}: expected enough memory, got none; use fewer processes, or lower `max_document_bytes`"
-        return Result(task.name, failure=Failure(message, details=traceback.format_exc()))
     except BaseException as error:  # native code panics with exceptions that are no Exception
-        message = f"{task.name}: {type(error).__name__}: {error}"
-        return Result(task.name, failure=Failure(message, details=traceback.format_exc()))
+        said = f"{type(error).__name__}: {error}"
+        if isinstance(error, OSError):
+            said = str(error)
+        elif isinstance(error, MemoryError):
+            said = "expected enough memory, got none; use fewer processes, or lower `max_document_bytes`"
+        return Result(task.name, failure=Failure(f"{task.name}: {said}", details=traceback.format_exc()))
+
+
+def packed(result: Result[Any]) -> bytes:
+    """Return a result, pickled; or, where it cannot be, the failure that says so."""
+    try:
+        return pickle.dumps(result)
+    except Exception as error:
+        problem = f"expected a result that can be sent, got {type(error).__name__}: {error}"
+        return pickle.dumps(Result(result.name, failure=Failure(f"{result.name}: {problem}")))

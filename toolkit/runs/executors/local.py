@@ -1,48 +1,39 @@
-"""Executors on this machine: worker processes, or the calling process itself."""
+"""Worker processes on this machine."""
 
-import contextlib
-import multiprocessing
 import os
 import pickle
-import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from multiprocessing.connection import Connection, wait
-from typing import Any, Self
+from multiprocessing.connection import Connection
+from typing import Annotated, Any, Self
 
+import msgspec
+
+from toolkit.config.settings import ConfigStruct, Description
+from toolkit.config.sizes import Size
 from toolkit.errors import ConfigError
-from toolkit.interrupts import Ended, raise_on_sigterm
-from toolkit.runs.executors import Begun, Executor, Failure, P, R, Report, Result, Task, attempt, unheard
-from toolkit.runs.processes import begin_masked, die_with_parent, one_thread_each, resident_memory
+from toolkit.runs.child import JOIN_SECONDS, Child, ready, stop
+from toolkit.runs.executors import Executor, Failure, P, R, Report, Result, Task, attempt, packed
+from toolkit.runs.executors.in_process import InProcess
+from toolkit.runs.processes import resident_memory
 
 REPORT_SECONDS = 0.2
 MEMORY_SECONDS = 0.5
 TIDYING_SECONDS = 5.0
 """What a worker that holds too much has to delete its temporary files in, unless it comes to hold twice as much."""
-JOIN_SECONDS = 5
-STOP_TRIES = 3
-STOP_SECONDS = 1.0
 
 
-def available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+class LocalSettings(ConfigStruct):
+    """Options of worker processes on this machine."""
 
-
-class InProcess(Executor):
-    """Runs tasks one after the other in the calling process: for one core, and for debuggers."""
-
-    def __init__(self, report: Report, begun: Begun = unheard) -> None:
-        self._report = report
-        self._begun = begun
-
-    def run(
-        self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]], *, at_once: int | None = None
-    ) -> Iterator[Result[R]]:
-        for task in tasks:
-            self._begun(task.name)
-            yield attempt(function, task, self._report)
+    recycle: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None,
+        Description(description="tasks after which a worker process is replaced, against leaks"),
+    ] = None
+    memory: Annotated[
+        Size | None, Description(description="a worker that holds more, with its helpers, is ended; its task fails")
+    ] = None
 
 
 class Local(Executor):
@@ -51,90 +42,86 @@ class Local(Executor):
     A worker that dies (killed for its memory, a crash in native code) costs its task one retry in a new worker, then it
     is a failure that names the task. Workers end when the calling process does, however that ends.
 
-    As a context manager it keeps its workers from one `run` to the next, with the models that they have loaded.
-
-    Args:
-        processes: that may work at a time.
-        report: gets what tasks report.
-        begun: is told of each task that is given to a worker.
-        recycle: after so many tasks a worker is replaced, with what its libraries have leaked.
-        memory: bytes; a worker that holds more, with the processes that it has begun, is ended and its task has failed.
+    As a context manager it keeps its workers from one `run` to the next, with the models that they have loaded. A
+    worker that holds more than `memory`, with the processes that it has begun, is ended and its task has failed.
     """
 
-    def __init__(
-        self,
-        processes: int,
-        report: Report,
-        begun: Begun = unheard,
-        *,
-        recycle: int | None = None,
-        memory: int | None = None,
-    ) -> None:
-        if memory is not None and not os.path.exists("/proc/self/stat"):
+    Settings = LocalSettings
+    settings: LocalSettings
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self._workers: list[_Worker] = []
+        self._keeps = False
+        self._looked = 0.0
+
+    def __enter__(self) -> Self:
+        if self.settings.memory is not None and not os.path.exists("/proc/self/stat"):
             raise ConfigError(
                 "executor.memory: expected a system with /proc, which says what processes hold; leave it out"
             )
-        self._processes = processes
-        self._report = report
-        self._begun = begun
-        self._recycle = recycle
-        self._memory = memory
-        self._looked = 0.0
-        self._keeps = False
-        self._workers: list[_Worker] = []
-
-    def __enter__(self) -> Self:
         self._keeps = True
         return self
 
     def __exit__(self, *_: object) -> None:
-        _stop(self._workers)
-        self._workers.clear()
+        self._end()
+
+    @property
+    def cores(self) -> tuple[int, int]:
+        return self.processes, self.processes
+
+    def fitting(self, tasks: int) -> Executor:
+        """Return what runs one task, or tasks on one core, in the calling process, unless workers are bounded."""
+        bounded = self.settings != LocalSettings()
+        return self if bounded or (self.processes > 1 and tasks > 1) else InProcess(self.report, self.begun)
 
     def run(
         self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]], *, at_once: int | None = None
     ) -> Iterator[Result[R]]:
-        room = min(self._processes, at_once or self._processes)
+        room = min(self.processes, at_once or self.processes)
         largest_first = sorted(tasks, key=lambda task: -task.size)
         waiting: deque[tuple[Task[P], int]] = deque((task, 1) for task in largest_first)
-        workers = self._workers
         finished = False
         try:
-            while waiting or any(worker.task for worker in workers):
-                while waiting and (busy := sum(w.task.processes for w in workers if w.task)) < room:
-                    if busy and busy + waiting[0][0].processes > room:
-                        break
-                    idle = next((worker for worker in workers if worker.task is None and not worker.leaves), None)
-                    if idle is None:
-                        workers.append(idle := _Worker(self._recycle))
-                    self._begun(waiting[0][0].name)
-                    idle.give(function, *waiting.popleft())
-                for worker in _ready(workers):
-                    yield from worker.receive(self._report)
-                    if worker.process.is_alive():
-                        continue
-                    workers.remove(worker)
-                    task, tries = worker.task, worker.tries
-                    if task is not None and worker.excess:
-                        yield Result(task.name, failure=Failure(f"{task.name}: {worker.excess}"))
-                    elif task is not None and tries == 1:
-                        waiting.append((task, tries + 1))
-                    elif task is not None:
-                        yield Result(task.name, failure=Failure(f"{task.name}: {worker.obituary()}"))
-                if self._memory is not None and time.monotonic() - self._looked > MEMORY_SECONDS:
-                    _end_the_large(workers, self._memory)
+            while waiting or any(worker.task for worker in self._workers):
+                self._give(function, waiting, room)
+                for worker in ready(self._workers):
+                    yield from worker.receive(self.report)
+                    if not worker.process.is_alive():
+                        self._workers.remove(worker)
+                        if failed := worker.failed():
+                            yield failed
+                        elif worker.task:
+                            waiting.append((worker.task, worker.tries + 1))
+                if self.settings.memory is not None and time.monotonic() - self._looked > MEMORY_SECONDS:
+                    _end_the_large(self._workers, self.settings.memory)
                     self._looked = time.monotonic()
             finished = True
         finally:
             if not (finished and self._keeps):
-                _stop(workers)
-                workers.clear()
+                self._end()
+
+    def _give(self, function: Callable[..., Any], waiting: deque[tuple[Task[P], int]], room: int) -> None:
+        """Give away the tasks for which there is room, to idle workers or new ones."""
+        while waiting and (busy := sum(worker.task.processes for worker in self._workers if worker.task)) < room:
+            if busy and busy + waiting[0][0].processes > room:
+                return
+            idle = next((worker for worker in self._workers if worker.task is None and not worker.leaves), None)
+            if idle is None:
+                self._workers.append(idle := _Worker(self.settings.recycle))
+            self.begun(waiting[0][0].name)
+            idle.give(function, *waiting.popleft())
+
+    def _end(self) -> None:
+        busy = [worker for worker in self._workers if worker.task]
+        stop([worker for worker in self._workers if not worker.task], busy)
+        self._workers.clear()
 
 
 def _end_the_large(workers: list["_Worker"], limit: int) -> None:
-    """Ends workers that hold too much: asked first, so that temporary files go, and killed when that does not help.
+    """End workers that hold too much: by SIGTERM, so that temporary files go, and by SIGKILL if that does not help.
 
-    They are asked at each look: a signal that comes in native code, just before a call that waits, is not heard until
+    SIGTERM is sent at each look: a signal that comes in native code, just before a call that waits, is not heard until
     that call returns or another signal interrupts it.
     """
     busy = {worker.process.pid or 0: worker for worker in workers if worker.task is not None}
@@ -155,13 +142,9 @@ def _end_the_large(workers: list["_Worker"], limit: int) -> None:
             worker.process.terminate()
 
 
-class _Worker:
+class _Worker(Child):
     def __init__(self, recycle: int | None = None) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_work, args=(theirs,))  # no daemon: it may have processes of its own
-        begin_masked(self.process)
-        theirs.close()
+        super().__init__(_work, tidy=True)
         self.task: Any = None
         self.tries = 0
         self.left = recycle
@@ -171,101 +154,47 @@ class _Worker:
 
     def give(self, function: Callable[..., Any], task: Task[Any], tries: int) -> None:
         self.task, self.tries = task, tries
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it died; `run` notices
-            self.connection.send((function, task))
+        self.send((function, task))
 
     def receive(self, report: Report) -> Iterator[Result[Any]]:
-        """What has arrived: reports are passed on, the result ends the task."""
+        """Yield the result if it has arrived, which ends the task; pass reports on."""
         try:
             while self.connection.poll():
                 message = self.connection.recv()
-                if isinstance(message, Result):
+                if isinstance(message, bytes):
                     self.task = None
                     self._count()
-                    yield message
+                    yield pickle.loads(message)  # noqa: S301  # from a process of ours
                 else:
                     report(*message)
         except (EOFError, OSError):  # it died, maybe in the middle of a message
             self.process.join(JOIN_SECONDS)
 
     def _count(self) -> None:
-        """One more task is done; after the last one the worker is told to leave."""
+        """Count a task that is done; after the last one, tell the worker to leave."""
         if self.left is not None:
             self.left -= 1
             if self.left <= 0:
                 self.leaves = True
-                with contextlib.suppress(OSError):
-                    self.connection.send(None)
+                self.send(None)
 
-    def obituary(self) -> str:
-        code = self.process.exitcode
-        if code is not None and code < 0:
-            name = signal.Signals(-code).name
-            why = "; was the memory exhausted?" if name == "SIGKILL" else ""
-            return f"the worker process was ended by {name}, twice{why}"
-        return f"the worker process ended with status {code}, twice"
-
-
-def _ready(workers: list[_Worker]) -> list[_Worker]:
-    watched: dict[Any, _Worker] = {}
-    for worker in workers:
-        watched[worker.connection] = worker
-        watched[worker.process.sentinel] = worker
-    ready = wait(list(watched), timeout=1.0)
-    return list({id(watched[thing]): watched[thing] for thing in ready}.values())
-
-
-def _stop(workers: list[_Worker]) -> None:
-    """Ends all workers: the idle by a word, the busy by SIGTERM, so that they delete their temporary files.
-
-    A signal that meets the end of an interpreter makes it complain, so the idle get one only if the word did not help.
-    """
-    for worker in workers:
-        if worker.task is None:
-            with contextlib.suppress(OSError):
-                worker.connection.send(None)
-        else:
-            worker.process.terminate()
-    _join(workers)
-    for _ in range(STOP_TRIES):
-        for worker in workers:
-            if worker.process.is_alive():
-                worker.process.terminate()
-        _join(workers)
-    for worker in workers:
-        if worker.process.is_alive():
-            worker.process.kill()
-            worker.process.join()
-        worker.connection.close()
-
-
-def _join(workers: list[_Worker]) -> None:
-    deadline = time.monotonic() + STOP_SECONDS
-    for worker in workers:
-        worker.process.join(max(0.0, deadline - time.monotonic()))
+    def failed(self) -> Result[Any] | None:
+        """Return why the task failed with which the worker has died; None if there is none, or it is tried again."""
+        if self.task is None or (self.tries == 1 and not self.excess):
+            return None
+        died = self.death()
+        why = f"the worker process {died}, twice" + ("; was the memory exhausted?" if died.cause == "SIGKILL" else "")
+        return Result(self.task.name, failure=Failure(f"{self.task.name}: {self.excess or why}"))
 
 
 def _work(connection: Connection) -> None:
-    """A worker's life: one task after the other, until told to stop or the calling process is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the calling process decides
-    raise_on_sigterm(Ended)  # unwinds, so that temporary files are deleted
-    one_thread_each()
-    die_with_parent()
+    """Do one task after the other, until told to leave."""
     reporter = _Reporter(connection)
-    try:
-        while (message := connection.recv()) is not None:
-            function, task = message
-            result = attempt(function, task, reporter)
-            reporter.flush()
-            try:
-                connection.send(result)
-            except (TypeError, AttributeError, pickle.PicklingError) as error:
-                failure = Failure(
-                    f"{task.name}: expected a result that can be sent, got {type(error).__name__}: {error}"
-                )
-                connection.send(Result(task.name, failure=failure))
-    except (EOFError, OSError):
-        pass
+    while (message := connection.recv()) is not None:
+        function, task = message
+        result = attempt(function, task, reporter)
+        reporter.flush()
+        connection.send(packed(result))
 
 
 class _Reporter:

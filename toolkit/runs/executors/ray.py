@@ -15,13 +15,17 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
+import msgspec
+
+from toolkit.config.settings import ConfigStruct, Description
+from toolkit.config.sizes import Size
 from toolkit.distribution import NAME, missing_extra
 from toolkit.errors import ConfigError, ToolkitError
-from toolkit.runs.executors import Begun, Executor, Failure, P, R, Report, Result, Task, unheard
-from toolkit.runs.executors.lifeline import Lifeline
-from toolkit.runs.executors.node import Done, Unfit, caller, version, work
+from toolkit.runs.executors import Executor, Failure, P, R, Report, Result, Task
+from toolkit.runs.lifeline import Lifeline
+from toolkit.runs.node import Returned, Unfit, caller, version, work
 from toolkit.runs.processes import ONE_THREAD
 
 CONNECT_SECONDS = 5.0
@@ -35,50 +39,49 @@ ALONE_SECONDS = 60.0
 STOP_SECONDS = 3.0
 
 
+Count = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class RaySettings(ConfigStruct):
+    """Options of a Ray cluster."""
+
+    address: Annotated[
+        str, Description(description="`host:port` of the head; `auto`: $RAY_ADDRESS, or the cluster of this machine")
+    ] = "auto"
+    cpus: Annotated[Count, Description(description="that a task asks for")] = 1
+    memory: Annotated[Size | None, Description(description="that a task asks for")] = None
+    retries: Annotated[
+        Annotated[int, msgspec.Meta(ge=0)],
+        Description(description="of a task whose process or node died"),
+    ] = 3
+    in_flight: Annotated[
+        Count | None,
+        Description(description="tasks that the cluster has at a time; default: 2 × its CPUs, divided by `cpus`"),
+    ] = None
+    recycle: Annotated[
+        Count | None, Description(description="tasks after which a worker process is replaced, against leaks")
+    ] = None
+
+
 class Ray(Executor):
     """Tasks on the nodes of a Ray cluster, each in a worker process that keeps the models it has loaded.
 
     A worker or a node that dies costs its tasks one of their retries. A node that cannot do tasks at all (another
     version of the toolkit, no such working directory) ends the run. A context manager that connects and disconnects.
-
-    Args:
-        report: gets what a task has reported, when it is done.
-        begun: is told of each task that is given to the cluster, where it may wait for a CPU.
-        address: ``host:port``, or ``auto``.
-        cpus: that a task asks for; tasks that keep several processes ask for as many.
-        memory: bytes that a task asks for.
-        retries: of a task whose process or node died.
-        in_flight: tasks that the cluster has at a time; by default two for each that it can do at a time.
-        recycle: after so many tasks a worker process is replaced.
     """
 
-    def __init__(
-        self,
-        report: Report,
-        begun: Begun = unheard,
-        *,
-        address: str = "auto",
-        cpus: int = 1,
-        memory: int | None = None,
-        retries: int = 3,
-        in_flight: int | None = None,
-        recycle: int | None = None,
-    ) -> None:
-        self._report = report
-        self._begun = begun
-        self._address = address
-        self._cpus = cpus
-        self._memory = memory
-        self._retries = retries
-        self._in_flight = in_flight
-        self._recycle = recycle
+    Settings = RaySettings
+    settings: RaySettings
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
         self._connected = False
         self._ray: Any = None
 
     def __enter__(self) -> Self:
         self._ray = _import()
         if not self._ray.is_initialized():
-            _connect(self._ray, self._address)
+            _connect(self._ray, self.settings.address)
             self._connected = True
         return self
 
@@ -89,7 +92,7 @@ class Ray(Executor):
 
     @property
     def cores(self) -> tuple[int, int]:
-        """CPUs of all nodes together, and of the largest one."""
+        """The CPUs of all nodes together, and of the largest one."""
         cpus = [int(node.get("CPU", 0)) for node in self._nodes()]
         return sum(cpus), max(cpus, default=0)
 
@@ -100,7 +103,9 @@ class Ray(Executor):
         largest = max((self._cpus_of(task) for task in waiting), default=0)
         if waiting and not self._room(largest):
             raise ConfigError(f"executor: expected a node that has {self._wanted(largest)}, got {self._listed()}")
-        begin = self._ray.remote(max_retries=0, max_calls=self._recycle or 0, scheduling_strategy="SPREAD")(work)
+        begin = self._ray.remote(max_retries=0, max_calls=self.settings.recycle or 0, scheduling_strategy="SPREAD")(
+            work
+        )
         flying: dict[Any, Task[Any]] = {}
         deaths: Counter[str] = Counter()
         room, looked, alone = at_once or self._limit(), time.monotonic(), 0.0
@@ -110,20 +115,23 @@ class Ray(Executor):
                 while waiting and len(flying) < room:
                     task = waiting.popleft()
                     reference = begin.options(
-                        num_cpus=self._cpus_of(task), memory=self._memory, name=task.name, runtime_env=_runtime()
+                        num_cpus=self._cpus_of(task),
+                        memory=self.settings.memory,
+                        name=task.name,
+                        runtime_env=_runtime(),
                     ).remote(given, pickle.dumps((function, task)))
                     flying[reference] = task
-                    self._begun(task.name)
+                    self.begun(task.name)
                 for reference in self._ready(list(flying)):
                     task, alone = flying.pop(reference), 0.0
                     found = self._received(reference)
-                    if isinstance(found, Done):
-                        self._report(found.documents, found.bytes)
-                        yield found.result
+                    if isinstance(found, Returned):
+                        self.report(found.documents, found.bytes)
+                        yield pickle.loads(found.result)  # noqa: S301  # from a process of ours
                         continue
                     deaths[task.name] += 1
-                    if deaths[task.name] > self._retries:
-                        often = "once" if self._retries == 0 else f"{deaths[task.name]} times"
+                    if deaths[task.name] > self.settings.retries:
+                        often = "once" if self.settings.retries == 0 else f"{deaths[task.name]} times"
                         yield _failed(task, f"{found}, {often}")
                     else:
                         waiting.append(task)
@@ -141,19 +149,20 @@ class Ray(Executor):
         return [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
 
     def _cpus_of(self, task: Task[Any]) -> int:
-        return max(self._cpus, task.processes)
+        return max(self.settings.cpus, task.processes)
 
     def _limit(self) -> int:
-        return self._in_flight or max(1, 2 * self.cores[0] // self._cpus)
+        return self.settings.in_flight or max(1, 2 * self.cores[0] // self.settings.cpus)
 
     def _room(self, cpus: int) -> bool:
-        """Whether some node could do a task that asks for so much."""
+        """Return whether some node could do a task that asks for so many CPUs."""
         return any(
-            node.get("CPU", 0) >= cpus and node.get("memory", 0) >= (self._memory or 0) for node in self._nodes()
+            node.get("CPU", 0) >= cpus and node.get("memory", 0) >= (self.settings.memory or 0)
+            for node in self._nodes()
         )
 
     def _wanted(self, cpus: int) -> str:
-        return f"{cpus} CPUs" + (f" and {self._memory / 1e6:,.0f} MB of memory" if self._memory else "")
+        return f"{cpus} CPUs" + (f" and {self.settings.memory / 1e6:,.0f} MB of memory" if self.settings.memory else "")
 
     def _listed(self) -> str:
         nodes = [f"{node.get('CPU', 0):.0f} CPUs with {node.get('memory', 0) / 1e6:,.0f} MB" for node in self._nodes()]
@@ -167,8 +176,8 @@ class Ray(Executor):
             ready += self._ray.wait(others, num_returns=len(others), timeout=0)[0]
         return list(ready)
 
-    def _received(self, reference: Any) -> Done | str:
-        """What a task gave, or how its process ended."""
+    def _received(self, reference: Any) -> Returned | str:
+        """Return what a task gave, or a text that says how its process ended."""
         errors = self._ray.exceptions
         try:
             found = pickle.loads(self._ray.get(reference))  # noqa: S301  # from a process of ours
@@ -183,12 +192,12 @@ class Ray(Executor):
             return _obituary(type(error).__name__)
         if isinstance(found, Unfit):
             raise ConfigError(f"executor: {found.reason}")
-        assert isinstance(found, Done)
+        assert isinstance(found, Returned)
         return found
 
     @contextlib.contextmanager
     def _stopping(self, flying: dict[Any, Task[Any]], lifeline: Lifeline) -> Iterator[None]:
-        """Interrupts at the end what runs, so that temporary files are deleted.
+        """Interrupt, at the end, what still runs, so that temporary files are deleted.
 
         Ray ends what does not listen, as soon as the driver is disconnected.
         """
@@ -201,7 +210,7 @@ class Ray(Executor):
 
 
 def _runtime() -> dict[str, Any]:
-    """What a worker process must have when it begins: nothing secret."""
+    """Return what a worker process must have when it begins: nothing secret."""
     variables = {name: os.environ.get(name, value) for name, value in ONE_THREAD.items()}
     if path := os.environ.get("PYTHONPATH"):
         variables["PYTHONPATH"] = path
@@ -227,7 +236,7 @@ def _import() -> Any:
 
 
 def _connect(ray: Any, address: str) -> None:
-    """Connects to a cluster that is there already."""
+    """Connect to a cluster that is there already."""
     known = os.environ.get("RAY_ADDRESS", address) if address == "auto" else address
     wanted = f"executor: expected a Ray cluster at {known}"
     hint = "`ray start --head` on one machine and `ray start --address=…` on the others begin one"

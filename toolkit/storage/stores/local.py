@@ -201,7 +201,7 @@ def _opened(path: str) -> IO[bytes]:
     """
     with _told(path):
         kind = _KINDS.get(stat.S_IFMT(os.stat(path).st_mode))
-    if kind or path.startswith(("/dev/", "/proc/self/fd/")):
+    if kind or path.startswith(("/dev/fd/", "/dev/std", "/proc/self/fd/")):
         got = f"{kind or 'what another process has open'}; files are read more than once, and by several processes"
         raise DataError(f"expected a file, got {got}: write it to one first", path=path)
     with _told(path):

@@ -8,6 +8,18 @@ import numpy as np
 from toolkit.errors import ConfigError
 from toolkit.text.fasttext.model_file import EOS, Contents, Quantised
 from toolkit.text.kernels.compiling import Compiled
+from toolkit.text.kernels.signatures import (
+    Bytes,
+    Float32,
+    Float32s,
+    Int32s,
+    Int64s,
+    UInt8s,
+    UInt32s,
+    UInt64,
+    UInt64s,
+)
+from toolkit.text.line_table import LineTable
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -38,6 +50,52 @@ def fnv(data: bytes) -> int:
     return hash_
 
 
+class WordTable(NamedTuple):
+    """The known words and labels of a model, in a hash table.
+
+    Attributes:
+        mask: of the slots of the table.
+        filter_mask: of the bits of the filter.
+        slots: the upper half of each word's hash, and its number; open addressing from that half's low bits.
+        filter: a bit for each value of that half's low bits that a known word has; stays in the nearest cache.
+        first: the first 8 bytes of each word.
+        lengths: their bytes.
+        places: where they begin in the file.
+        file: its bytes, signed.
+        masks: of the first n bytes of 8.
+    """
+
+    mask: int
+    filter_mask: int
+    slots: UInt64s
+    filter: UInt64s
+    first: UInt64s
+    lengths: Int64s
+    places: Int64s
+    file: Bytes
+    masks: UInt64s
+
+
+class Buckets(NamedTuple):
+    """The hashed features of a model: n-grams of characters and of words.
+
+    Attributes:
+        size: how many buckets there are; ``magic`` divides by it.
+        magic: 2^64 // size + 1.
+        is_pruned: whether only some buckets have rows.
+        bitmap: a bit for each bucket: whether it was kept.
+        ranks: for each word of the bitmap, the kept buckets before it.
+        rows: of the buckets (that were kept).
+    """
+
+    size: UInt64
+    magic: UInt64
+    is_pruned: bool
+    bitmap: UInt64s
+    ranks: UInt32s
+    rows: Float32s
+
+
 class Model(NamedTuple):
     """A model as the compiled code takes it; all arrays are read-only and one-dimensional.
 
@@ -48,31 +106,17 @@ class Model(NamedTuple):
         word_ngrams: longest n-gram of words.
         loss: as fastText numbers them.
         labels: how many.
-        bucket: hashed features; ``magic`` divides by it.
-        magic: 2^64 // bucket + 1.
-        is_pruned: whether only some buckets have rows.
         is_summed: whether the rows of known words hold those of their n-grams.
         eos: the word that ends a line, -1 if it is not known.
-        mask: of the slots of the table.
-        filter_mask: of the bits of the filter.
+        words: the known words; labels come behind them.
         known: rows of the known words.
-        features: how many rows each is the sum of; 0 for labels, which come behind the words.
-        hashed: rows of the buckets (that were kept).
-        bitmap: a bit for each bucket: whether it was kept.
-        ranks: for each word of the bitmap, the kept buckets before it.
-        table: the upper half of each known word's (or label's) hash, and its number; open addressing from that half's
-            low bits.
-        filter: a bit for each value of that half's low bits that a known word has; stays in the nearest cache.
-        first: the first 8 bytes of each known word and label.
-        lengths: their bytes.
-        places: where they begin in the file.
-        file: its bytes, signed.
+        features: how many rows each is the sum of; 0 for labels.
+        buckets: the hashed features.
         left: for each node of the tree its child, -1 for leaves, which come first.
         right: likewise.
         output: a row for each label, or inner node.
         sigmoid: its table.
         separators: 1 for each byte (plus 128) that words are split at.
-        masks: of the first n bytes of 8.
     """
 
     dim: int
@@ -81,54 +125,69 @@ class Model(NamedTuple):
     word_ngrams: int
     loss: int
     labels: int
-    bucket: int
-    magic: int
-    is_pruned: bool
     is_summed: bool
     eos: int
-    mask: int
-    filter_mask: int
-    known: Array
-    features: Array
-    hashed: Array
-    bitmap: Array
-    ranks: Array
-    table: Array
-    filter: Array
-    first: Array
-    lengths: Array
-    places: Array
-    file: Array
-    left: Array
-    right: Array
-    output: Array
-    sigmoid: Array
-    separators: Array
-    masks: Array
+    words: WordTable
+    known: Float32s
+    features: Int32s
+    buckets: Buckets
+    left: Int32s
+    right: Int32s
+    output: Float32s
+    sigmoid: Float32s
+    separators: UInt8s
+
+
+class Best(NamedTuple):
+    """What is asked of some lines, and what is found.
+
+    Attributes:
+        k: at most so many labels a line.
+        threshold: only labels with at least this probability.
+        labels: (lines, k), best first, filled with -1.
+        probs: likewise.
+    """
+
+    k: int
+    threshold: Float32
+    labels: Int32s
+    probs: Float32s
+
+
+class Room(NamedTuple):
+    """Arrays to work in.
+
+    Attributes:
+        hidden: (dim) the sum of rows.
+        nodes: (labels + 2) of the tree that wait.
+        values: (labels + 2) of these, or of all labels.
+        known: (ROOM) rows of known words that are still to be added.
+        hashed: (ROOM) likewise of buckets.
+        hashes: (word_ngrams) of the n-grams of words that may go on.
+    """
+
+    hidden: Float32s
+    nodes: Int32s
+    values: Float32s
+    known: Int32s
+    hashed: Int32s
+    hashes: UInt64s
+
+    @classmethod
+    def of(cls, model: Model) -> "Room":
+        """Return arrays for a model."""
+        known, hashed = np.empty((2, ROOM), np.int32)
+        nodes, values = np.empty(model.labels + 2, np.int32), np.empty(model.labels + 2, np.float32)
+        hashes = np.empty(model.word_ngrams, np.uint64)
+        return cls(np.empty(model.dim, np.float32), nodes, values, known, hashed, hashes)
 
 
 _KERNEL = ["toolkit.text.kernels.intrinsics", "toolkit.text.fasttext.model_file", "toolkit.text.fasttext.arrays"]
-_MODEL = (
-    "int64 int64 int64 int64 int64 int64 uint64 uint64 int64 int64 int64 int64 int64 "
-    "float32* int32* float32* uint64* uint32* uint64* uint64* uint64* int64* int64* int8* "
-    "int32* int32* float32* float32* uint8* uint64* "
-)
-predict = Compiled(
-    "toolkit.text.fasttext.kernel:predict",
-    _MODEL + "int8* int64* int64* int64 float32 int64 int32* float32* float32* int32* float32* int32* int32* uint64*",
-    _KERNEL,
-)
+predict = Compiled("toolkit.text.fasttext.kernel:predict", Model, LineTable, "int64", Best, Room, uses=_KERNEL)
 _sum_words = Compiled(
-    "toolkit.text.fasttext.kernel:sum_words",
-    "int64 int64 int64 int64 uint64 uint64 int64 int64 uint64* uint32* float32* int64* int64* int8* int8* int32* "
-    "float32* int32*",
-    _KERNEL,
+    "toolkit.text.fasttext.kernel:sum_words", Model, "int64 int8* int32* float32* int32*", uses=_KERNEL
 )
-_fill = Compiled(
-    "toolkit.text.fasttext.kernel:fill",
-    "int8* int64 int64* int64* int64 int64 int64 uint64* uint64* uint64* int64*",
-    _KERNEL,
-)
+_fill = Compiled("toolkit.text.fasttext.kernel:fill", WordTable, "int64 int64*", uses=_KERNEL)
 
 
 def model_of(contents: Contents) -> Model:
@@ -145,7 +204,6 @@ def model_of(contents: Contents) -> Model:
         kept = None if kept is None else np.concatenate([kept, kept + np.array([1, 0], dtype=np.int32)])
     if kept is not None:
         hashed, bitmap, ranks = _pruned(input_[n_words:], kept, bucket)
-    table, filter_, first = _table(contents)
     leaves = np.full((2, 1), -1, np.int32)
     left, right = leaves if contents.tree is None else contents.tree
     model = Model(
@@ -155,30 +213,24 @@ def model_of(contents: Contents) -> Model:
         word_ngrams=contents.word_ngrams,
         loss=contents.loss,
         labels=n_labels,
-        bucket=max(bucket, 1),
-        magic=(1 << 64) // bucket + 1 if bucket > 1 else 0,
-        is_pruned=kept is not None,
         is_summed=True,
         eos=_place_of(EOS, contents),
-        mask=len(table) - 1,
-        filter_mask=64 * len(filter_) - 1,
+        words=_word_table(contents),
         known=_flat(input_[:n_words]),
         features=np.concatenate([np.ones(n_words, np.int32), np.zeros(n_labels, np.int32)]),
-        hashed=_flat(hashed),
-        bitmap=bitmap,
-        ranks=ranks,
-        table=table,
-        filter=filter_,
-        first=first,
-        lengths=contents.lengths,
-        places=contents.places,
-        file=contents.bytes.view(np.int8),
+        buckets=Buckets(
+            size=max(bucket, 1),
+            magic=(1 << 64) // bucket + 1 if bucket > 1 else 0,
+            is_pruned=kept is not None,
+            bitmap=bitmap,
+            ranks=ranks,
+            rows=_flat(hashed),
+        ),
         left=left,
         right=right,
         output=_flat(output),
         sigmoid=_sigmoids(),
         separators=_separators(),
-        masks=np.array([(1 << (8 * i)) - 1 for i in range(9)], dtype=np.uint64),
     )
     if contents.maxn == 0:
         return model
@@ -205,34 +257,36 @@ def _place_of(word: bytes, contents: Contents) -> int:
     return int(found[0]) if len(found) else -1
 
 
-def _table(contents: Contents) -> tuple[Array, Array, Array]:
-    places, lengths = contents.places, contents.lengths
+def _word_table(contents: Contents) -> WordTable:
+    places = contents.places
     slots = 1 << max(6, (2 * len(places)).bit_length())
-    table = np.full(slots, EMPTY, np.uint64)
-    filter_ = np.zeros(8 * slots // 64, np.uint64)
-    first = np.zeros(len(places), np.uint64)
+    words = WordTable(
+        mask=slots - 1,
+        filter_mask=8 * slots - 1,
+        slots=np.full(slots, EMPTY, np.uint64),
+        filter=np.zeros(8 * slots // 64, np.uint64),
+        first=np.zeros(len(places), np.uint64),
+        lengths=contents.lengths,
+        places=places,
+        file=contents.bytes.view(np.int8),
+        masks=np.array([(1 << (8 * i)) - 1 for i in range(9)], dtype=np.uint64),
+    )
     probes = np.array([PROBES * (len(places) + PROBES)], np.int64)
-    _fill(
-        contents.bytes.view(np.int8), len(places), places, lengths, len(table) - 1, 64 * len(filter_) - 1,
-        int(probes[0]), table, filter_, first, probes,
-    )  # fmt: skip
+    _fill(words, len(places), probes)
     if probes[0] < 0:
         raise ConfigError(
             f"{contents.path}: words: expected a table of them in which each is soon found, got words that lie in the "
             "way of each other, as no training finds them; fetch the model again"
         )
-    return table, filter_, first
+    return words
 
 
 def _summed(model: Model, n_words: int) -> Model:
     """Return the model with the rows of known words and of their n-grams added up."""
     known, features = model.known.copy(), model.features.copy()
-    longest = int(model.lengths[:n_words].max(initial=0))
+    longest = int(model.words.lengths[:n_words].max(initial=0))
     word, rows = np.zeros(longest + 16, np.int8), np.zeros((longest + 2) * model.maxn + 1, np.int32)
-    _sum_words(
-        n_words, model.dim, model.minn, model.maxn, model.bucket, model.magic, model.is_pruned, model.eos,
-        model.bitmap, model.ranks, model.hashed, model.places, model.lengths, model.file, word, rows, known, features,
-    )  # fmt: skip
+    _sum_words(model, n_words, word, rows, known, features)
     return model._replace(known=known, features=features, is_summed=True)
 
 

@@ -16,7 +16,19 @@ from typing import Any
 
 import numba
 
-from toolkit.text.fasttext.arrays import EMPTY, OFFSET, PRIME, ROOM, STEPS, fnv
+from toolkit.text.fasttext.arrays import (
+    EMPTY,
+    OFFSET,
+    PRIME,
+    ROOM,
+    STEPS,
+    Best,
+    Buckets,
+    Model,
+    Room,
+    WordTable,
+    fnv,
+)
 from toolkit.text.fasttext.model_file import EOS, HS, PREFIX, SOFTMAX
 from toolkit.text.kernels.intrinsics import (
     LANES,
@@ -29,6 +41,7 @@ from toolkit.text.kernels.intrinsics import (
     offset,
     ones,
 )
+from toolkit.text.line_table import LineTable
 
 _NGRAM = 116049371  # of word n-grams
 _ALL_33 = 0x2121212121212121
@@ -65,67 +78,64 @@ def _modulo(value: Any, magic: Any, divisor: Any) -> Any:
 
 
 @_inline
-def _word(
-    table: Any, mask: Any, filter: Any, filter_mask: Any, firsts: Any, lengths: Any, places: Any, file: Any, masks: Any,
-    text: Any, start: Any, length: Any,
-) -> Any:  # fmt: skip
-    """The known word that these bytes are, -1 if none; and all its bytes' bits together."""
-    first = eight_bytes(text, start) & masks[min(length, 8)]
+def _word(words: WordTable, text: Any, start: Any, length: Any) -> Any:
+    """Return the known word that these bytes are, -1 if none; and all its bytes' bits together."""
+    first = eight_bytes(text, start) & words.masks[min(length, 8)]
     bits = first
     mix = _mixed(length, first)
     for j in range(8, length, 8):
-        eight = eight_bytes(text, start + j) & masks[min(length - j, 8)]
+        eight = eight_bytes(text, start + j) & words.masks[min(length - j, 8)]
         bits |= eight
         mix = _mixed(mix, eight)
     upper = mix >> numba.uint64(32)
     found = numba.int64(-1)
-    maybe = numba.int64(upper) & filter_mask
-    if (filter[maybe >> 6] >> numba.uint64(maybe & 63)) & numba.uint64(1) == 0:
+    maybe = numba.int64(upper) & words.filter_mask
+    if (words.filter[maybe >> 6] >> numba.uint64(maybe & 63)) & numba.uint64(1) == 0:
         return found, bits
-    slot = numba.int64(upper) & mask
+    slot = numba.int64(upper) & words.mask
     while True:
-        entry = table[slot]
+        entry = words.slots[slot]
         if entry == numba.uint64(EMPTY):
             break
         if entry >> numba.uint64(32) == upper:
             word = numba.int64(entry & numba.uint64(0xFFFFFFFF))
-            if firsts[word] == first and lengths[word] == length:
+            if words.first[word] == first and words.lengths[word] == length:
                 same = True
-                place = places[word]
+                place = words.places[word]
                 for j in range(8, length):
-                    if file[place + j] != text[start + j]:
+                    if words.file[place + j] != text[start + j]:
                         same = False
                         break
                 if same:
                     found = word
                     break
-        slot = (slot + 1) & mask
+        slot = (slot + 1) & words.mask
     return found, bits
 
 
 @_inline
-def _gather(hash_: Any, magic: Any, bucket: Any, bitmap: Any, is_pruned: Any, rows: Any, n: Any) -> Any:
-    """Notes the bucket of a hash, if it has a row; how many are noted then."""
-    found = _modulo(hash_, magic, bucket)
+def _gather(buckets: Buckets, is_pruned: Any, hash_: Any, rows: Any, n: Any) -> Any:
+    """Note the bucket of a hash, if it has a row; return how many are noted then.
+
+    `is_pruned` is that of the buckets; an argument of its own, so that it may be a constant.
+    """
+    found = _modulo(hash_, buckets.magic, buckets.size)
     rows[n] = numba.int32(found)
     if not is_pruned:
         return n + 1
-    bits = bitmap[numba.int64(found >> numba.uint32(6))]
+    bits = buckets.bitmap[numba.int64(found >> numba.uint32(6))]
     return n + numba.int64((bits >> numba.uint64(found & numba.uint32(63))) & numba.uint64(1))
 
 
 @_inline
-def _gather_ngrams(
-    text: Any, start: Any, end: Any, first: Any, last: Any, minn: Any, maxn: Any, magic: Any, bucket: Any, bitmap: Any,
-    is_pruned: Any, rows: Any, n: Any,
-) -> Any:  # fmt: skip
-    """Notes the character n-grams, from those that begin at first up to last, of a word that has its < and >."""
+def _gather_ngrams(model: Model, text: Any, start: Any, end: Any, first: Any, last: Any, rows: Any, n: Any) -> Any:
+    """Note the character n-grams, from those that begin at first up to last, of a word that has its < and >."""
     for a in range(first, last):
         if text[a] < -64:  # inside a code point
             continue
         hash_ = numba.uint32(OFFSET)
         j = a
-        for size in range(1, maxn + 1):
+        for size in range(1, model.maxn + 1):
             if j >= end:
                 break
             hash_ = _step(hash_, text[j])
@@ -133,69 +143,64 @@ def _gather_ngrams(
             while j < end and text[j] < -64:
                 hash_ = _step(hash_, text[j])
                 j += 1
-            if size >= minn and not (size == 1 and (a == start or j == end)):
-                n = _gather(hash_, magic, bucket, bitmap, is_pruned, rows, n)
+            if size >= model.minn and not (size == 1 and (a == start or j == end)):
+                n = _gather(model.buckets, model.buckets.is_pruned, hash_, rows, n)
     return n
 
 
 @_inline
-def _gather_ascii(
-    text: Any, start: Any, end: Any, first: Any, last: Any, minn: Any, maxn: Any, magic: Any, bucket: Any, bitmap: Any,
-    is_pruned: Any, rows: Any, n: Any,
-) -> Any:  # fmt: skip
+def _gather_ascii(model: Model, text: Any, start: Any, end: Any, first: Any, last: Any, rows: Any, n: Any) -> Any:
     """As `_gather_ngrams`, where each byte is a code point; written out for n-grams of 2 to 4, those of lid.176."""
-    if minn == 2 and maxn == 4 and is_pruned:
+    buckets = model.buckets
+    if model.minn == 2 and model.maxn == 4 and buckets.is_pruned:
         whole = min(last, end - 3)
         for a in range(first, whole):
             hash_ = _step(_step(numba.uint32(OFFSET), text[a]), text[a + 1])
-            n = _gather(hash_, magic, bucket, bitmap, True, rows, n)
+            n = _gather(buckets, True, hash_, rows, n)
             hash_ = _step(hash_, text[a + 2])
-            n = _gather(hash_, magic, bucket, bitmap, True, rows, n)
+            n = _gather(buckets, True, hash_, rows, n)
             hash_ = _step(hash_, text[a + 3])
-            n = _gather(hash_, magic, bucket, bitmap, True, rows, n)
+            n = _gather(buckets, True, hash_, rows, n)
         for a in range(max(first, whole), min(last, end - 1)):
             hash_ = _step(_step(numba.uint32(OFFSET), text[a]), text[a + 1])
-            n = _gather(hash_, magic, bucket, bitmap, True, rows, n)
+            n = _gather(buckets, True, hash_, rows, n)
             if a + 2 < end:
-                n = _gather(_step(hash_, text[a + 2]), magic, bucket, bitmap, True, rows, n)
+                n = _gather(buckets, True, _step(hash_, text[a + 2]), rows, n)
         return n
     for a in range(first, last):
         hash_ = numba.uint32(OFFSET)
-        behind = min(a + maxn, end)
-        least = a + max(minn, 2 if a == start or a + 1 == end else 1) - 1
+        behind = min(a + model.maxn, end)
+        least = a + max(model.minn, 2 if a == start or a + 1 == end else 1) - 1
         for j in range(a, behind):
             hash_ = _step(hash_, text[j])
             if j >= least:
-                n = _gather(hash_, magic, bucket, bitmap, is_pruned, rows, n)
+                n = _gather(buckets, buckets.is_pruned, hash_, rows, n)
     return n
 
 
 @_inline
-def _gather_word_ngrams(
-    hash_: Any, words: Any, longest: Any, hashes: Any, magic: Any, bucket: Any, bitmap: Any, ranks: Any,
-    is_pruned: Any, rows: Any, n: Any,
-) -> Any:  # fmt: skip
-    """Notes the n-grams of words that end with one; `hashes` has those of the n-grams that it continues."""
-    begin = n
+def _gather_word_ngrams(model: Model, room: Room, hash_: Any, words: Any, n: Any) -> Any:
+    """Note the n-grams of words that end with one; the room's hashes are those of the n-grams that it continues."""
+    begin, buckets, longest = n, model.buckets, model.word_ngrams
     for place in range(min(words, longest - 1)):
-        joined = hashes[place] * numba.uint64(_NGRAM) + numba.uint64(numba.int64(hash_))
-        hashes[place] = joined
-        short = numba.uint32(joined % numba.uint64(bucket))
-        n = _gather(short, magic, bucket, bitmap, is_pruned, rows, n)
-    hashes[words % (longest - 1)] = numba.uint64(numba.int64(hash_))
-    if is_pruned:
-        _to_rows(bitmap, ranks, rows, begin, n)
+        joined = room.hashes[place] * numba.uint64(_NGRAM) + numba.uint64(numba.int64(hash_))
+        room.hashes[place] = joined
+        short = numba.uint32(joined % numba.uint64(buckets.size))
+        n = _gather(buckets, buckets.is_pruned, short, room.hashed, n)
+    room.hashes[words % (longest - 1)] = numba.uint64(numba.int64(hash_))
+    if buckets.is_pruned:
+        _to_rows(buckets, room.hashed, begin, n)
     return n
 
 
 @_inline
-def _to_rows(bitmap: Any, ranks: Any, rows: Any, begin: Any, end: Any) -> None:
-    """From buckets to the rows that a pruned model has for them."""
+def _to_rows(buckets: Buckets, rows: Any, begin: Any, end: Any) -> None:
+    """Turn buckets into the rows that a pruned model has for them."""
     for q in range(begin, end):
         bucket = numba.uint32(rows[q])
         place = numba.int64(bucket >> numba.uint32(6))
         below = (numba.uint64(1) << numba.uint64(bucket & numba.uint32(63))) - numba.uint64(1)
-        rank = numba.uint64(ranks[place]) + ones(bitmap[place] & below)
+        rank = numba.uint64(buckets.ranks[place]) + ones(buckets.bitmap[place] & below)
         rows[q] = numba.int32(rank)
 
 
@@ -242,28 +247,26 @@ def _exp(x: Any) -> Any:
 
 
 @_inline
-def _insert(label: Any, prob: Any, n: Any, k: Any, labels: Any, probs: Any, first: Any) -> Any:
-    """Puts a label among the k best, which are sorted and stand from `first`; how many there are then."""
-    if n == k and prob <= probs[first + k - 1]:
+def _insert(best: Best, label: Any, prob: Any, n: Any, first: Any) -> Any:
+    """Put a label among the k best, which are sorted and stand from `first`; return how many there are then."""
+    if n == best.k and prob <= best.probs[first + best.k - 1]:
         return n
-    at = first + (n if n < k else k - 1)
-    while at > first and probs[at - 1] < prob:
-        probs[at] = probs[at - 1]
-        labels[at] = labels[at - 1]
+    at = first + (n if n < best.k else best.k - 1)
+    while at > first and best.probs[at - 1] < prob:
+        best.probs[at] = best.probs[at - 1]
+        best.labels[at] = best.labels[at - 1]
         at -= 1
-    probs[at] = prob
-    labels[at] = numba.int32(label)
-    return min(n + 1, k)
+    best.probs[at] = prob
+    best.labels[at] = numba.int32(label)
+    return min(n + 1, best.k)
 
 
 @_inline
-def _best_of_tree(
-    lefts: Any, rights: Any, output: Any, dim: Any, n: Any, hidden: Any, threshold: Any, nodes: Any, scores: Any,
-    k: Any, labels: Any, probs: Any, first_of_row: Any,
-) -> None:  # fmt: skip
-    """The most probable leaves. Each decision's probability is p + 1e-5, as fastText has it."""
+def _best_of_tree(model: Model, room: Room, best: Best, first_of_row: Any) -> None:
+    """Find the most probable leaves. Each decision's probability is p + 1e-5, as fastText has it."""
+    n, nodes, scores = model.labels, room.nodes, room.values
     small = numba.float32(1e-5)
-    limit = threshold + small
+    limit = best.threshold + small
     found = 0
     nodes[0] = numba.int32(2 * n - 2)
     scores[0] = numba.float32(1)
@@ -275,14 +278,15 @@ def _best_of_tree(
         if score < limit:
             continue
         if node < n:
-            found = _insert(node, score, found, k, labels, probs, first_of_row)
-            if found == k:
-                limit = max(limit, probs[first_of_row + k - 1])
+            found = _insert(best, node, score, found, first_of_row)
+            if found == best.k:
+                limit = max(limit, best.probs[first_of_row + best.k - 1])
             continue
-        p = numba.float32(1.0 / (1.0 + _exp(-_dot(hidden, output, (node - n) * dim, dim))))
+        product = _dot(room.hidden, model.output, (node - n) * model.dim, model.dim)
+        p = numba.float32(1.0 / (1.0 + _exp(-product)))
         left = score * (numba.float32(1) - p + small)
         right = score * (p + small)
-        first, second, low, high = rights[node], lefts[node], right, left
+        first, second, low, high = model.right[node], model.left[node], right, left
         if right > left:
             first, second, low, high = second, first, left, right
         if low >= limit:
@@ -296,14 +300,12 @@ def _best_of_tree(
 
 
 @_inline
-def _best_of_all(
-    loss: Any, output: Any, sigmoid: Any, dim: Any, n: Any, hidden: Any, threshold: Any, values: Any, k: Any,
-    labels: Any, probs: Any, first_of_row: Any,
-) -> None:  # fmt: skip
-    """The most probable labels where each has an output of its own."""
+def _best_of_all(model: Model, room: Room, best: Best, first_of_row: Any) -> None:
+    """Find the most probable labels where each has an output of its own."""
+    n, values = model.labels, room.values
     for i in range(n):
-        values[i] = _dot(hidden, output, i * dim, dim)
-    if loss == SOFTMAX:
+        values[i] = _dot(room.hidden, model.output, i * model.dim, model.dim)
+    if model.loss == SOFTMAX:
         highest = values[0]
         for i in range(1, n):
             highest = max(highest, values[i])
@@ -319,13 +321,13 @@ def _best_of_all(
             if x > 8:
                 values[i] = numba.float32(1)
             elif x >= -8:
-                values[i] = sigmoid[numba.int64((x + numba.float32(8)) * numba.float32(STEPS / 16))]
+                values[i] = model.sigmoid[numba.int64((x + numba.float32(8)) * numba.float32(STEPS / 16))]
             else:  # so is what is no number, if a mapped file has changed
                 values[i] = numba.float32(0)
     found = 0
     for i in range(n):
-        if values[i] >= threshold:
-            found = _insert(i, values[i] + numba.float32(1e-5), found, k, labels, probs, first_of_row)
+        if values[i] >= best.threshold:
+            found = _insert(best, i, values[i] + numba.float32(1e-5), found, first_of_row)
 
 
 @_inline
@@ -359,103 +361,75 @@ def _begins(text: Any, start: Any, length: Any, word: Any) -> Any:
 # --- whole texts ------------------------------------------------------------------------------------------------------
 
 
-def predict(
-    dim: Any, minn: Any, maxn: Any, word_ngrams: Any, loss: Any, n_labels: Any, bucket: Any, magic: Any,
-    is_pruned: Any, is_summed: Any, eos: Any, mask: Any, filter_mask: Any,
-    of_known: Any, features_of: Any, of_hashed: Any, bitmap: Any, ranks: Any, table: Any, filter_: Any, firsts: Any,
-    lengths: Any, places: Any, file: Any, lefts: Any, rights: Any, output: Any, sigmoid: Any, separators: Any,
-    masks: Any,
-    bytes_: Any, starts: Any, ends: Any, n_stretches: Any, threshold: Any, k: Any, found_labels: Any, found_probs: Any,
-    hidden: Any, nodes: Any, values: Any, known: Any, hashed: Any, hashes: Any,
-) -> None:  # fmt: skip
-    """The best labels of each stretch of a text.
+def predict(model: Model, lines: LineTable, n_lines: Any, best: Best, room: Room) -> None:
+    """Find the best labels of each line.
 
-    Args: the fields of `toolkit.text.fasttext.arrays.Model`, then
-
-        bytes_: int8, with at least 8 bytes behind the last stretch, and around each stretch one separator; bytes around
-            words are changed and put back.
-        starts: int64, offset of each stretch.
-        ends: int64, exclusive.
-        n_stretches: how many.
-        threshold: float32; only labels with at least this probability.
-        k: at most so many labels.
-        found_labels: int32 (stretches, k), filled with -1; what is found, best first.
-        found_probs: float32, likewise.
-        hidden: float32 (dim); room to work in, as all that follow.
-        nodes: int32 (labels + 2).
-        values: float32 (labels + 2).
-        known: int32 (ROOM).
-        hashed: int32 (ROOM).
-        hashes: uint64 (word_ngrams).
+    Args:
+        model: on whose words and tree they depend.
+        lines: with at least 8 bytes behind the last one, and around each one separator; bytes around words are changed
+            and put back.
+        n_lines: how many.
+        best: what is found.
+        room: to work in.
     """
-    piece = ROOM // (2 * maxn) if maxn else ROOM
-    for i in range(n_stretches):
-        at, end = starts[i], ends[i]
+    text, dim = lines.utf8, model.dim
+    piece = ROOM // (2 * model.maxn) if model.maxn else ROOM
+    for i in range(n_lines):
+        at, end = lines.starts[i], lines.ends[i]
         features = n_known = n_hashed = n_words = numba.int64(0)
         ended, empty = False, True
         for d in range(dim):
-            hidden[d] = numba.float32(0)
+            room.hidden[d] = numba.float32(0)
         while True:
-            while at < end and separators[numba.int64(bytes_[at]) + 128] == 1:
+            while at < end and model.separators[numba.int64(text[at]) + 128] == 1:
                 at += 1
             if at >= end:
                 break
             start, empty = at, False
-            at = _end_of_word(bytes_, at, end, separators)
+            at = _end_of_word(text, at, end, model.separators)
             length = at - start
-            word, bits = _word(
-                table, mask, filter_, filter_mask, firsts, lengths, places, file, masks, bytes_, start, length
-            )
-            if word >= 0 and features_of[word] == 0:  # a label
+            word, bits = _word(model.words, text, start, length)
+            if word >= 0 and model.features[word] == 0:  # a label
                 continue
-            if word < 0 and bytes_[start] == _LABEL_BYTES[0] and _begins(bytes_, start, length, _LABEL_BYTES):
+            if word < 0 and text[start] == _LABEL_BYTES[0] and _begins(text, start, length, _LABEL_BYTES):
                 continue
             if n_known + 2 > ROOM:
-                _add(of_known, known, n_known, dim, hidden)
+                _add(model.known, room.known, n_known, dim, room.hidden)
                 n_known = numba.int64(0)
             if word >= 0:
-                known[n_known] = numba.int32(word)
+                room.known[n_known] = numba.int32(word)
                 n_known += 1
-                features += features_of[word]
-            ended = word == eos if word >= 0 else length == 4 and _begins(bytes_, start, length, _EOS_BYTES)
-            if not ended and maxn > 0 and not (word >= 0 and is_summed):
-                before, behind = bytes_[start - 1], bytes_[at]
-                bytes_[start - 1] = numba.int8(60)
-                bytes_[at] = numba.int8(62)
+                features += model.features[word]
+            ended = word == model.eos if word >= 0 else length == 4 and _begins(text, start, length, _EOS_BYTES)
+            if not ended and model.maxn > 0 and not (word >= 0 and model.is_summed):
+                before, behind = text[start - 1], text[at]
+                text[start - 1] = numba.int8(60)
+                text[at] = numba.int8(62)
                 first = start - 1
                 while first < at + 1:
-                    if n_hashed + maxn * piece > ROOM:
-                        _add(of_hashed, hashed, n_hashed, dim, hidden)
+                    if n_hashed + model.maxn * piece > ROOM:
+                        _add(model.buckets.rows, room.hashed, n_hashed, dim, room.hidden)
                         n_hashed = numba.int64(0)
                     last = min(first + piece, at + 1)
                     begin = n_hashed
                     if bits & numba.uint64(_UPPER_HALF) == 0:
-                        n_hashed = _gather_ascii(
-                            bytes_, start - 1, at + 1, first, last, minn, maxn, magic, bucket, bitmap, is_pruned,
-                            hashed, n_hashed,
-                        )  # fmt: skip
+                        n_hashed = _gather_ascii(model, text, start - 1, at + 1, first, last, room.hashed, n_hashed)
                     else:
-                        n_hashed = _gather_ngrams(
-                            bytes_, start - 1, at + 1, first, last, minn, maxn, magic, bucket, bitmap, is_pruned,
-                            hashed, n_hashed,
-                        )  # fmt: skip
-                    if is_pruned:
-                        _to_rows(bitmap, ranks, hashed, begin, n_hashed)
+                        n_hashed = _gather_ngrams(model, text, start - 1, at + 1, first, last, room.hashed, n_hashed)
+                    if model.buckets.is_pruned:
+                        _to_rows(model.buckets, room.hashed, begin, n_hashed)
                     features += n_hashed - begin
                     first = last
-                bytes_[start - 1] = before
-                bytes_[at] = behind
-            if word_ngrams > 1:
+                text[start - 1] = before
+                text[at] = behind
+            if model.word_ngrams > 1:
                 hash_ = numba.uint32(OFFSET)
                 for j in range(start, at):
-                    hash_ = _step(hash_, bytes_[j])
-                if n_hashed + word_ngrams > ROOM:
-                    _add(of_hashed, hashed, n_hashed, dim, hidden)
+                    hash_ = _step(hash_, text[j])
+                if n_hashed + model.word_ngrams > ROOM:
+                    _add(model.buckets.rows, room.hashed, n_hashed, dim, room.hidden)
                     n_hashed = numba.int64(0)
-                n = _gather_word_ngrams(
-                    numba.int32(hash_), n_words, word_ngrams, hashes, magic, bucket, bitmap, ranks, is_pruned, hashed,
-                    n_hashed,
-                )  # fmt: skip
+                n = _gather_word_ngrams(model, room, numba.int32(hash_), n_words, n_hashed)
                 features += n - n_hashed
                 n_hashed = n
                 n_words += 1
@@ -464,100 +438,87 @@ def predict(
         if empty:  # fastText would predict from its end of the line alone
             continue
         if not ended:  # fastText's own end of the line
-            if word_ngrams > 1:
-                if n_hashed + word_ngrams > ROOM:
-                    _add(of_hashed, hashed, n_hashed, dim, hidden)
+            if model.word_ngrams > 1:
+                if n_hashed + model.word_ngrams > ROOM:
+                    _add(model.buckets.rows, room.hashed, n_hashed, dim, room.hidden)
                     n_hashed = numba.int64(0)
-                n = _gather_word_ngrams(
-                    numba.int32(_EOS_HASH), n_words, word_ngrams, hashes, magic, bucket, bitmap, ranks, is_pruned,
-                    hashed, n_hashed,
-                )  # fmt: skip
+                n = _gather_word_ngrams(model, room, numba.int32(_EOS_HASH), n_words, n_hashed)
                 features += n - n_hashed
                 n_hashed = n
-            if eos >= 0:
-                known[n_known] = numba.int32(eos)
+            if model.eos >= 0:
+                room.known[n_known] = numba.int32(model.eos)
                 n_known += 1
-                features += features_of[eos]
+                features += model.features[model.eos]
         if features == 0:
             continue
-        _add(of_hashed, hashed, n_hashed, dim, hidden)
-        _add(of_known, known, n_known, dim, hidden)
+        _add(model.buckets.rows, room.hashed, n_hashed, dim, room.hidden)
+        _add(model.known, room.known, n_known, dim, room.hidden)
         share = numba.float32(1.0 / features)
         for d in range(dim):
-            hidden[d] = hidden[d] * share
-        if loss == HS:
-            _best_of_tree(
-                lefts, rights, output, dim, n_labels, hidden, threshold, nodes, values, k, found_labels, found_probs,
-                i * k,
-            )  # fmt: skip
+            room.hidden[d] = room.hidden[d] * share
+        if model.loss == HS:
+            _best_of_tree(model, room, best, i * best.k)
         else:
-            _best_of_all(
-                loss, output, sigmoid, dim, n_labels, hidden, threshold, values, k, found_labels, found_probs, i * k
-            )  # fmt: skip
+            _best_of_all(model, room, best, i * best.k)
 
 
-def sum_words(
-    n_words: Any, dim: Any, minn: Any, maxn: Any, bucket: Any, magic: Any, is_pruned: Any, eos: Any, bitmap: Any,
-    ranks: Any, hashed: Any, places: Any, lengths: Any, file: Any, word: Any, rows: Any, sums: Any, features: Any,
-) -> None:  # fmt: skip
-    """Adds to the rows of known words those of their n-grams.
+def sum_words(model: Model, n_words: Any, word: Any, rows: Any, sums: Any, features: Any) -> None:
+    """Add to the rows of known words those of their n-grams.
 
-    Args: of them the model's, then
-
+    Args:
+        model: whose words they are.
+        n_words: how many.
         word: int8, 16 more than the longest word has bytes; room to work in.
         rows: int32, (2 more than these) times maxn, and 1; likewise.
         sums: float32 (words, dim), the rows of the words; changed.
         features: int32 (words), 1; becomes how many rows each sum is of.
     """
+    known = model.words
     for i in range(n_words):
-        if i == eos:
+        if i == model.eos:
             continue
-        length = lengths[i]
+        length = known.lengths[i]
         word[0] = 60
         for j in range(length):
-            word[1 + j] = file[places[i] + j]
+            word[1 + j] = known.file[known.places[i] + j]
         word[1 + length] = 62
-        n = _gather_ngrams(
-            word, 0, length + 2, 0, length + 2, minn, maxn, magic, bucket, bitmap, is_pruned, rows, numba.int64(0)
-        )
-        if is_pruned:
-            _to_rows(bitmap, ranks, rows, numba.int64(0), n)
-        _add(hashed, rows, n, dim, offset(sums, i * dim))
+        n = _gather_ngrams(model, word, 0, length + 2, 0, length + 2, rows, numba.int64(0))
+        if model.buckets.is_pruned:
+            _to_rows(model.buckets, rows, numba.int64(0), n)
+        _add(model.buckets.rows, rows, n, model.dim, offset(sums, i * model.dim))
         features[i] += n
 
 
-def fill(
-    file: Any, n: Any, places: Any, lengths: Any, mask: Any, filter_mask: Any, most: Any, table: Any, filter_: Any,
-    first: Any, probes: Any,
-) -> None:  # fmt: skip
-    """Fills the table of known words, and its filter.
+def fill(words: WordTable, n: Any, probes: Any) -> None:
+    """Fill the table of known words, and its filter.
 
-    Args: of them the model's, then
-
-        most: slots that may be looked at in all.
-        probes: int64 (1); becomes how many of these are left, -1 if they were too few.
+    Args:
+        words: what has places and lengths already.
+        n: how many.
+        probes: int64 (1), slots that may be looked at in all; becomes how many of these are left, -1 if they were too
+            few.
     """
-    left = most
+    left = probes[0]
     for i in range(n):
-        mix = numba.uint64(lengths[i])
+        mix = numba.uint64(words.lengths[i])
         begin = 0
-        while begin == 0 or begin < lengths[i]:
+        while begin == 0 or begin < words.lengths[i]:
             eight = numba.uint64(0)
-            for j in range(begin, min(begin + 8, lengths[i])):
-                eight |= numba.uint64(numba.uint8(file[places[i] + j])) << numba.uint64(8 * (j - begin))
+            for j in range(begin, min(begin + 8, words.lengths[i])):
+                eight |= numba.uint64(numba.uint8(words.file[words.places[i] + j])) << numba.uint64(8 * (j - begin))
             mix = _mixed(mix, eight)
             if begin == 0:
-                first[i] = eight
+                words.first[i] = eight
             begin += 8
         upper = mix >> numba.uint64(32)
-        bit = numba.int64(upper) & filter_mask
-        filter_[bit >> 6] |= numba.uint64(1) << numba.uint64(bit & 63)
-        slot = numba.int64(upper) & mask
-        while table[slot] != numba.uint64(EMPTY):
-            slot = (slot + 1) & mask
+        bit = numba.int64(upper) & words.filter_mask
+        words.filter[bit >> 6] |= numba.uint64(1) << numba.uint64(bit & 63)
+        slot = numba.int64(upper) & words.mask
+        while words.slots[slot] != numba.uint64(EMPTY):
+            slot = (slot + 1) & words.mask
             left -= 1
             if left < 0:
                 probes[0] = -1
                 return
-        table[slot] = (upper << numba.uint64(32)) | numba.uint64(i)
+        words.slots[slot] = (upper << numba.uint64(32)) | numba.uint64(i)
     probes[0] = left

@@ -104,20 +104,15 @@ class _Compiled:
         from toolkit.text.fasttext import arrays
 
         self._contents, self._model = contents, arrays.model_of(contents)
-        self._predict, self._room = arrays.predict, arrays.ROOM
 
     def __call__(self, lines: LineTable, *, k: int, threshold: float) -> "tuple[Array, Array]":
-        import numpy as np
+        from toolkit.text.fasttext import arrays
 
         self._contents.check_unchanged()
-        model = self._model
+        model, n = self._model, len(lines.starts)
         k = min(k, model.labels)
-        labels, probs = _none_found(len(lines.starts), k)
-        nodes, values = np.empty(model.labels + 2, np.int32), np.empty(model.labels + 2, np.float32)
-        known, hashed = np.empty((2, self._room), np.int32)
-        room = np.empty(model.dim, np.float32), nodes, values, known, hashed, np.empty(model.word_ngrams, np.uint64)
-        stretches = lines.utf8, lines.starts, lines.ends, len(lines.starts)
-        self._predict(*model, *stretches, threshold, k, labels, probs, *room)
+        labels, probs = _none_found(n, k)
+        arrays.predict(model, lines, n, arrays.Best(k, threshold, labels, probs), arrays.Room.of(model))
         return labels, probs
 
 

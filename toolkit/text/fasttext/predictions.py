@@ -3,13 +3,14 @@
 import itertools
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from toolkit.data.documents import Prediction
 from toolkit.text.batch import Column
 from toolkit.text.kernels.compiling import compiled
+from toolkit.text.kernels.signatures import Int64s, UInt8s
 from toolkit.text.numbers import shortest_float32
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class LinePredictions(Column[list[Prediction | None]]):
         places = np.empty(len(self) + 1, dtype=np.int64)
         texts = np.frombuffer(b"".join(before) or b" ", dtype=np.uint8)
         exact = np.empty(1, dtype=np.float32)
-        _write(self.numbers, self.probs, self.bounds, len(self), texts, ends, exact, out, places)
+        _write(self.numbers, self.probs, self.bounds, len(self), _Labels(texts, ends), exact, out, places)
         data, at = out[: places[-1]].tobytes(), places.tolist()
         return [
             msgspec.Raw(data[begin:end] if end > begin else msgspec.json.encode(self.value(i)))
@@ -85,19 +86,23 @@ class LinePredictions(Column[list[Prediction | None]]):
         ]
 
 
-@compiled("int32* float32* int64* int64 uint8* int64* float32* uint8* int64*")
-def _write(
-    numbers: Any, probs: Any, bounds: Any, n: Any, texts: Any, ends: Any, exact: Any, out: Any, places: Any
-) -> None:
-    """The JSON text of each value, one behind the other; nothing for one with an unusual probability.
+class _Labels(NamedTuple):
+    """The texts of labels in JSON, up to where the probability stands, and (labels + 1) the ends of these."""
+
+    texts: UInt8s
+    ends: Int64s
+
+
+@compiled("int32* float32* int64* int64", _Labels, "float32* uint8* int64*")
+def _write(numbers: Any, probs: Any, bounds: Any, n: Any, labels: _Labels, exact: Any, out: Any, places: Any) -> None:
+    """Write the JSON text of each value, one behind the other; nothing for one with an unusual probability.
 
     Args:
         numbers: of the label of each line.
         probs: of each line.
         bounds: the first line of each value, and the end.
         n: values.
-        texts: of the labels, up to where the probability stands.
-        ends: (labels + 1) of these.
+        labels: their texts.
         exact: float32 (1), for comparisons.
         out: what is written.
         places: int64 (values + 1), where the values begin in it, and the end.
@@ -121,8 +126,8 @@ def _write(
             if not 1e-3 <= prob < 9:  # one digit before the point, and no exponent
                 usual = False
                 break
-            for j in range(ends[number], ends[number + 1]):
-                out[at] = texts[j]
+            for j in range(labels.ends[number], labels.ends[number + 1]):
+                out[at] = labels.texts[j]
                 at += 1
             # the fewest decimals that read back as this float32, as `shortest_float32` finds them
             decimals, scale = 7, 1e7

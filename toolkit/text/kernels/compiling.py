@@ -20,8 +20,9 @@ from typing import Any
 
 import xxhash
 
-from toolkit.text.kernels import machine_code
+from toolkit.text.kernels import machine_code, signatures
 from toolkit.text.kernels.code_folder import CodeFolder, code_folder
+from toolkit.text.kernels.signatures import Type
 
 SLOW = 0.5  # seconds after which the log says what compiling took
 
@@ -36,18 +37,20 @@ class Compiled:
 
     Args:
         reference: ``module:function``; the module is imported only to compile it.
-        signature: types of the arguments, such as ``int64 float32*``.
-        uses: other modules whose code goes into it.
+        signature: types of the arguments, such as ``int64 float32*``, and records (see `signatures`).
+        uses: other modules whose code goes into it; those of its records need not be named.
         plain: the function for Python itself, where nothing can be compiled; without one that is an error.
     """
 
     def __init__(
-        self, reference: str, signature: str, uses: Sequence[str] = (), plain: Callable[..., None] | None = None
+        self, reference: str, *signature: Type, uses: Sequence[str] = (), plain: Callable[..., None] | None = None
     ) -> None:
         self.reference = reference
         self._plain = plain
-        self._types = signature.split()
-        self._modules = [reference.partition(":")[0], *uses, __name__, machine_code.__name__]
+        self._types = signatures.types_of(signature)
+        records = [record.__module__ for record in signatures.records_in(self._types)]
+        own = [module.__name__ for module in (machine_code, signatures)]
+        self._modules = list(dict.fromkeys([reference.partition(":")[0], *uses, *records, __name__, *own]))
         self._call: Callable[..., None] | None = None
 
     def __call__(self, *arguments: Any) -> None:
@@ -57,14 +60,15 @@ class Compiled:
 
     def _made(self) -> Callable[..., None]:
         try:
-            called, types = self._found(), self._types
+            called, types = self._found(), signatures.flat_types(self._types)
         except (ImportError, OSError, RuntimeError) as error:  # numba is missing, or has no code for this machine
             if self._plain is None:
                 raise
             why = f"{type(error).__name__}: {error}"
             print(f"{self.reference} is not compiled, and many times slower: {why}", file=sys.stderr)
             return self._plain
-        return lambda *arguments: called(*[_passed(*each) for each in zip(arguments, types, strict=True)])
+        flat = signatures.flat_values
+        return lambda *arguments: called(*[_passed(*each) for each in zip(flat(arguments), types, strict=True)])
 
     def _found(self) -> Callable[..., None]:
         """Return the compiled function: kept code, or code that is made now, and kept for the next time."""
@@ -101,7 +105,7 @@ class Compiled:
         versions = [importlib.metadata.version(package) for package in ("numba", "llvmlite")]
         cpu = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
         wanted = [os.environ.get(f"NUMBA_CPU_{name}", "") for name in ("NAME", "FEATURES")]
-        digest.update("\0".join([*self._types, *versions, *cpu, *wanted, sys.version]).encode())
+        digest.update("\0".join([*signatures.flat_types(self._types), *versions, *cpu, *wanted, sys.version]).encode())
         return digest.hexdigest()
 
 
@@ -120,16 +124,17 @@ def _file_of(module: str) -> str:
     return str(spec.origin if spec else None)
 
 
-def compiled(signature: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def compiled(*signature: Type) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Makes a function of a module one that is compiled when it is first called; see `Compiled`.
 
-    ``@compiled("int64* int64 float32*")`` over ``def add_up(values, n, out): …``
+    ``@compiled("int64* int64 float32*")`` over ``def add_up(values, n, out): …``; a NamedTuple may be one of the types,
+    as in ``@compiled(LineTable, "int64 int64*")`` (see `signatures`).
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         with suppress(AttributeError, OSError):  # of a module that is no file
             _source_of(function.__module__)
-        made = Compiled(f"{function.__module__}:{function.__qualname__}", signature, plain=function)
+        made = Compiled(f"{function.__module__}:{function.__qualname__}", *signature, plain=function)
 
         @functools.wraps(function)
         def call(*arguments: Any) -> None:

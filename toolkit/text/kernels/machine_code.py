@@ -10,8 +10,10 @@ import ctypes
 import functools
 import importlib.metadata
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from toolkit.text.kernels.signatures import Type, fields_of, flat_types
 
 TESTED = ((0, 62), (0, 68))
 """The first and the last version of numba that the private part was tested with."""
@@ -31,7 +33,7 @@ def numba_is_tested() -> bool:
     return minor.isdecimal() and TESTED[0] <= (int(major), int(minor)) <= TESTED[1]
 
 
-def compiled(function: Callable[..., None], types: list[str]) -> bytes:
+def compiled(function: Callable[..., None], types: Sequence[Type]) -> bytes:
     """Return the machine code of a function, with its name; to be kept, and given to `loaded`.
 
     Raises:
@@ -50,7 +52,7 @@ def compiled(function: Callable[..., None], types: list[str]) -> bytes:
     return code + _NAME + name.encode()
 
 
-def loaded(stored: bytes, types: list[str]) -> Callable[..., None]:
+def loaded(stored: bytes, types: Sequence[Type]) -> Callable[..., None]:
     """Return the function in machine code that `compiled` gave."""
     import llvmlite.binding as llvm
 
@@ -69,7 +71,7 @@ def loaded(stored: bytes, types: list[str]) -> Callable[..., None]:
     return functools.partial(called, ctypes.create_string_buffer(8), ctypes.create_string_buffer(8))
 
 
-def by_numba(function: Callable[..., None], types: list[str], folder: str | None) -> Callable[..., None]:
+def by_numba(function: Callable[..., None], types: Sequence[Type], folder: str | None) -> Callable[..., None]:
     """Return the function, compiled by numba's public interface.
 
     Args:
@@ -92,15 +94,18 @@ def by_numba(function: Callable[..., None], types: list[str], folder: str | None
     return ctypes.CFUNCTYPE(None, *_arguments(types))(made.address)
 
 
-def _signature(types: list[str]) -> Any:
+def _signature(types: Sequence[Type]) -> Any:
     import numba
 
-    def type_of(name: str) -> Any:
-        number = getattr(numba.types, name.removesuffix("*"))
-        return numba.types.CPointer(number) if name.endswith("*") else number
+    def type_of(type_: Type) -> Any:
+        if not isinstance(type_, str):
+            return numba.types.NamedTuple(tuple(map(type_of, fields_of(type_))), type_)
+        number = getattr(numba.types, type_.removesuffix("*"))
+        return numba.types.CPointer(number) if type_.endswith("*") else number
 
     return numba.types.void(*map(type_of, types))
 
 
-def _arguments(types: list[str]) -> list[Any]:
-    return [ctypes.c_void_p if type_.endswith("*") else _NUMBERS[type_] for type_ in types]
+def _arguments(types: Sequence[Type]) -> list[Any]:
+    """Return what machine code takes: the fields of a record are arguments of their own, in the order of its types."""
+    return [ctypes.c_void_p if type_.endswith("*") else _NUMBERS[type_] for type_ in flat_types(types)]

@@ -5,6 +5,7 @@ from typing import Any
 import numba
 
 from toolkit.text.kernels.words import decoded, number_of
+from toolkit.text.line_table import LineTable
 from toolkit.text.measures import (
     BULLET,
     CLOSING,
@@ -18,23 +19,27 @@ from toolkit.text.measures import (
     NUMBERED,
     ROMAN,
     SMALL_ROMAN,
+    Roles,
+    WordCounts,
     WordMeasures,
 )
-from toolkit.text.unicode_table import ALPHA, NUMBER, SPACE, UPPER
-from toolkit.text.words import ALL_PUNCTUATION, HAS_ALNUM, HAS_ALPHA, IS_LOWER, IS_TITLE, IS_UPPER, PRIME, SEED
+from toolkit.text.unicode_table import ALPHA, NUMBER, SPACE, UPPER, Characters
+from toolkit.text.words import ALL_PUNCTUATION, HAS_ALNUM, HAS_ALPHA, IS_LOWER, IS_TITLE, IS_UPPER, PRIME, SEED, Words
 
 (CHARS, WORDS, WORD_CHARS, LETTERS, PUNCTUATION, ALL_LOWER, ALL_UPPER, TITLED, MIXED, DISTINCT, SAID_AGAIN) = range(
     len(WordMeasures._fields) - 1
 )
 
 
-def within_lines(
-    utf8: Any, starts: Any, ends: Any, n: Any, of_bytes: Any, blocks: Any, classes: Any,
-    hashes: Any, repeated: Any, ellipses: Any, urls: Any, emails: Any,
-) -> None:  # fmt: skip
-    """A hash of each line; repeated characters, ellipses, URLs and addresses in it."""
+REPEATED, ELLIPSES, URLS, EMAILS = range(4)
+"""Rows of what is counted in each line, as `LineMeasures` has them."""
+
+
+def within_lines(lines: LineTable, n: Any, roles: Roles, table: Characters, hashes: Any, counts: Any) -> None:
+    """Find a hash of each line, and count repeated characters, ellipses, URLs and addresses in it."""
+    utf8, of_bytes = lines.utf8, roles.of_bytes
     for line in range(n):
-        start, stop = starts[line], ends[line]
+        start, stop = lines.starts[line], lines.ends[line]
         at, before, run = start, -1, 0
         in_url, host = False, -1
         hash_ = numba.uint64(SEED)
@@ -47,13 +52,13 @@ def within_lines(
                 run += 1
             else:
                 if run >= 3:
-                    repeated[line] += not number_of(blocks, classes, before) & SPACE
+                    counts[REPEATED * n + line] += not number_of(table, before) & SPACE
                     if before == 46:
-                        ellipses[line] += run // 3
+                        counts[ELLIPSES * n + line] += run // 3
                 before, run = point, 1
             if at == host and point >= 0:
-                in_url = number_of(blocks, classes, point) & (ALPHA | NUMBER) != 0 or point == 91
-                urls[line] += in_url
+                in_url = number_of(table, point) & (ALPHA | NUMBER) != 0 or point == 91
+                counts[URLS * n + line] += in_url
             if point <= 64:
                 if 9 <= point <= 13 or 28 <= point <= 32:
                     in_url = False
@@ -86,19 +91,19 @@ def within_lines(
                         elif utf8[i] != 45 or not inside:
                             break
                         i += 1
-                    emails[line] += found
+                    counts[EMAILS * n + line] += found
             elif point == 0x2026:
-                ellipses[line] += 1
-            elif in_url and point > 127 and number_of(blocks, classes, point) & SPACE:
+                counts[ELLIPSES * n + line] += 1
+            elif in_url and point > 127 and number_of(table, point) & SPACE:
                 in_url = False
             at = behind
         hashes[line] = hash_ ^ (hash_ >> numba.uint64(32))
 
 
-def line_edges(
-    utf8: Any, line_ends: Any, n: Any, firsts: Any, starts: Any, ends: Any, of_bytes: Any, of_points: Any, edges: Any
-) -> None:
-    """What each line begins with and ends in, by its first and its last segment."""
+def line_edges(segments: Words, n: Any, firsts: Any, roles: Roles, edges: Any) -> None:
+    """Find what each line begins with and ends in, by its first and its last segment."""
+    utf8, line_ends, starts, ends = segments.lines.utf8, segments.lines.ends, segments.starts, segments.ends
+    of_bytes, of_points = roles
     for line in range(n):
         first, last = firsts[line], firsts[line + 1] - 1
         if last < first:
@@ -133,10 +138,11 @@ def line_edges(
 
 
 def count_words(
-    utf8: Any, starts: Any, ends: Any, chars: Any, kinds: Any, hashes: Any, folded: Any, bounds: Any, texts: Any,
-    blocks: Any, classes: Any, logs: Any, keys: Any, stamps: Any, counts: Any, slots: Any, found: Any, entropy: Any,
-) -> None:  # fmt: skip
-    """Counts segments and words by kind, and how often each word occurs; the table is emptied by a stamp."""
+    segments: Words, texts: Any, table: Characters, logs: Any, words_of: WordCounts, found: Any, entropy: Any
+) -> None:
+    """Count segments and words by kind, and how often each word occurs."""
+    lines, starts, ends, chars, kinds, hashes, folded, bounds = segments
+    keys, stamps, counts, slots = words_of
     for text in range(texts):
         begin, end = bounds[text], bounds[text + 1]
         mask = 15
@@ -162,8 +168,8 @@ def count_words(
             elif kind & HAS_ALPHA:
                 at, capital = starts[i], hashes[i] != folded[i]
                 while at < ends[i] and not capital:  # some capitals fold to two characters, and are not folded here
-                    point, at = decoded(utf8, at)
-                    capital = number_of(blocks, classes, point) & UPPER != 0
+                    point, at = decoded(lines.utf8, at)
+                    capital = number_of(table, point) & UPPER != 0
                 found[MIXED * texts + text] += capital
             if run and hashes[i] == hashes[i - 1] and starts[i] > ends[i - 1]:
                 run += 1

@@ -30,6 +30,7 @@ from toolkit.text.unicode_table import (
     UNDERSCORE,
     UPPER,
     ZWJ,
+    Characters,
 )
 from toolkit.text.words import (
     ALL_ALNUM,
@@ -42,6 +43,7 @@ from toolkit.text.words import (
     IS_UPPER,
     PRIME,
     SEED,
+    Words,
 )
 
 _inline = functools.partial(numba.njit, inline="always")
@@ -63,9 +65,9 @@ def decoded(utf8: Any, at: Any) -> Any:
 
 
 @_inline
-def number_of(blocks: Any, classes: Any, point: Any) -> Any:
-    """What is known of a code point."""
-    return classes[(blocks[point >> 8] << 8) | (point & 255)]
+def number_of(table: Characters, point: Any) -> Any:
+    """Return what is known of a code point."""
+    return table.classes[(table.blocks[point >> 8] << 8) | (point & 255)]
 
 
 @_inline
@@ -79,12 +81,12 @@ def _is_letter(kind: Any) -> Any:
 
 
 @_inline
-def _next_kind(utf8: Any, at: Any, end: Any, blocks: Any, classes: Any) -> Any:
+def _next_kind(utf8: Any, at: Any, end: Any, table: Characters) -> Any:
     """The Word_Break class of what follows, leaving out what is ignored (WB4); -1 at the end."""
     kind = numba.int64(-1)
     while at < end:
         point, at = decoded(utf8, at)
-        found = number_of(blocks, classes, point) & BREAKS
+        found = number_of(table, point) & BREAKS
         if not _is_ignored(found):
             kind = found
             break
@@ -105,7 +107,7 @@ def _joins(before: Any, kind: Any) -> Any:
 
 
 def unicode_words(
-    utf8: Any, begin: Any, end: Any, only_words: Any, blocks: Any, classes: Any, starts: Any, ends: Any, counts: Any
+    utf8: Any, begin: Any, end: Any, only_words: Any, table: Characters, starts: Any, ends: Any, counts: Any
 ) -> None:
     """Segments between word boundaries (UAX #29) that are not white space.
 
@@ -114,8 +116,7 @@ def unicode_words(
         begin: offset of the first byte to look at.
         end: exclusive.
         only_words: 1 to leave out segments without a letter or a number.
-        blocks: of `Characters`.
-        classes: of `Characters`.
+        table: of the code points.
         starts: int64, with room for as many as there are bytes; what is found.
         ends: int64, likewise.
         counts: int64 (1), how many.
@@ -124,7 +125,7 @@ def unicode_words(
     at = begin
     while at < end:
         point, behind = decoded(utf8, at)
-        number = number_of(blocks, classes, point)
+        number = number_of(table, point)
         if number & SPACE:
             at = behind
             continue
@@ -135,7 +136,7 @@ def unicode_words(
         joined_by = before == ZWJ
         while at < end:
             point, behind = decoded(utf8, at)
-            number = number_of(blocks, classes, point)
+            number = number_of(table, point)
             if number & SPACE:
                 break
             kind = number & BREAKS
@@ -153,17 +154,17 @@ def unicode_words(
             elif (
                 _is_letter(before)
                 and kind in (MID_LETTER, MID_NUM_LET, SINGLE_QUOTE)
-                and _is_letter(_next_kind(utf8, behind, end, blocks, classes))
+                and _is_letter(_next_kind(utf8, behind, end, table))
             ):  # WB6, WB7: what follows joins as if the letter stood before it
                 pass
             elif (
                 before == NUMERIC
                 and kind in (MID_NUM, MID_NUM_LET, SINGLE_QUOTE)
-                and _next_kind(utf8, behind, end, blocks, classes) == NUMERIC
+                and _next_kind(utf8, behind, end, table) == NUMERIC
             ):  # WB11, WB12
                 pass
             elif (
-                before == HEBREW and kind == DOUBLE_QUOTE and _next_kind(utf8, behind, end, blocks, classes) == HEBREW
+                before == HEBREW and kind == DOUBLE_QUOTE and _next_kind(utf8, behind, end, table) == HEBREW
             ):  # WB7b, WB7c
                 pass
             elif (before == HEBREW and kind == SINGLE_QUOTE) or (
@@ -183,9 +184,7 @@ def unicode_words(
     counts[0] = n
 
 
-def runs(
-    utf8: Any, begin: Any, end: Any, apart: Any, blocks: Any, classes: Any, starts: Any, ends: Any, counts: Any
-) -> None:
+def runs(utf8: Any, begin: Any, end: Any, apart: Any, table: Characters, starts: Any, ends: Any, counts: Any) -> None:
     r"""Runs of what is not white space, as ``str.split`` has them; what it takes is as of `unicode_words`.
 
     With ``apart`` 1 a run is parted where ``\w`` begins or ends, as ``\w+|[^\w\s]+`` does.
@@ -195,7 +194,7 @@ def runs(
     inside, before = False, False
     while at < end:
         point, behind = decoded(utf8, at)
-        number = number_of(blocks, classes, point)
+        number = number_of(table, point)
         if number & SPACE:
             if inside:
                 ends[n] = at
@@ -217,13 +216,11 @@ def runs(
     counts[0] = n
 
 
-def describe(
-    utf8: Any, starts: Any, ends: Any, n: Any, blocks: Any, classes: Any, fold_blocks: Any, folds: Any,
-    chars: Any, kinds: Any, hashes: Any, folded: Any,
-) -> None:  # fmt: skip
-    """What each word is made of: fills `chars`, `kinds`, `hashes` and `folded` of `toolkit.text.words.Words`."""
+def describe(words: Words, n: Any, table: Characters) -> None:
+    """Fill in what each word is made of: its code points, kinds and hashes."""
+    utf8 = words.lines.utf8
     for i in range(n):
-        at, end = starts[i], ends[i]
+        at, end = words.starts[i], words.ends[i]
         count = numba.int64(0)
         some, every = numba.int64(0), numba.int64(-1)
         alnum = True
@@ -233,7 +230,7 @@ def describe(
         hash_ = fold = numba.uint64(SEED)
         while at < end:
             point, at = decoded(utf8, at)
-            number = number_of(blocks, classes, point)
+            number = number_of(table, point)
             count += 1
             some |= number
             every &= number
@@ -250,7 +247,7 @@ def describe(
             upper = upper or (number & UPPER) != 0
             lower = lower or (number & (LOWER | TITLE)) != 0
             hash_ = (hash_ ^ numba.uint64(point)) * numba.uint64(PRIME)
-            other = point + folds[(fold_blocks[point >> 8] << 8) | (point & 255)]
+            other = point + table.folds[(table.fold_blocks[point >> 8] << 8) | (point & 255)]
             fold = (fold ^ numba.uint64(other)) * numba.uint64(PRIME)
         bits = numba.int64(0)
         if some & ALPHA:
@@ -269,7 +266,7 @@ def describe(
             bits |= IS_LOWER
         if title and (some & (UPPER | TITLE | LOWER)):
             bits |= IS_TITLE
-        chars[i] = count
-        kinds[i] = bits
-        hashes[i] = hash_ ^ (hash_ >> numba.uint64(32))
-        folded[i] = fold ^ (fold >> numba.uint64(32))
+        words.chars[i] = count
+        words.kinds[i] = bits
+        words.hashes[i] = hash_ ^ (hash_ >> numba.uint64(32))
+        words.folded[i] = fold ^ (fold >> numba.uint64(32))

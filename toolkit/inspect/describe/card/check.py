@@ -1,5 +1,6 @@
-"""Checks of the head of a dataset card against the files that lie there: configurations, numbers, languages."""
+"""Checks of the head of a dataset card against the files that lie beside it: configurations, numbers, languages."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,10 +10,21 @@ import msgspec
 
 from toolkit.config import settings
 from toolkit.config.settings import Source
+from toolkit.data import row_index
+from toolkit.data.dataset import Dataset
 from toolkit.errors import ToolkitError
+from toolkit.ingest import inputs
 from toolkit.inspect.describe.about import listed
-from toolkit.inspect.describe.card import head, merge
+from toolkit.inspect.describe.card import head, merge, page
+from toolkit.inspect.describe.facts.data_file import Looked
+from toolkit.inspect.describe.facts.labels import labelling
+from toolkit.inspect.validate.one_file import Checked
+from toolkit.mix.publish import Manifest
+from toolkit.mix.writer import Writer
+from toolkit.records import sets
+from toolkit.storage import store_of
 from toolkit.storage.globs import glob_regex
+from toolkit.storage.paths import exists, join, size_of
 from toolkit.text.languages.labels import NO_LANGUAGE, code_of, tags_of
 
 _HEAD = re.compile(r"---\s*\n(.*?)^---\s*$", re.DOTALL | re.MULTILINE)
@@ -39,6 +51,76 @@ class DataFile:
     label: str | None = None
     split: str = ""
     has_documents: bool = True
+
+
+def check_output(
+    folder: str, manifest: Manifest | None, writer: Writer, paths: Sequence[str], done: Sequence[Checked | None]
+) -> list[str]:
+    """Return what the card of an output, or a release, says that is not so.
+
+    Args:
+        folder: of the output.
+        manifest: None of a release.
+        writer: of its files.
+        paths: of the files with documents, below the folder.
+        done: what the check of each has counted; None where it failed.
+    """
+    if not (text := _read(folder)):
+        return []
+    parts = {part.path: part for part in manifest.parts} if manifest else {}
+    looked = [Looked(0, number=(each.rows if each else 0) or 0, labels=each.labels if each else {}) for each in done]
+    labels = labelling(manifest, writer, paths, looked, whole=True)
+    by_path = {path: each.label for each in labels.labels for path in each.paths}
+    files = []
+    for path, each in zip(paths, done, strict=True):
+        part = parts.get(path)
+        rows, content = (each.rows, each.size) if each and each.rows is not None else (None, None)
+        if part and rows is None:
+            rows, content = part.documents, part.content_size
+        split = manifest.split_of_files(part.label) if manifest and part else ""
+        files.append(DataFile(path, size_of(join(folder, path)), rows, content, by_path.get(path), split))
+    return _findings(folder, text, files, labels.languages)
+
+
+def check_documents(dataset: Dataset, shards: Sequence[str]) -> list[str]:
+    """Return what the card of a folder of documents says that is not so; the folder is the root of the documents."""
+    if not (text := _read(dataset.documents)):
+        return []
+    labels = labelling(None, Writer(), shards, [Looked(0)] * len(shards), whole=False)
+    by_path = {path: each.label for each in labels.labels for path in each.paths}
+    files = [_shard(dataset, shard, shard, by_path.get(shard)) for shard in shards]
+    return _findings(dataset.documents, text, files, labels.languages)
+
+
+def check_dataset(dataset: Dataset, shards: Sequence[str]) -> list[str]:
+    """Return what the card of a dataset, beside the folder of its documents, says that is not so."""
+    folder = os.path.dirname(dataset.documents)
+    if not (text := _read(folder)):
+        return []
+    files = [_shard(dataset, shard, join(os.path.basename(dataset.documents), shard)) for shard in shards]
+    for name in dataset.sets():
+        covered = inputs.carried_shards(dataset, name)
+        for shard in shards if covered is None else [shard for shard in shards if shard in covered]:
+            path = join(os.path.basename(dataset.attributes), name, shard)
+            done = sets.load_record(dataset, name, shard)
+            size = size_of(dataset.attribute_path(name, shard))
+            files.append(DataFile(path, size, done.rows if done else None, has_documents=False))
+    return _findings(folder, text, files, [])
+
+
+def _shard(dataset: Dataset, shard: str, path: str, label: str | None = None) -> DataFile:
+    state = row_index.current(dataset, shard)
+    return DataFile(path, size_of(dataset.shard_path(shard)), state.rows if state else None, label=label)
+
+
+def _read(folder: str) -> str:
+    """Return the text of a card of ours, as what others wrote may count otherwise; empty if there is none."""
+    path = join(folder, page.NAME)
+    text = store_of(path).read(path).decode(errors="replace") if exists(path) else ""
+    return text if merge.is_ours(text) else ""
+
+
+# --- the head ---------------------------------------------------------------------------------------------------------
 
 
 class _Files(msgspec.Struct):
@@ -71,28 +153,25 @@ class _Card(msgspec.Struct):
     dataset_info: list[_Info] | _Info = []
 
 
-def is_card(text: str) -> bool:
-    """Return whether a README.md is a card of ours; what others wrote may count otherwise."""
-    return merge.is_ours(text)
-
-
-def findings(path: str, text: str, files: Sequence[DataFile], languages: Iterable[str]) -> list[str]:
+def _findings(folder: str, text: str, files: Sequence[DataFile], languages: Iterable[str]) -> list[str]:
     """Return what the head of a card says that is not so.
 
     Args:
-        path: of the card, for messages.
+        folder: of the card.
         text: of the card.
         files: that have rows.
         languages: labels that the documents have.
     """
-    match = _HEAD.match(text)
+    path, match = join(folder, page.NAME), _HEAD.match(text)
     if match is None:
         return [f"{path}:1: expected a head between two lines ---, got none"]
     try:
         source = settings.parse("\n" + match[1], path)
         card = msgspec.convert(source.value or {}, _Card)
-    except (msgspec.ValidationError, ToolkitError) as error:
-        return [str(error) if isinstance(error, ToolkitError) else f"{path}: expected the head of a card: {error}"]
+    except ToolkitError as error:
+        return [str(error)]
+    except msgspec.ValidationError as error:
+        return [f"{path}: expected the head of a card: {error}"]
     found = [*_of_configurations(source, card, files), *_of_numbers(source, card, files)]
     if not head.is_given("language", match[1]):
         found += _of_languages(source, card, languages)
@@ -147,7 +226,7 @@ def _of_numbers(source: Source, card: _Card, files: Sequence[DataFile]) -> Itera
             yield f"{source.where(at)}: expected the configuration {info.config_name!r} in `configs`, got none"
             continue
         some = _files_of(configuration, files)
-        content = _sum([file.content_size for file in some])
+        content = head.total([file.content_size for file in some])
         numbers: list[tuple[tuple[str | int, ...], int | None, int | None]] = [
             ((*at, "download_size"), info.download_size, sum(file.size for file in some)),
             ((*at, "dataset_size"), info.dataset_size, content),
@@ -155,13 +234,17 @@ def _of_numbers(source: Source, card: _Card, files: Sequence[DataFile]) -> Itera
         for index, split in enumerate(info.splits):
             of_split = _matched([part for part in configuration.data_files if part.split == split.name], files)
             numbers += [
-                ((*at, "splits", index, name), getattr(split, name), _sum([getattr(file, of) for file in of_split]))
+                (
+                    (*at, "splits", index, name),
+                    getattr(split, name),
+                    head.total([getattr(file, of) for file in of_split]),
+                )
                 for name, of in (("num_examples", "rows"), ("num_bytes", "content_size"))
             ]
         for place, got, wanted in numbers:
             if None not in (got, wanted) and got != wanted:
                 yield f"{source.where(place)}: expected {wanted} for the files of {info.config_name!r}, got {got}"
-    rows = _sum([file.rows for file in files if file.has_documents])
+    rows = head.total([file.rows for file in files if file.has_documents])
     if rows is not None and card.size_categories and card.size_categories != [head.size_category(rows)]:
         where = source.where(("size_categories",))
         yield f"{where}: expected [{head.size_category(rows)}] for {rows:,} documents, got {card.size_categories}"
@@ -188,7 +271,3 @@ def _matched(given: Sequence[_Files], files: Sequence[DataFile]) -> list[DataFil
     globs = [glob for some in given for glob in listed(some.path)]
     expressions = [glob_regex(glob) for glob in globs]
     return [file for file in files if file.path in globs or any(e.match(file.path) for e in expressions)]
-
-
-def _sum(numbers: Sequence[int | None]) -> int | None:
-    return None if None in numbers else sum(number or 0 for number in numbers)

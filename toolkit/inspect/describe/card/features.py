@@ -27,13 +27,13 @@ _DTYPES = {
 
 
 def features_of(columns: Mapping[str, Type]) -> list[dict[str, Any]]:
-    """The features of rows with columns of these types, in their order."""
+    """Return the features of rows with columns of these types, in their order."""
     dtypes = _DTYPES | ({"long": _DTYPES["huge"]} if _has_huge(columns) else {})
     return _features(columns, dtypes)
 
 
 def otherwise(columns: Mapping[str, Type]) -> list[tuple[str, str]]:
-    """What is loaded otherwise than it is: dotted names, and how.
+    """Return the dotted names of what is loaded in another form than it has, and how.
 
     ``open`` and ``long`` are loaded as JSON, which older readers do not know. ``huge`` is rounded: the reader of JSON
     takes no integers of more than 64 bits. Where there must be JSON beside them it refuses the file: ``refused``.
@@ -72,7 +72,7 @@ def _all_leaves(columns: Mapping[str, Type]) -> Iterator[tuple[str, str]]:
 
 
 def _leaves(path: str, type_: Type) -> Iterator[tuple[str, str]]:
-    """The dotted name and kind of all that is no object and no list."""
+    """Yield the dotted names and kinds of all that is no object and no list."""
     inner = bare(type_)
     if inner.kind == "object":
         for name, each in inner.fields:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from glob import escape
 from typing import Any
 
 from toolkit.errors import ConfigError
@@ -62,7 +63,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Configuration:
-    """What the hub calls a subset: files that are loaded by one name.
+    """Files that are loaded by one name; the hub calls them a subset.
 
     Attributes:
         parts: its files by split; of files that are not parted by split, one.
@@ -79,7 +80,7 @@ class Configuration:
 
 
 def head(facts: Facts, about: About, configurations: Sequence[Configuration]) -> dict[str, Any]:
-    """The head, in the order in which it is written; what nobody knows is not in it."""
+    """Return the head, in the order in which it is written; what nobody knows is left out."""
     found: dict[str, Any] = {"pretty_name": about.name}
     found |= languages(facts, about) | identifiers(listed(about.license))
     rows = documents_of(facts)
@@ -107,18 +108,18 @@ def is_given(key: str, head: str) -> bool:
 
 
 def documents_of(facts: Facts) -> int | None:
-    """How many documents there are, if that is known."""
+    """Return the number of documents; None if it is not known."""
     paths = set(facts.groups[0].paths)
-    return _sum(file.rows for file in facts.files if file.path in paths)
+    return total(file.rows for file in facts.files if file.path in paths)
 
 
 def size_category(rows: int) -> str:
-    """The hub's word for so many."""
+    """Return the hub's word for a number of rows."""
     return _SIZES[min(max(len(str(rows)) - 3, 0), len(_SIZES) - 1)]
 
 
 def languages(facts: Facts, about: About) -> dict[str, list[str]]:
-    """The languages as the hub takes them, and whole tags where these say more."""
+    """Return the languages as the hub takes them, and whole tags where these say more."""
     tags = about.language() or tags_of(facts.languages)
     codes = list(dict.fromkeys(code for tag in tags if (code := code_of(tag)) and code not in NO_LANGUAGE))
     return {"language": codes, "language_bcp47": tags if any("-" in tag for tag in tags) else []}
@@ -128,7 +129,7 @@ def languages(facts: Facts, about: About) -> dict[str, list[str]]:
 
 
 def configurations_of(facts: Facts, there: Iterable[str]) -> list[Configuration]:
-    """One for each label; where there are none, one for each kind of rows.
+    """Return a configuration for each label; where there are none, one for each kind of rows.
 
     Args:
         facts: of a dataset or an output.
@@ -183,7 +184,7 @@ def split_name(split: str) -> str:
 
 
 def notes_of(facts: Facts, configurations: Sequence[Configuration]) -> list[str]:
-    """What whoever loads the data by the head should know."""
+    """Return notes for those who load the data by the head."""
     notes = [f"{name}: {_WHY[kind]}" for name, kind in loaded_otherwise(facts)]
     if not configurations:
         notes.append("no configurations: Hugging Face datasets has no reader for such files")
@@ -200,12 +201,12 @@ _WHY = {
 
 
 def loaded_otherwise(facts: Facts) -> list[tuple[str, str]]:
-    """The names of what is loaded otherwise than it is, and how (see `features.otherwise`)."""
+    """Return the names of what is loaded in another form than it has, and how (see `features.otherwise`)."""
     return [pair for group in facts.groups if _is_json(group) for pair in otherwise(group.columns)]
 
 
 def patterns(paths: Sequence[str], there: Iterable[str]) -> list[str]:
-    """Globs that match these files and no others of those that are there; a path where there is none.
+    """Return globs that match these files and no others of those that are there; a path where there is none.
 
     ``*`` spans no folders here, ``**`` does.
     """
@@ -223,7 +224,7 @@ def patterns(paths: Sequence[str], there: Iterable[str]) -> list[str]:
         suffix = next((s for s in sorted(suffixes) if path.endswith(s)), "")
         folders.setdefault((posixpath.dirname(path), suffix), []).append(path)
     for (folder, suffix), some in folders.items():
-        stem = _beginning([posixpath.basename(path)[: -len(suffix) or None] for path in some])
+        stem = os.path.commonprefix([posixpath.basename(path)[: -len(suffix) or None] for path in some])  # noqa: RUF071  # names, by letters
         here = [path for path in there if posixpath.dirname(path) == folder]
         globs = [f"*{suffix}", *([f"{stem}*{suffix}"] if len(some) > 1 else [])] if folder or len(some) > 1 else []
         for glob in globs:
@@ -231,14 +232,8 @@ def patterns(paths: Sequence[str], there: Iterable[str]) -> list[str]:
                 found.append(posixpath.join(folder, glob))
                 break
         else:
-            found += [re.sub(r"([*?\[])", r"[\1]", path) for path in some]
+            found += [escape(path) for path in some]
     return found
-
-
-def _beginning(names: Sequence[str]) -> str:
-    """What all names begin with."""
-    first, last = min(names), max(names)
-    return first[: next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]
 
 
 def _config(each: Configuration) -> dict[str, Any]:
@@ -250,12 +245,12 @@ def _config(each: Configuration) -> dict[str, Any]:
 
 
 def _info(each: Configuration, *, live: bool) -> dict[str, Any]:
-    """What is known of a configuration; the reader compares the number of rows, so of data that grow it is not said."""
+    """Return what is known of a configuration; of data that grow no numbers, because readers compare them."""
     found: dict[str, Any] = {"config_name": each.name}
     if each.features:
         found["features"] = each.features
     if not live and all(file.rows is not None for file in each.files):
-        content = _sum(file.content_size for file in each.files)
+        content = total(file.content_size for file in each.files)
         found["splits"] = [_split(part) for part in each.parts]
         found["download_size"] = sum(file.size for file in each.files)
         found |= {} if content is None else {"dataset_size": content}
@@ -263,13 +258,13 @@ def _info(each: Configuration, *, live: bool) -> dict[str, Any]:
 
 
 def _split(part: Part) -> dict[str, Any]:
-    content, rows = (_sum(getattr(file, name) for file in part.files) for name in ("content_size", "rows"))
+    content, rows = (total(getattr(file, name) for file in part.files) for name in ("content_size", "rows"))
     split = {"name": part.split, "num_bytes": content, "num_examples": rows}
     return {name: value for name, value in split.items() if value is not None}
 
 
 def _features(group: Group) -> list[dict[str, Any]] | None:
-    """Of rows in JSON; other files say themselves what is in them."""
+    """Return the features of rows in JSON; None for other files, which say themselves what is in them."""
     return features_of(group.columns) if group.columns and _is_json(group) else None
 
 
@@ -277,6 +272,7 @@ def _is_json(group: Group) -> bool:
     return re.search(r"\.jsonl?(\.|$)", group.paths[0]) is not None
 
 
-def _sum(numbers: Iterable[int | None]) -> int | None:
+def total(numbers: Iterable[int | None]) -> int | None:
+    """Return the sum of numbers; None if one is not known."""
     found = list(numbers)
     return None if None in found else sum(number or 0 for number in found)

@@ -32,7 +32,7 @@ _PLACES = (
 
 
 def identifier(url: str) -> str | None:
-    """What the hub calls the licence of an address; None if it has no word for it, or nobody knows the address."""
+    """Return the hub's name of the licence at an address; None if it has none, or nobody knows the address."""
     for pattern, form in _PLACES:
         if found := pattern.fullmatch(url):
             name = form.format(found[1].replace("/", "-")).lower()
@@ -43,7 +43,7 @@ def identifier(url: str) -> str | None:
 
 
 def identifiers(urls: Sequence[str]) -> dict[str, Any]:
-    """The keys of a head that tell the licences; a name and a link only of what the hub has no word for."""
+    """Return the keys of a head for the licences; a name and a link only where the hub has no word for one."""
     names = list(dict.fromkeys(identifier(url) or _OTHER for url in urls))
     if not names:
         return {}
@@ -57,6 +57,6 @@ _OTHER = "other"
 
 
 def _name(url: str) -> str:
-    """A name for what has none: the last part of its address."""
+    """Return a name for a licence without one: the last part of its address."""
     last = re.sub(r"\.(html?|txt|md|php|pdf)$", "", re.sub(r"[?#].*", "", url).rstrip("/").rpartition("/")[2])
     return re.sub(r"[^a-z0-9.]+", "-", last.lower()).strip("-") or _OTHER

@@ -1,4 +1,4 @@
-"""What stays of a card when it is written anew: what stands between the marks, and keys that are not ours.
+"""The parts of a card that stay when it is written anew: what stands between marks, and keys that are not ours.
 
 In the body, under the heading where it stands::
 
@@ -43,7 +43,7 @@ Line = tuple[int, str]
 
 @dataclass
 class Kept:
-    """What stays of a card.
+    """The parts of a card that stay.
 
     Attributes:
         head: lines of YAML.
@@ -57,17 +57,17 @@ class Kept:
 
 
 def is_ours(text: str) -> bool:
-    """Whether a card is one that may be written anew."""
+    """Return whether a card may be written anew."""
     return f"\n{MARK}" in f"\n{text}"
 
 
 def headings(text: str) -> set[str]:
-    """The headings in a text that are those of sections in a card."""
+    """Return the headings in a text that would begin a section of a card."""
     return {found[1] for line in _LINE.findall(text) if (found := _HEADING.fullmatch(line))}
 
 
 def read(path: str, text: str, ours: Collection[str], inner: Collection[str]) -> Kept:
-    """What stays of a card of ours.
+    """Return the parts of a card of ours that stay.
 
     Args:
         path: of the file, for messages.
@@ -167,13 +167,16 @@ def _read_head(path: str, lines: Sequence[Line], ours: Collection[str], kept: Ke
 
 
 def _check_yaml(path: str, lines: Sequence[Line]) -> None:
-    """Raises ConfigError, with the line in the card; what is between marks may give a key anew, so it stands apart."""
+    """Raise ConfigError, with the line in the card, for lines that are no YAML.
+
+    What is between marks may give a key anew, so it is checked apart.
+    """
     there = dict(lines)
     settings.parse("".join(_ended(there.get(number, "")) for number in range(1, max(there, default=0) + 1)), path)
 
 
 def _parts(path: str, lines: Sequence[Line], where: str, names: set[str]) -> Iterator[tuple[str, list[Line]]]:
-    """Blocks from mark to mark by their names, and the other lines one by one, without name."""
+    """Yield blocks from mark to mark by their names, and the other lines one by one, without name."""
     name, block = "", list[Line]()
     for number, line in lines:
         mark = _mark(path, number, line, where)

@@ -1,4 +1,4 @@
-"""A dataset card from facts: what a person reads of a dataset or an output."""
+"""A dataset card from facts, for people who read of a dataset or an output."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ _SHOWN_KEYS = 4
 def document(
     facts: Facts, about: About, configurations: Sequence[Configuration], kept: merge.Kept, path: str = NAME
 ) -> str:
-    """The card, with what stays of the one before.
+    """Return the card, with what stays of the one before.
 
     Raises:
         ConfigError: if its head is no YAML with what stays.
@@ -57,7 +57,7 @@ def document(
 
 
 def read(path: str, text: str, about: About) -> merge.Kept:
-    """What stays of a card of ours.
+    """Return the parts of a card of ours that stay.
 
     Raises:
         ConfigError: if its head is no YAML.
@@ -72,7 +72,7 @@ def read(path: str, text: str, about: About) -> merge.Kept:
 
 
 def introduction(about: About) -> str:
-    """The description, and who made it when."""
+    """Return the description, and who made the data when."""
     dates = {"published": about.date_published, "created": about.date_created, "modified": about.date_modified}
     told = {
         "Version": about.version,
@@ -98,7 +98,7 @@ _GROWING = "The data still grow: all numbers here are those of the day when this
 
 
 def what_it_is(facts: Facts, about: About, configurations: Sequence[Configuration]) -> str:
-    """How much there is, what a row is, how it is loaded."""
+    """Return how much there is, what a row is, how it is loaded."""
     rows, stored = documents_of(facts), sum(file.size for file in facts.files)
     data = [path for group in facts.groups for path in group.paths]
     parts = ["" if rows is None else amount(rows, "document")]
@@ -142,7 +142,7 @@ _NAMES |= {"long": "integer", "huge": "integer", "span": "`[start, end, score]`"
 
 
 def _shown(type_: Type) -> str:
-    """A type for people."""
+    """Return the name of a type for people."""
     inner = bare(type_)
     if inner != type_:
         return f"{_shown(inner)}, or null"
@@ -172,7 +172,7 @@ def _loading(configurations: Sequence[Configuration]) -> str:
 
 
 def how_it_was_made(facts: Facts, about: About) -> str:
-    """Collection, steps, taggers; what `about.rai` gives stands in place of what records tell."""
+    """Return collection, steps, taggers; what `about.rai` gives stands in place of what records tell."""
     terms = {name.removeprefix("rai:"): value for name, value in responsible.rai_terms(facts, about).items()}
     given = about.rai.given()
     terms = {
@@ -199,7 +199,7 @@ def how_it_was_made(facts: Facts, about: About) -> str:
 
 
 def statistics(facts: Facts) -> str:
-    """Before and after the mix, from its manifest; else what there is of each label."""
+    """Return counts before and after the mix, from its manifest; without one those of each label."""
     if facts.mixture and facts.mixture.statistics:
         return f"What the mix read and what it kept; words are what stands between white space.\n\n{_counted(facts)}"
     files = {file.path: file for file in facts.files}
@@ -219,7 +219,7 @@ def _counted(facts: Facts) -> str:
 
 
 def rules(mixture: Mixture) -> str:
-    """What each rule did, in order."""
+    """Return a table of what each rule did, in order."""
     streams = any(effect.stream for effect, _ in mixture.rules)
     rows = [[*(["stream"] if streams else []), "rule", "kind", "condition", "documents", "of reached", "characters"]]
     for effect, settings in mixture.rules:
@@ -241,7 +241,7 @@ def rules(mixture: Mixture) -> str:
 
 
 def example(facts: Facts) -> str:
-    """The first document, cut."""
+    """Return the first document, cut."""
     found = facts.example
     if found is None:
         return ""
@@ -272,7 +272,7 @@ _LOADED = {
 
 
 def limits(facts: Facts, about: About) -> str:
-    """What people know of limits and uses, and what the records tell of what is missing."""
+    """Return the limits and uses that people know of, and what is missing by the records."""
     rai = about.rai
     terms = {
         "Known limits": rai.dataLimitations,
@@ -298,13 +298,13 @@ def _listing(names: Iterable[str]) -> str:
 
 
 def licence(about: About) -> str:
-    """The licences by their addresses."""
+    """Return the licences, with links."""
     urls = [f"[{found}]({url})" if (found := identifier(url)) else f"<{url}>" for url in listed(about.license)]
     return f"{', '.join(urls)}." if urls else "No licence is stated."
 
 
 def citation(about: About) -> str:
-    """As it is given; BibTeX as code."""
+    """Return the citation as it is given; BibTeX as code."""
     text = (about.citation or "").strip()
     if not text:
         return ""
@@ -312,7 +312,7 @@ def citation(about: About) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text of records, whose signs are no marks of Markdown."""
+    """Return a text of records, its signs escaped that are marks in Markdown."""
     return re.sub(r"([<*`\\])", r"\\\1", _line(text))
 
 

@@ -1,35 +1,32 @@
-"""The files of a Croissant file: those that it lists, those that its globs match, those that are there."""
+"""Checks of the files of a Croissant document: those that it lists, or that its globs match, or that are there."""
 
-import hashlib
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import unquote
 
-from toolkit.inspect import targets, validation
+from toolkit.inspect import targets
 from toolkit.inspect.describe.about import listed
-from toolkit.inspect.describe.check.properties import is_ours, kind_of
-from toolkit.inspect.describe.facts.common import MEDIA_TYPES, matches, matching, media_type
-from toolkit.mix import publish
+from toolkit.inspect.describe.check.nodes import Node, is_ours, kind_of, nodes
+from toolkit.inspect.describe.facts.files import MEDIA_TYPES, matches, matching, media_type
+from toolkit.inspect.validate.one_file import is_rejected
 from toolkit.mix.settings import REJECTED
 from toolkit.storage.paths import is_folder, join, list_files
-from toolkit.storage.reading import stored_digest
 
 _UNITS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([KMGT]?)i?B?|bytes)", re.IGNORECASE)
 _MIXED = media_type("")
-_HASHES = {"sha256": 64, "md5": 32}
+_DIGITS = {"sha256": 64, "md5": 32}
 
 
 @dataclass
-class Distribution:
-    """What is listed and what is there.
+class FoundFiles:
+    """The files that are listed, and those that are there.
 
     Attributes:
         folder: of the Croissant file; all paths are below it.
-        ours: whether `toolkit croissant` wrote the file, so that all is known that it says.
+        ours: whether `toolkit croissant` wrote the file, so that all its keys are known.
         there: all files.
         listed: FileObjects by path.
         sets: paths that each FileSet matches, by its id.
@@ -39,60 +36,51 @@ class Distribution:
     ours: bool
     live: bool
     there: list[str]
-    listed: dict[str, dict[str, Any]] = field(default_factory=dict)
+    listed: dict[str, Node] = field(default_factory=dict)
     sets: dict[str, list[str]] = field(default_factory=dict)
 
 
-def read(path: str, document: dict[str, Any], files: Sequence[dict[str, Any]]) -> tuple[Distribution, list[str]]:
-    """The files of a document, and what is wrong with the nodes that list them.
+def read(path: str, document: Node) -> tuple[FoundFiles, list[str]]:
+    """Return the files of a document, and what is wrong with the nodes that list them.
 
     Args:
         path: of the Croissant file.
         document: its content.
-        files: the nodes of its distribution.
     """
     folder = path.rpartition("/")[0] or "."
     there = sorted(list_files(folder, hidden=True)) if is_folder(folder) else []
-    found = Distribution(folder, is_ours(document), document.get("isLiveDataset") is True, there)
+    found = FoundFiles(folder, is_ours(document), document.get("isLiveDataset") is True, there)
     faults: list[str] = []
-    known = set(there)
+    known, files = set(there), nodes(document, "distribution")
     for node in files:
-        if kind_of(node) == "FileObject":
-            faults += _object(found, node, known)
-        elif not node.get("containedIn"):
-            faults += _set(found, node)
-    faults += _unlisted(found, files)
-    return found, [f"{path}: {fault}" for fault in faults]
+        is_object = kind_of(node) == "FileObject"
+        if not is_object and node.get("containedIn"):
+            continue
+        if not isinstance(node.get("encodingFormat"), str | list):
+            faults.append(f"{node.get('@id')}: expected encodingFormat, got {node.get('encodingFormat')!r}")
+        faults += (_add_object if is_object else _add_set)(found, node, known)
+    if not found.live:  # data that grow have files that nothing lists
+        faults += _unlisted(found)
+        faults += _unmatched(found, files) if found.ours else ()
+    return found, faults
 
 
-def bytes_of(node: dict[str, Any]) -> int | None:
-    """The size that a FileObject states, if it is in bytes."""
+def bytes_of(node: Node) -> int | None:
+    """Return the size that a FileObject states; None if it is not stated in bytes."""
     found = _SIZE.fullmatch(str(node.get("contentSize", "")).strip())
     exact = found and not _UNITS[(found[2] or "").upper()] and "." not in found[1]
     return int(found[1]) if found and exact else None
 
 
-def stored_hash(path: str, name: str) -> str:
-    """The checksum of a file's bytes, by the name of the property."""
-    return stored_digest(path, hashlib.new(name))
-
-
-def path_of(url: str, there: set[str]) -> str:
-    """The file that a relative URL leads to, be it quoted as URLs are or not."""
-    return unquote(url) if unquote(url) in there else url
-
-
-def _object(found: Distribution, node: dict[str, Any], known: set[str]) -> Iterator[str]:
+def _add_object(found: FoundFiles, node: Node, known: set[str]) -> Iterator[str]:
     id_, url = node.get("@id"), node.get("contentUrl")
-    if not isinstance(node.get("encodingFormat"), str | list):
-        yield f"{id_}: expected encodingFormat, got {node.get('encodingFormat')!r}"
     if not isinstance(url, str) or not url:
         if not node.get("containedIn"):
             yield f"{id_}: expected contentUrl, got {url!r}"
         return
     if re.match(r"[a-z][a-z0-9+.-]*://", url) or node.get("containedIn"):
         return
-    path = path_of(url, known)
+    path = unquote(url) if unquote(url) in known else url  # be it quoted as URLs are or not
     if posixpath.isabs(path) or posixpath.normpath(path).split("/")[0] == "..":
         yield f"{id_}: expected a file below the folder of the Croissant file, got {url!r}"
         return
@@ -101,10 +89,10 @@ def _object(found: Distribution, node: dict[str, Any], known: set[str]) -> Itera
     found.listed[path] = node
     if path not in known:
         yield f"{id_}: expected the file {url}, got none there"
-    for name, length in _HASHES.items():
+    for name, length in _DIGITS.items():
         if name in node and not re.fullmatch(rf"[0-9a-f]{{{length}}}", str(node[name])):
             yield f"{id_}: expected {name} of {length} hexadecimal digits in lower case, got {node[name]!r:.80}"
-    if not found.live and not (node.get("sha256") or node.get("md5")):
+    if not found.live and not any(map(node.get, _DIGITS)):
         yield f"{id_}: expected sha256, because the dataset is not live, got none"
     yield from _size_faults(found, node)
     kind = media_type(path)
@@ -112,90 +100,78 @@ def _object(found: Distribution, node: dict[str, Any], known: set[str]) -> Itera
         yield f"{id_}: expected encodingFormat {kind}, got {node.get('encodingFormat')!r}"
 
 
-def _size_faults(found: Distribution, node: dict[str, Any]) -> Iterator[str]:
-    size = node.get("contentSize")
+def _size_faults(found: FoundFiles, node: Node) -> Iterator[str]:
+    id_, size = node.get("@id"), node.get("contentSize")
     if found.ours and not re.fullmatch(r"\d+ B", str(size)) and not (found.live and size is None):
-        yield f"{node.get('@id')}: expected contentSize in bytes (such as 1128 B), got {size!r}"
+        yield f"{id_}: expected contentSize in bytes (such as 1128 B), got {size!r}"
     elif size is not None and not _SIZE.fullmatch(str(size).strip()):
-        yield f"{node.get('@id')}: expected contentSize as a number of bytes, or with a unit, got {size!r}"
+        yield f"{id_}: expected contentSize as a number of bytes, or with a unit, got {size!r}"
 
 
-def _set(found: Distribution, node: dict[str, Any]) -> Iterator[str]:
-    id_ = str(node.get("@id"))
-    globs = [str(glob) for glob in listed(node.get("includes"))]
-    if not isinstance(node.get("encodingFormat"), str | list):
-        yield f"{id_}: expected encodingFormat, got {node.get('encodingFormat')!r}"
-    known = set(found.there)
+def _add_set(found: FoundFiles, node: Node, known: set[str]) -> Iterator[str]:
+    id_, globs = str(node.get("@id")), [str(glob) for glob in listed(node.get("includes"))]
     for glob in globs or [""]:
-        if glob not in known and not any(_includes(each, glob) for each in found.there):
+        readings = (glob, glob.replace("**/", ""))  # `**/` may or may not be no folder at all
+        if glob not in known and not any(matches(path, each) for path in found.there for each in readings):
             yield f"{id_}: expected files that match {glob!r}, got none"
     found.sets[id_] = matching(found.there, globs)
-
-
-def _includes(path: str, glob: str) -> bool:
-    """Under either reading of globs: ``**/`` may or may not be no folder at all."""
-    return matches(path, glob) or matches(path, glob.replace("**/", ""))
 
 
 # --- what is there ----------------------------------------------------------------------------------------------------
 
 
-def _unlisted(found: Distribution, files: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Files that a glob matches and nothing lists, and the reverse; live data have such."""
-    if found.live:
-        return
-    sets: dict[str, list[str]] = {}
+def _unlisted(found: FoundFiles) -> Iterator[str]:
+    """Yield files that the globs of a set match, and that are not listed."""
     for id_, paths in found.sets.items():
-        for path in paths:
-            sets.setdefault(path, []).append(id_)
         if found.listed and (found.ours or any(path in found.listed for path in paths)):
             for path in paths:
                 if path not in found.listed:
                     yield f"{id_}: expected only files that are listed, its globs match {path}, too"
-    if not found.ours:
-        return
-    kinds = {str(node.get("@id")): node.get("encodingFormat") for node in files if kind_of(node) == "FileSet"}
-    wrong: set[str] = set()
+
+
+def _unmatched(found: FoundFiles, files: Sequence[Node]) -> Iterator[str]:
+    """Yield files that are not in just one set, sets of another format than their files, and what else is missing."""
+    sets: dict[str, list[str]] = {}
+    for id_, paths in found.sets.items():
+        for path in paths:
+            sets.setdefault(path, []).append(id_)
+    formats = {str(node.get("@id")): node.get("encodingFormat") for node in files}
+    wrong: dict[str, str] = {}  # by set
     for path, node in found.listed.items():
-        kind, id_ = node.get("encodingFormat"), str(node.get("@id"))
-        by = sets.get(path, [])
+        format_, id_, by = node.get("encodingFormat"), str(node.get("@id")), sets.get(path, [])
         if len(by) > 1:
             yield f"{id_}: expected one FileSet that matches it, got {' and '.join(by)}"
         if not by and not targets.is_checksum_file(path):
             yield f"{id_}: expected a FileSet that matches it, got none"
-        if by and kinds[by[0]] not in (kind, _MIXED) and by[0] not in wrong:
-            wrong.add(by[0])
-            yield f"{by[0]}: expected encodingFormat {kind}, as that of {path}, got {kinds[by[0]]}"
+        if by and formats[by[0]] not in (format_, _MIXED):
+            expected = f"{by[0]}: expected encodingFormat {format_}, as that of {path}, got {formats[by[0]]}"
+            wrong.setdefault(by[0], expected)
+    yield from wrong.values()
     for path in _published(found):
         if path not in found.listed:
             yield f"expected {path} among the files, got none"
-    yield from _without_documents(found)
+    documents = {path.partition("/")[2] for path in found.sets.get("documents-files", ())}
+    for id_, paths in found.sets.items():
+        for path in paths if id_.startswith("attributes-") else ():
+            if (shard := path.split("/", 2)[-1]) not in documents:
+                yield f"{id_}: expected the documents of {path} among the files, got no documents/{shard}"
 
 
-def _published(found: Distribution) -> list[str]:
-    """The data files of an output: those of its manifest, and those like the listed ones that lie beside them."""
-    manifest = publish.load_manifest(found.folder)
-    recognised = targets.recognise(found.folder)
-    if recognised is None or recognised.kind not in ("output", "release"):
+def _published(found: FoundFiles) -> list[str]:
+    """Return the data files of an output: those of its manifest, and those that lie beside the listed ones."""
+    target = targets.target_of(found.folder)
+    if target is None or target.kind not in ("output", "release"):
         return []
-    parts = {part.path: part.label for part in manifest.parts} if manifest else {}
+    parts = {part.path: part.label for part in target.manifest.parts} if target.manifest else {}
     suffixes = tuple({_suffix(path) for path in found.sets.get("documents-files", ())})
-    others = [path for path in targets.data_files(found.folder) if path not in found.listed and path not in parts]
     others = [
-        path for path in others if path.endswith(suffixes) and not validation.is_rejected(join(found.folder, path))
+        path
+        for path in targets.data_files(found.folder)
+        if path not in found.listed and path not in parts and path.endswith(suffixes)
+        if not is_rejected(join(found.folder, path))
     ]
-    ours = [path for path, label in parts.items() if label != REJECTED and not path.startswith("../")]
-    return [*ours, *others]
+    return [*(path for path, label in parts.items() if label != REJECTED and not path.startswith("../")), *others]
 
 
 def _suffix(path: str) -> str:
     return "." + posixpath.basename(path).partition(".")[2]
-
-
-def _without_documents(found: Distribution) -> Iterator[str]:
-    """Files of attributes that are those of no documents."""
-    documents = {path.partition("/")[2] for path in found.sets.get("documents-files", ())}
-    for id_, paths in found.sets.items():
-        for path in paths:
-            if id_.startswith("attributes-") and (shard := path.split("/", 2)[-1]) not in documents:
-                yield f"{id_}: expected the documents of {path} among the files, got no documents/{shard}"

@@ -1,79 +1,65 @@
-"""What a Croissant file reads from paths, and what it lists of it: labels with their documents, splits."""
+"""Checks of what a document reads from paths, and of what it lists of it: labels with their documents, and splits."""
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from toolkit.inspect.describe.about import listed
-from toolkit.inspect.describe.check.distribution import Distribution
-from toolkit.inspect.describe.check.structure import compiled, fields_of, nodes, transforms
+from toolkit.inspect.describe.check.distribution import FoundFiles
+from toolkit.inspect.describe.check.nodes import FieldNode, Node, all_fields, fields_of, nodes, one_group
+from toolkit.inspect.describe.croissant.jsonld import path_part
 from toolkit.text.languages.labels import code_of, tag_of
 
 
 @dataclass(frozen=True)
 class Listing:
-    """A record set with rows of its own that list what a field of other rows has.
+    """A record set with rows of its own that list the values of a field of other rows.
 
     Attributes:
-        rows: documents by label, where they are counted.
-        file_set: of the rows that have the field.
-        pattern: that reads it from the path; else it is in the column.
-        by_name: whether it is read from the last part of the path.
+        rows: documents by value, where they are counted.
+        field: that has the values.
+        pattern: that reads the values from paths; None where they are in a column.
     """
 
     id: str
     rows: dict[str, int | None]
-    file_set: str
+    field: FieldNode
     pattern: re.Pattern[str] | None
-    column: str
-    by_name: bool = False
+
+    @property
+    def column(self) -> str:
+        """Return the column that has the values; empty where they are read from paths."""
+        return "" if self.pattern else str(self.field.extract.get("column", ""))
 
 
 _FIELDS = {"languages": ("language", "path_language"), "labels": ("label", "path_label"), "splits": ("split",)}
-"""Names of the fields that have what a record set of ours lists."""
+"""Names of the fields whose values a record set of ours lists."""
 
 
-def listings(document: dict[str, Any]) -> Iterator[Listing]:
-    """Those of `toolkit croissant`: languages or labels, which are read from paths, and splits, which a column has."""
+def listings(document: Node) -> Iterator[Listing]:
+    """Yield those of `toolkit croissant`: of languages or labels, read from paths, and of splits, in a column."""
     records = nodes(document, "recordSet")
+    fields = [each for record in records if "data" not in record for each in fields_of(record)]
     for record in records:
         id_, rows = str(record.get("@id")), nodes(record, "data")
         key = next((str(each.get("@id")) for each in nodes(record, "key")), "")
-        for source in _sources(records, _FIELDS.get(id_, ())) if rows and key else ():
-            pattern = next((compiled(text) for text in transforms(source, "regex")), None)
-            column = str(source["extract"].get("column", ""))
-            what = source["extract"].get("fileProperty")
-            if (column and id_ == "splits") or (pattern and what in ("fullpath", "filename")):
-                yield Listing(
-                    id=id_,
-                    rows={
-                        str(row.get(key, row.get(key.rpartition("/")[2]))): row.get(f"{id_}/documents") for row in rows
-                    },
-                    file_set=str(source["fileSet"].get("@id")),
-                    pattern=pattern,
-                    column=column,
-                    by_name=what == "filename",
-                )
+        if not rows or not key:
+            continue
+        named = {str(row.get(key, row.get(key.rpartition("/")[2]))): row.get(f"{id_}/documents") for row in rows}
+        for each in fields:
+            if each.parent or str(each.node.get("name")) not in _FIELDS.get(id_, ()) or not each.file_set:
+                continue
+            patterns = [one_group(text) for text in each.transforms("regex")[:1]] if each.path_property else []
+            if any(patterns) or (id_ == "splits" and each.extract.get("column")):
+                yield Listing(id_, named, each, next(iter(patterns), None))
                 break
 
 
-def _sources(records: list[dict[str, Any]], names: Collection[str]) -> Iterator[dict[str, Any]]:
-    """Where fields of these names are read from."""
-    for record in records:
-        for each in nodes(record, "field") if "data" not in record else ():
-            source = each.get("source")
-            if str(each.get("name")) not in names or not isinstance(source, dict):
-                continue
-            if isinstance(source.get("extract"), dict) and isinstance(source.get("fileSet"), dict):
-                yield source
-
-
 def faults(
-    document: dict[str, Any], found: Distribution, counts: Mapping[str, int], values: Mapping[str, Counter[str]]
+    document: Node, found: FoundFiles, counts: Mapping[str, int], values: Mapping[str, Counter[str]]
 ) -> Iterator[str]:
-    """Labels that no file has, that are not listed, and numbers that are not those of the files.
+    """Yield labels that no file has, or that are not listed, and numbers that are not those of the files.
 
     Args:
         document: of the Croissant file.
@@ -82,15 +68,14 @@ def faults(
         values: of the columns of listings, by path, likewise.
     """
     for listing in listings(document) if not found.live else ():
-        if listing.file_set not in found.sets:  # which are not here
-            continue
+        paths = found.sets.get(listing.field.file_set)
+        if paths is None or (not listing.pattern and not values.keys() >= set(paths)):
+            continue  # the files are not here, or could not be read
         there: dict[str, int | None] = {}
-        for path in found.sets.get(listing.file_set, ()):
+        for path in paths:
             for label, number in _of_file(listing, path, counts, values):
                 before = there.get(label, 0)
                 there[label] = None if before is None or number is None else before + number
-        if not listing.pattern and any(path not in values for path in found.sets.get(listing.file_set, ())):
-            continue
         for label, number in listing.rows.items():
             if label not in there:
                 if number != 0:
@@ -101,7 +86,17 @@ def faults(
             yield f"{listing.id}: expected {label!r}, which files have, among its data, got none"
 
 
-def language_faults(document: dict[str, Any]) -> Iterator[str]:
+def _of_file(
+    listing: Listing, path: str, counts: Mapping[str, int], values: Mapping[str, Counter[str]]
+) -> Iterator[tuple[str, int | None]]:
+    """Yield the labels of a file with their documents, None where these were not counted."""
+    if listing.pattern is None:
+        yield from values[path].items()
+    elif match := listing.pattern.match(path_part(path, listing.field.path_property)):
+        yield match[1], counts.get(path)
+
+
+def language_faults(document: Node) -> Iterator[str]:
     """Yield the languages of a dataset that none of its labels is, and the labels that are none of its languages."""
     given = {str(each): _language(str(each)) or str(each) for each in listed(document.get("inLanguage"))}
     rows = next((listing.rows for listing in listings(document) if listing.id == "languages"), {})
@@ -117,33 +112,17 @@ def language_faults(document: dict[str, Any]) -> Iterator[str]:
 
 
 def _language(label: str) -> str:
-    """The language of a label without script and region; of one for private use its tag; empty for other labels."""
+    """Return the language of a label without script and region; for private use its tag; empty for other labels."""
     tag = tag_of(label) or ""
     return code_of(tag) or tag
 
 
-def _of_file(
-    listing: Listing, path: str, counts: Mapping[str, int], values: Mapping[str, Counter[str]]
-) -> Iterator[tuple[str, int | None]]:
-    if listing.pattern is None:
-        yield from values.get(path, {}).items()
-    elif match := listing.pattern.match(path.rpartition("/")[2] if listing.by_name else path):
-        yield match[1], counts.get(path)
-
-
-def path_faults(document: dict[str, Any], found: Distribution) -> Iterator[str]:
-    """Expressions over paths that do not match them."""
-    for record in nodes(document, "recordSet"):
-        for each, _ in fields_of(record):
-            source = each.get("source")
-            if not isinstance(source, dict) or not isinstance(source.get("extract"), dict):
-                continue
-            what = source["extract"].get("fileProperty")
-            paths = found.sets.get(str((source.get("fileSet") or {}).get("@id")), [])
-            for text in transforms(source, "regex") if what in ("fullpath", "filename") and paths else ():
-                names = [path.rpartition("/")[2] if what == "filename" else path for path in paths]
-                if (pattern := compiled(text)) is None:
-                    continue
-                missed = [name for name in names if not pattern.match(name)]
-                if missed and (found.ours or len(missed) == len(names)):
-                    yield f"{each.get('@id')}: expected a regular expression that matches {missed[0]}, got {text!r}"
+def path_faults(document: Node, found: FoundFiles) -> Iterator[str]:
+    """Yield expressions over paths that do not match them."""
+    for each in all_fields(document):
+        names = [path_part(path, each.path_property) for path in found.sets.get(each.file_set, ())]
+        for text in each.transforms("regex") if each.path_property else ():
+            pattern = one_group(text)
+            missed = [name for name in names if pattern and not pattern.match(name)]
+            if missed and (found.ours or len(missed) == len(names)):
+                yield f"{each.id}: expected a regular expression that matches {missed[0]}, got {text!r}"

@@ -1,7 +1,8 @@
-"""Values of rows, as the fields of a Croissant file say that they are."""
+"""Checks of the values of rows, which must be what the fields of a Croissant document say."""
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from toolkit.config.settings import ConfigStruct
@@ -10,7 +11,7 @@ _STEP = re.compile(r"""\[(['"])((?:(?!\1)[^\\]|\\.)*)\1\]|\[(\d+)\]|\.([A-Za-z_]
 
 
 class Column(ConfigStruct):
-    """A field that is to be found in the rows of a file.
+    """A field that is read from a column of the rows of a file.
 
     Attributes:
         id: of the field.
@@ -25,35 +26,50 @@ class Column(ConfigStruct):
     data_type: str
     many: bool
 
+    def fault(self, row: dict[str, Any]) -> str:
+        """Return what is wrong with the value in a row; empty if it is right, or a path is of a form not known."""
+        value, _ = self._at(row)
+        if value is _UNKNOWN:
+            return ""
+        if self.many and value is not None and not isinstance(value, list):
+            return f"expected a list at {self.id}, got {value!r:.80}"
+        if not self.many and isinstance(value, list) and value:  # Dolma has [] for all values of a skipped document
+            return f"expected a value at {self.id}, got a list"
+        wrong = (each for each in _leaves(value) if not fits(each, self.data_type))
+        return next((f"expected {self.data_type} at {self.id}, got {each!r:.80}" for each in wrong), "")
 
-def fault(column: Column, row: dict[str, Any]) -> str:
-    """What is wrong with the value of a field in a row; empty if it is right, or its path is of a form not known."""
-    value, _ = _at(column, row)
-    if value is _UNKNOWN:
-        return ""
-    if column.many and value is not None and not isinstance(value, list):
-        return f"expected a list at {column.id}, got {value!r:.80}"
-    if not column.many and isinstance(value, list) and value:  # Dolma has [] for all attributes of a skipped document
-        return f"expected a value at {column.id}, got a list"
-    for each in _leaves(value):
-        if not fits(each, column.data_type):
-            return f"expected {column.data_type} at {column.id}, got {each!r:.80}"
-    return ""
+    def value(self, row: dict[str, Any]) -> Any:
+        """Return the value in a row; None where a path is of a form not known."""
+        value, _ = self._at(row)
+        return None if value is _UNKNOWN else value
+
+    def leads(self, row: dict[str, Any]) -> bool | None:
+        """Return whether the paths lead to a key (of any value) in a row; None where there is nothing to look in."""
+        return self._at(row)[1]
+
+    def _at(self, row: dict[str, Any]) -> tuple[Any, bool | None]:
+        """Return the value in a row, and whether the paths lead to a key."""
+        value: Any = row.get(self.column)
+        led: bool | None = True
+        for path in self.paths:
+            keys = steps(path)
+            if keys is None:
+                return _UNKNOWN, None
+            if isinstance(value, list) and not (keys and isinstance(keys[0], int) and not self.many):
+                pairs = [_follow(each, keys) for each in value]
+                value, ways = [each for each, _ in pairs], {way for _, way in pairs}
+                led = True if True in ways else False if False in ways else None
+            else:
+                value, led = _follow(value, keys)
+        return value, led
 
 
-def value_of(column: Column, row: dict[str, Any]) -> Any:
-    """Return the value of a field in a row; of a path of a form that is not known, None."""
-    value, _ = _at(column, row)
-    return None if value is _UNKNOWN else value
+_UNKNOWN = object()
 
 
-def leads(column: Column, row: dict[str, Any]) -> bool | None:
-    """Whether the paths of a field lead to a key (of any value) in a row; None where there is nothing to look in."""
-    return _at(column, row)[1]
-
-
-def steps(path: str) -> list[str | int] | None:
-    """The keys and indexes of a JSON path; None if it is of another form than `croissant.json_path` writes."""
+@lru_cache(1024)
+def steps(path: str) -> tuple[str | int, ...] | None:
+    """Return the keys and indexes of a JSON path; None if it has another form than `croissant` writes."""
     found: list[str | int] = []
     path = path if path.startswith(("$", "[", ".")) else f".{path}"
     place = 1 if path.startswith("$") else 0
@@ -64,30 +80,10 @@ def steps(path: str) -> list[str | int] | None:
         _, quoted, index, plain = step.groups()
         found.append(int(index) if index else plain if plain is not None else re.sub(r"\\(.)", r"\1", quoted))
         place = step.end()
-    return found
+    return tuple(found)
 
 
-_UNKNOWN = object()
-
-
-def _at(column: Column, row: dict[str, Any]) -> tuple[Any, bool | None]:
-    """The value of a field, and whether its paths lead somewhere."""
-    value: Any = row.get(column.column)
-    led: bool | None = True
-    for path in column.paths:
-        keys = steps(path)
-        if keys is None:
-            return _UNKNOWN, None
-        if isinstance(value, list) and not (keys and isinstance(keys[0], int) and not column.many):
-            pairs = [_follow(each, keys) for each in value]
-            value, ways = [each for each, _ in pairs], {way for _, way in pairs}
-            led = True if True in ways else False if False in ways else None
-        else:
-            value, led = _follow(value, keys)
-    return value, led
-
-
-def _follow(value: Any, keys: list[str | int]) -> tuple[Any, bool | None]:
+def _follow(value: Any, keys: tuple[str | int, ...]) -> tuple[Any, bool | None]:
     for key in keys:
         if value is None:
             return None, None
@@ -111,7 +107,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def fits(value: Any, data_type: str) -> bool:
-    """Whether a value is one of a data type; any is of one that is not known."""
+    """Return whether a value is of a data type; of one that is not known, any is."""
     name = data_type.rpartition(":")[2]
     if name in ("Text", "URL"):
         return isinstance(value, str)

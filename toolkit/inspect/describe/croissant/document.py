@@ -1,4 +1,4 @@
-"""Croissant from facts: the JSON-LD document of a dataset or an output."""
+"""The Croissant document of a dataset or an output, made from facts."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -20,6 +20,9 @@ NAME = "croissant.json"
 EXAMPLE_CHARS = 200
 """Of a text in an example that are shown."""
 
+CUT = " …"
+"""Ends a text that was cut."""
+
 EXAMPLE_ITEMS = 5
 """Of a list in an example that are shown."""
 
@@ -37,7 +40,7 @@ _DATA_TYPES = {
 
 
 def document(facts: Facts, about: About, version: str) -> dict[str, Any]:
-    """The document, in the order in which it is written."""
+    """Return the document, in the order in which it is written."""
     rai = responsible.rai_terms(facts, about)
     conforms = [f"{jsonld.BASE}{version}", *([jsonld.RAI] if rai and version != "1.0" else [])]  # 1.0 says: one
     languages = about.language() or tags_of(facts.languages)
@@ -81,7 +84,7 @@ def _quoted(found: re.Match[str]) -> str:
 
 
 def identifier(*parts: str) -> str:
-    """An ``@id``: parts joined by ``/``; what may not stand in one is written as in URLs."""
+    """Return an ``@id``: parts joined by ``/``; what may not stand in one is written as in URLs."""
     return "/".join(_RELATIVE.sub(_quoted, _RESERVED.sub(_quoted, part)) for part in parts)
 
 
@@ -111,7 +114,7 @@ def _distribution(facts: Facts, about: About) -> list[jsonld.FileObject | jsonld
 
 
 def _contents(facts: Facts, group: Group) -> list[jsonld.PropertyValue]:
-    """What is in the files of a group, of each label apart, by the digest of their lines in the order of the parts."""
+    """Return digests of the lines in the files of a group, in the order of the parts, one for each label."""
     files = {file.path: file for file in facts.files}
     labels = facts.labels if group is facts.groups[0] else []
     named: list[tuple[str | None, list[str]]] = [(each.label, each.paths) for each in labels]
@@ -129,7 +132,7 @@ CONTENT = "lines-xxh3"
 
 
 def _natural(path: str) -> list[str | int]:
-    """What parts are sorted by: numbers as such."""
+    """Return a key that sorts parts by their numbers."""
     return [int(each) if each.isdigit() else each for each in re.split(r"(\d+)", path)]
 
 
@@ -180,7 +183,7 @@ def _path_field(record: RecordType, place: PathField) -> jsonld.Field:
 
 
 def json_path(keys: tuple[str | int, ...]) -> str:
-    """The path of keys (and indexes), as mlcroissant's parser takes any of them."""
+    """Return the JSON path of keys and indexes, in the form in which mlcroissant's parser takes all of them."""
 
     def quoted(key: str) -> str:
         escaped = key.replace("\\", "\\\\").replace("'", "\\'")
@@ -214,7 +217,7 @@ def _field(record: RecordType, field: Field, version: str) -> jsonld.Field:
     given: dict[str, Any] = {"id": id_, "name": field.name, "description": about}
 
     def parts(named: Iterable[tuple[str, str | int, Type]], *before: tuple[str | int, ...]) -> list[jsonld.Field]:
-        """The fields of a struct: name, key, type of each; before: keys that lead to the structs of a list."""
+        """Return the fields of a struct, given by name, key, type; before: keys that lead to the structs of a list."""
         found = []
         for name, key, type_ in named:
             paths = (*before, (key,)) if before else ((*field.keys, key),)
@@ -241,7 +244,7 @@ def _field(record: RecordType, field: Field, version: str) -> jsonld.Field:
 
 
 def _referring(field: jsonld.Field, id_: str) -> jsonld.Field:
-    """The field of a split, with what lists the splits."""
+    """Return the field of a split, with a reference to the record set of the splits."""
     types = ["sc:Text", "cr:Split"]
     return msgspec.structs.replace(field, data_type=types, references=jsonld.References(field=jsonld.Reference(id=id_)))
 
@@ -254,7 +257,7 @@ _SPAN = tuple(
 
 
 def _leaf(id_: str, name: str, about: str, type_: Type, source: jsonld.Source, version: str) -> jsonld.Field:
-    """A field of a value, or of a list of values."""
+    """Return the field of a value, or of a list of values."""
     inner = bare(type_)
     many = inner.kind == "list"
     kind = inner.item or ANY if many else inner
@@ -266,11 +269,10 @@ def _leaf(id_: str, name: str, about: str, type_: Type, source: jsonld.Source, v
 
 
 def _example(record: RecordType, version: str, path: str, number: int, row: Mapping[str, Any]) -> dict[str, Any]:
-    """A record as readers give it, with its texts and lists cut."""
+    """Return a record as readers give it, its texts and lists cut."""
     shown: dict[str, Any] = {}
     for place in record.places:
-        of = path.rpartition("/")[2] if place.property == "filename" else path
-        found = re.match(place.pattern, of) if place.pattern else None
+        found = re.match(place.pattern, jsonld.path_part(path, place.property)) if place.pattern else None
         shown[identifier(record.name, place.name)] = found[1] if found else number
     for field in record.fields:
         value: Any = row.get(field.column)
@@ -285,7 +287,7 @@ def _example(record: RecordType, version: str, path: str, number: int, row: Mapp
 def _shown(id_: str, type_: Type, value: Any) -> Any:
     inner = bare(type_)
     if isinstance(value, str):
-        return value if len(value) <= EXAMPLE_CHARS else value[:EXAMPLE_CHARS] + " …"
+        return value if len(value) <= EXAMPLE_CHARS else value[:EXAMPLE_CHARS] + CUT
     if inner.kind == "list" and isinstance(value, list):
         return [_shown(id_, inner.item or ANY, each) for each in value[:EXAMPLE_ITEMS]]
     if inner.kind == "object" and isinstance(value, dict):

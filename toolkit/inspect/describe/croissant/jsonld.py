@@ -22,7 +22,7 @@ _TERMS_11 = (
 
 
 def context(version: str) -> dict[str, Any]:
-    """The ``@context`` of a version, sorted."""
+    """Return the ``@context`` of a version, sorted."""
     terms = [*_TERMS.split(), *(_TERMS_11 if version == "1.1" else _TERMS_10).split()]
     found: dict[str, Any] = {term: f"cr:{term}" for term in terms}
     found |= {
@@ -91,21 +91,21 @@ class FileSet(_Node, kw_only=True, tag_field="@type", tag="cr:FileSet"):
 
 
 class Extract(_Node, kw_only=True):
-    """Where in a file a value is."""
+    """The place of a value in a file."""
 
     column: str | None = None
     file_property: str | None = None
 
 
 class Transform(_Node, kw_only=True):
-    """What is done to a value."""
+    """A change of a value."""
 
     json_path: str | None = None
     regex: str | None = None
 
 
 class Source(_Node, kw_only=True):
-    """Where the values of a field come from."""
+    """The files and places that the values of a field come from."""
 
     file_set: Reference
     extract: Extract
@@ -171,11 +171,20 @@ class Dataset(_Node, kw_only=True, tag_field="@type", tag="sc:Dataset"):
     record_set: list[RecordSet]
 
 
+FROM_PATHS = ("fullpath", "filename")
+"""File properties that are read from the path of a file."""
+
+
+def path_part(path: str, file_property: str) -> str:
+    """Return what a file property is of a path: ``filename`` is its last part, any other one all of it."""
+    return path.rpartition("/")[2] if file_property == "filename" else path
+
+
 def one_or_list(values: list[Any]) -> Any:
-    """A single value by itself, several as a list, none as None."""
+    """Return a single value by itself, several as a list, none as None."""
     return None if not values else values[0] if len(values) == 1 else values
 
 
 def to_bytes(document: dict[str, Any]) -> bytes:
-    """The bytes of a file: keys in their order, two blanks a level."""
+    """Return the bytes of a file: keys in their order, two blanks a level."""
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"

@@ -1,4 +1,4 @@
-"""How the data came about, in words: terms of the RAI vocabulary, and provenance, from the records of the runs.
+"""Terms of the RAI vocabulary, and provenance: how the data came about, in words, by the records of the runs.
 
 Source: Croissant RAI Vocabulary 1.0 (docs.mlcommons.org/croissant); PROV-O.
 """
@@ -11,14 +11,15 @@ from toolkit.errors import amount
 from toolkit.inspect.describe.about import About
 from toolkit.inspect.describe.facts import Facts, Ingested
 from toolkit.inspect.describe.wording import counted
-from toolkit.mix.shown.effects import RuleEffect
+from toolkit.mix.effects.counts import RuleEffect
+from toolkit.rules import Role, kind_called
 
 _NAMES = 5
 """Inputs that are named."""
 
 
 def rai_terms(facts: Facts, about: About) -> dict[str, Any]:
-    """The terms with their values; what the YAML gives stands in place of what records tell."""
+    """Return the terms with their values; what the YAML gives stands in place of what records tell."""
     found: dict[str, Any] = {}
     if facts.ingested:
         found["dataCollection"] = " ".join(_collection(each) for each in facts.ingested)
@@ -29,7 +30,7 @@ def rai_terms(facts: Facts, about: About) -> dict[str, Any]:
         found |= _records(facts)
     if made := steps(facts):
         found["dataPreprocessingProtocol"] = made
-    if facts.mixture and (edits := [_rule(*rule) for rule in facts.mixture.rules if rule[0].kind in _EDITS]):
+    if facts.mixture and (edits := [_rule(*rule) for rule in facts.mixture.rules if _edits(rule[0])]):
         found["dataManipulationProtocol"] = " ".join(edits)
     if protocol := _protocol(facts):
         found["dataAnnotationProtocol"] = protocol
@@ -39,7 +40,8 @@ def rai_terms(facts: Facts, about: About) -> dict[str, Any]:
     return {f"rai:{name}": value for name, value in found.items()}
 
 
-_EDITS = ("replace", "cut", "cut lines")
+def _edits(effect: RuleEffect) -> bool:
+    return kind_called(effect.kind).ROLE is Role.EDITS
 
 
 def _collection(each: Ingested) -> str:
@@ -53,7 +55,7 @@ def _collection(each: Ingested) -> str:
 
 
 def _records(facts: Facts) -> dict[str, Any]:
-    """The terms that tell of WARC records: of all documents, or else of which."""
+    """Return the terms that tell of WARC records, which all documents come from, or those of some sources."""
     all_of_them = sum(each.documents for each in facts.crawled) == facts.rows
     dates = [date for each in facts.crawled for date in each.dates or ()]
     found: dict[str, Any] = {}
@@ -81,7 +83,7 @@ def _kept(headers: Sequence[str]) -> str:
 
 
 def _protocol(facts: Facts) -> str:
-    """What was made by software, by the records; of other attributes it is not known."""
+    """Return which attributes software made, by the records; of others it is not known."""
     tagged = [each for each in facts.tagged if each.in_rows]
     made = list(dict.fromkeys(each.set for each in tagged if "tagger" in (each.made_by or {})))
     others = list(dict.fromkeys(each.set for each in tagged if "tagger" not in (each.made_by or {})))
@@ -122,13 +124,13 @@ def _tagger(made_by: Mapping[str, Any]) -> str:
 
 
 def tools_of(facts: Facts) -> list[str]:
-    """The taggers of what is in the rows, with versions, options and models."""
+    """Return the taggers of what is in the rows, with versions, options and models."""
     made = [each.made_by for each in facts.tagged if each.in_rows and each.made_by and "tagger" in each.made_by]
     return list(dict.fromkeys(map(_tagger, made)))
 
 
 def steps(facts: Facts, *, rules: bool = True) -> list[str]:
-    """What was done, in order.
+    """Return the steps that were taken, in order.
 
     Args:
         facts: of a dataset or an output.
@@ -155,22 +157,11 @@ def steps(facts: Facts, *, rules: bool = True) -> list[str]:
     return steps
 
 
-_DID = {
-    "drop": "dropped",
-    "keep": "dropped",
-    "blocklist": "dropped",
-    "sample": "dropped",
-    "annotate": "annotated",
-    "set": "gave a field to",
-    "route": "routed",
-}
-
-
 def _rule(effect: RuleEffect, settings: Mapping[str, Any]) -> str:
     stream = f" of {effect.stream}" if effect.stream else ""
     shown = {name: value for name, value in settings.items() if name not in ("name", "kind", "expression", "group")}
     what = f" {settings['expression']}" if settings.get("expression") else ""
-    done = f"{_DID.get(effect.kind, 'changed')} {effect.documents:,} of {amount(effect.reached, 'document')}"
+    done = f"{kind_called(effect.kind).ROLE.done} {effect.documents:,} of {amount(effect.reached, 'document')}"
     done += f", {amount(effect.chars, 'character')}"
     return f"rule {effect.name}{stream}: {effect.kind}{what}{_options(shown)}; {done}."
 
@@ -179,7 +170,7 @@ def _rule(effect: RuleEffect, settings: Mapping[str, Any]) -> str:
 
 
 def provenance(facts: Facts) -> dict[str, Any]:
-    """What the data were derived from, and by which steps; without times, which records do not have."""
+    """Return what the data were derived from, and by which steps; without times, which records do not have."""
     crawls = sorted({crawl for each in facts.ingested for crawl in each.crawls} | {*facts.crawls})
     entities = [
         {
@@ -208,6 +199,6 @@ def provenance(facts: Facts) -> dict[str, Any]:
 
 
 def _folder(crawl: str) -> str:
-    """Of a crawl, below that of all; of news there is one for each month of a year."""
+    """Return the folder of a crawl below that of all crawls; news have one for each month of a year."""
     kind, name, *date = crawl.split("-")
     return "/".join((f"{kind}-{name}", *date)) if name == "NEWS" else crawl

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.data.schema import Type
-from toolkit.mix.shown.effects import RuleEffect, Totals
-from toolkit.mix.shown.statistics import Statistics
+from toolkit.mix.effects.before_after import SizesByLabel
+from toolkit.mix.effects.counts import RuleEffect, Totals
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class PathField:
 
 @dataclass(frozen=True)
 class Undescribed:
-    """What is in the rows and cannot be described."""
+    """A value in the rows that cannot be described."""
 
     name: str
     why: str
@@ -207,7 +207,7 @@ class Tagged:
 
 @dataclass(frozen=True)
 class Mixture:
-    """What a mix did.
+    """The work of a mix.
 
     Attributes:
         rules: what each did, in order, with its settings.
@@ -221,7 +221,7 @@ class Mixture:
     rules: list[tuple[RuleEffect, dict[str, Any]]]
     counts: dict[str, int]
     omitted: list[str]
-    statistics: Statistics = field(default_factory=dict)
+    statistics: SizesByLabel = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
-"""A look at one data file: its checksum, the keys and types of its rows, what readers by pandas would change in it."""
+"""Looks at one data file: its checksum, the keys and types of its rows, what readers by pandas would change in it."""
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import msgspec
@@ -15,11 +16,11 @@ from toolkit.data.schema import ANY, BOOL, FLOAT, INT, NEVER, NULL, SPAN, STR, T
 from toolkit.errors import DAMAGED, DataError
 from toolkit.ingest import crawls
 from toolkit.inspect.describe.facts.fields import HUGE, INTEGERS, KEYS, LONG, bare, merged
-from toolkit.inspect.recognition import Format, label_reader
+from toolkit.inspect.documents import label_reader
+from toolkit.inspect.targets import Format
+from toolkit.runs.executors import Report
 from toolkit.storage.paths import lacking, stat
 from toolkit.storage.reading import Lines, stored_digest
-
-Report = Callable[[int, int], None]
 
 _WELL_KNOWN = {
     "added": "datetime",
@@ -40,6 +41,8 @@ _FORMS = {
 NUMERIC = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 """Texts that pandas takes for numbers."""
 
+_PLAIN: dict[type, Type] = {bool: BOOL, float: FLOAT, type(None): NULL}
+
 _NUMERIC_STARTS = [bytes([c]) for c in b"0123456789+-. nNiI\\"]
 
 EXACT = 1 << 53
@@ -55,7 +58,7 @@ DATES = re.compile(r".+(_at|_time)|modified|date|timestamp.*", re.IGNORECASE)
 """Names of columns that pandas makes dates of."""
 
 
-class Work(ConfigStruct):
+class LookJob(ConfigStruct):
     """A file to look at.
 
     Attributes:
@@ -93,7 +96,7 @@ class FromWarc:
     dates: tuple[str, str] | None = None
 
     def add(self, other: "FromWarc") -> None:
-        """Adds those of another file."""
+        """Add those of another file."""
         self.number += other.number
         self.headers |= other.headers
         if other.dates:
@@ -103,7 +106,7 @@ class FromWarc:
 
 @dataclass
 class Looked:
-    """What was found.
+    """The outcome of a look.
 
     Attributes:
         size: stored bytes.
@@ -137,8 +140,8 @@ class Looked:
     labels: dict[str, int] = field(default_factory=dict)
 
 
-def look(work: Work, report: Report) -> Looked:
-    """Looks at a file.
+def look(work: LookJob, report: Report) -> Looked:
+    """Look at a file; return what was found.
 
     Raises:
         DataError: if it is not there, or a row is no object.
@@ -182,7 +185,7 @@ def sha256_of(path: str) -> str:
 
 
 class _Look:
-    def __init__(self, work: Work, looked: Looked) -> None:
+    def __init__(self, work: LookJob, looked: Looked) -> None:
         self._work = work
         self._looked = looked
         self._decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -252,7 +255,7 @@ class _Look:
             found.dates = (min(first, date), max(last, date))
 
     def _note(self, key: str, value: Any) -> None:
-        """What metadata, or headers, tell of where the row comes from."""
+        """Note what metadata, or headers, tell of where the row comes from."""
         if not isinstance(value, dict):
             return
         headers = value if key == "warc_headers" else value.get("warc_headers")
@@ -277,36 +280,27 @@ class _Look:
 
     def _infer(self, value: Any, key: str, *, spans: bool) -> Type:
         match value:
-            case None:
-                return NULL
-            case bool():
-                return BOOL
+            case bool() | float() | None:
+                return _PLAIN[type(value)]
             case int():
                 if not -LARGEST // 2 <= value < LARGEST:
                     self._looked.too_large = self._looked.too_large or self._looked.number
                 return INT if -(2**63) <= value < 2**63 else LONG if 0 <= value < 2**64 else HUGE
-            case float():
-                return FLOAT
             case str():
                 form = _WELL_KNOWN.get(key)
                 return Type(form) if form and _FORMS[form].fullmatch(value) else STR
             case [int(), int(), int() | float()] if spans and not any(isinstance(x, bool) for x in value):
                 return SPAN
             case list():
-                item = NEVER
-                for element in value:
-                    item = merged(item, self._infer(element, "", spans=spans))
-                return Type("list", item)
+                return Type("list", reduce(merged, (self._infer(each, "", spans=spans) for each in value), NEVER))
             case dict() if len(value) <= KEYS:
                 inner = ((str(name), self._infer(each, str(name), spans=spans)) for name, each in value.items())
                 return Type("object", fields=tuple(inner))
-            case dict():
-                return Type("map", ANY)
-        return ANY
+        return Type("map", ANY)
 
 
 def _text_of(raw: msgspec.Raw) -> str:
-    """A text; empty if it is none."""
+    """Return a text; empty if the value is none."""
     try:
         return msgspec.json.decode(raw, type=str)
     except BAD_ROW:
@@ -324,7 +318,7 @@ def _is_numeric(raw: msgspec.Raw) -> bool:
 
 
 def merge_types(found: Sequence[Looked]) -> tuple[dict[str, Type], set[str]]:
-    """The types of all files together, and the keys that some file has not in any row."""
+    """Return the types of all files together, and the keys that some file has not in any row."""
     types: dict[str, Type] = {}
     files = [looked for looked in found if looked.number]
     for looked in files:

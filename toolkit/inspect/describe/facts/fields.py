@@ -26,42 +26,42 @@ KEYS = 64
 
 
 def bare(type_: Type) -> Type:
-    """The type without ``| null``, described as before."""
+    """Return the type without ``| null``, described as before."""
     if type_.kind != "nullable" or not type_.item:
         return type_
     return about(type_.item, type_.description) if type_.description else type_.item
 
 
 def merged(a: Type, b: Type) -> Type:
-    """As `toolkit.data.schema.union`, but that objects keep all their keys, with null for what one has not."""
-    if a == b or b == NEVER:
-        return a
-    if a == NEVER:
-        return b
-    if "null" in (a.kind, b.kind) or "nullable" in (a.kind, b.kind):
+    """Return the type of values of either; as `schema.union`, but objects keep all keys, null where one lacks them."""
+    kinds = {a.kind, b.kind}
+    if NEVER in (a, b) or a == b:
+        return a if b == NEVER else b
+    if kinds & {"null", "nullable"}:
         inner = [bare(t) for t in (a, b) if t.kind != "null"]
         return nullable(merged(*inner) if len(inner) == 2 else inner[0])
-    if a.kind in TEXTS and b.kind in TEXTS:
+    if kinds <= {*TEXTS}:
         return STR
-    if {a.kind, b.kind} <= {*INTEGERS, "float"}:
-        return FLOAT if "float" in (a.kind, b.kind) else max(a, b, key=lambda t: INTEGERS.index(t.kind))
-    if a.kind == b.kind == "list":
+    if kinds <= {*INTEGERS, "float"}:
+        return FLOAT if "float" in kinds else max(a, b, key=lambda t: INTEGERS.index(t.kind))
+    if kinds == {"list"}:
         return Type("list", merged(a.item or ANY, b.item or ANY))
-    if a.kind == b.kind == "object":
-        left, right = dict(a.fields), dict(b.fields)
-        names = dict.fromkeys((*left, *right))
-        if len(names) > KEYS:
-            return Type("map", ANY)
-        found = {n: merged(left[n], right[n]) for n in names if n in left and n in right}
-        found |= {n: nullable(left.get(n) or right.get(n) or ANY) for n in names if n not in found}
-        return Type("object", fields=tuple((n, found[n]) for n in names))
-    if {a.kind, b.kind} <= {"map", "object"}:
+    if kinds == {"object"}:
+        return _merged_objects(dict(a.fields), dict(b.fields))
+    return Type("map", ANY) if kinds <= {"map", "object"} else ANY
+
+
+def _merged_objects(left: dict[str, Type], right: dict[str, Type]) -> Type:
+    names = dict.fromkeys((*left, *right))
+    if len(names) > KEYS:
         return Type("map", ANY)
-    return ANY
+    both = {name: merged(left[name], right[name]) for name in names if name in left and name in right}
+    one = {name: nullable(type_) for name, type_ in (left | right).items() if name not in both}
+    return Type("object", fields=tuple((name, (both | one)[name]) for name in names))
 
 
 def completed(declared: Type, seen: Type | None) -> Type:
-    """A declared type with the keys that its maps, and its objects, were seen to have; described as it is declared."""
+    """Return a declared type with the keys that its maps and objects were seen to have; described as it is declared."""
     return declared if seen is None else about(_completed(declared, seen), declared.description)
 
 
@@ -78,7 +78,7 @@ def _completed(declared: Type, seen: Type) -> Type:
 
 
 def with_maps(type_: Type, declared: Type) -> Type:
-    """The type with a map wherever another one, of the same values, is declared to have one; described as that is."""
+    """Return the type with a map wherever another one, of the same values, has one; described as that is."""
     return about(_with_maps(type_, declared), declared.description)
 
 
@@ -97,7 +97,7 @@ def _with_maps(type_: Type, declared: Type) -> Type:
 
 
 def spans_of(types: Mapping[str, Type]) -> dict[str, Type]:
-    """Types inferred from attributes of another program, where a list that is always empty holds no spans."""
+    """Return types inferred from attributes of another program, where lists that are always empty hold spans."""
     return {key: SPANS if type_ == Type("list", NEVER) else type_ for key, type_ in types.items()}
 
 
@@ -107,7 +107,7 @@ def fields_of(
     descriptions: Mapping[str, str] | None = None,
     places: Collection[str] = (),
 ) -> tuple[list[Field], list[Undescribed]]:
-    """The fields of rows with columns of these types.
+    """Return the fields of rows with columns of these types, and what cannot be described.
 
     Args:
         types: by column.
@@ -166,13 +166,14 @@ def _flat(name: str, type_: Type, column: str, keys: tuple[str, ...]) -> Iterato
 
 
 def _is_leaf(key: str, type_: Type) -> bool:
-    """Whether it can be a field of a struct."""
+    """Return whether a value can be a field of a struct."""
     inner = bare(type_)
     many = inner.kind == "list" and bare(inner.item or ANY).kind in SCALARS
     return key not in _NO_KEYS and (inner.kind in SCALARS or many)
 
 
 def _refusal(type_: Type) -> str:
+    """Return why values of a type cannot be described; empty if they can."""
     if type_.kind == "map":
         return "its keys are not fixed"
     if type_.kind in ("null", "never") or type_ == Type("list", NEVER) or type_ == Type("list", NULL):
@@ -187,5 +188,5 @@ def _refusal(type_: Type) -> str:
 
 
 def is_label(name: str, type_: Type) -> bool:
-    """Whether a field holds what something was found to be."""
+    """Return whether a field holds what something was found to be."""
     return name.rpartition(".")[2] == "label" and bare(type_).kind == "str"

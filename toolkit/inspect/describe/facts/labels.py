@@ -1,4 +1,4 @@
-"""By which labels the files of an output are cut, and where the label of a row is read from."""
+"""The labels by which the files of an output are cut, and where the label of a row is read from."""
 
 import os
 import re
@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from toolkit.inspect.describe.facts import Label, PathField, Split
-from toolkit.inspect.describe.facts.common import suffix_of
 from toolkit.inspect.describe.facts.data_file import Looked
+from toolkit.inspect.describe.facts.files import suffix_of
 from toolkit.mix.publish import Manifest
 from toolkit.mix.settings import REJECTED
 from toolkit.mix.writer import Writer
@@ -59,7 +59,7 @@ def labelling(
 
 
 def _parted(manifest: Manifest, writer: Writer, paths: Sequence[str], labels: Sequence[Label]) -> Labelling:
-    """The labels of files that lie in a folder for each split.
+    """Return the labels of files that lie in a folder for each split.
 
     The label is read from the file's name: readers take a field that refers to another one, as that of the split does,
     and any other by the same property of the file, for one.

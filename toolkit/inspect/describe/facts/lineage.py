@@ -1,4 +1,4 @@
-"""How a dataset or an output was made, from the records of the runs."""
+"""The making of a dataset or an output, from the records of the runs."""
 
 import os
 import re
@@ -14,11 +14,12 @@ from toolkit.mix.publish import Manifest
 from toolkit.mix.writer import Writer
 from toolkit.records import sets
 from toolkit.records.ingested import InputRecord, load_record, paths
+from toolkit.rules import Role, kind_called
 from toolkit.storage import models
 
 
 def ingested(datasets: Iterable[Dataset]) -> list[Ingested]:
-    """The inputs of datasets, those of the same settings together."""
+    """Return the inputs of datasets, those of the same settings together."""
     found: dict[bytes, list[InputRecord]] = {}
     for dataset in dict.fromkeys(datasets):
         for path in paths(dataset, ".json"):
@@ -43,7 +44,7 @@ def ingested(datasets: Iterable[Dataset]) -> list[Ingested]:
 
 
 def tagged_sets(dataset: Dataset) -> list[Tagged]:
-    """The keys of all sets of a dataset."""
+    """Return the keys of all sets of a dataset."""
     listed = []
     for name in dataset.sets():
         found = sets.load_schema(dataset, name)
@@ -56,11 +57,11 @@ def tagged_sets(dataset: Dataset) -> list[Tagged]:
 
 
 def mixed_sets(manifest: Manifest, writer: Writer) -> list[Tagged]:
-    """The keys of the sets that a mix has used, as its manifest holds them; what was joined for nothing is no part."""
+    """Return the keys of the sets that a mix has used, by its manifest; what was joined for nothing is left out."""
     streams = manifest.settings["streams"]
     rules = [rule for stream in streams for rule in stream["rules"]]
     written = [wanted.path for wanted in writer.wants().values()]
-    written += [_text(rule) for rule in rules if rule.get("kind") in _WRITES]
+    written += [_text(rule) for rule in rules if kind_called(str(rule.get("kind"))).ROLE in _WRITE]
     read = [*map(_text, rules), str(writer.label() or ""), str(manifest.settings.get("label") or "")]
     whole = writer.takes_all() or bool(manifest.settings.get("provenance"))
     listed = []
@@ -78,8 +79,8 @@ def mixed_sets(manifest: Manifest, writer: Writer) -> list[Tagged]:
     return list(found.values())
 
 
-_WRITES = ("annotate", "set")
-"""Kinds of rules by which something of what they read gets into the rows."""
+_WRITE = (Role.ANNOTATES, Role.SETS)
+"""Rules by which something of what they read gets into the rows."""
 
 
 def _text(rule: Mapping[str, Any]) -> str:
@@ -87,7 +88,7 @@ def _text(rule: Mapping[str, Any]) -> str:
 
 
 def _names(text: str, key: str) -> bool:
-    """Whether an expression, or a path, has the name of a key."""
+    """Return whether an expression, or a path, has the name of a key."""
     return re.search(rf"(?<![\w.]){re.escape(key)}(?!\w)", text) is not None
 
 
@@ -95,7 +96,7 @@ _KNOWN = {digest: name for name, digest in models.SHA256.items()}
 
 
 def _made_by(settings: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """The settings of a tagger with its models' names, and without the folders that a file of its own lies in."""
+    """Return the settings of a tagger with its models' names, and without the folders that its own file lies in."""
     options = settings.get("options") or {}
     named = {
         option: {"name": name, **value}
@@ -110,7 +111,7 @@ def _made_by(settings: Mapping[str, Any], names: Mapping[str, str]) -> dict[str,
 
 
 def mixture(manifest: Manifest) -> Mixture:
-    """What a mix did, from its manifest."""
+    """Return what a mix did, from its manifest."""
     settings = [
         (rule["name"], stream["name"], rule) for stream in manifest.settings["streams"] for rule in stream["rules"]
     ]

@@ -12,25 +12,21 @@ from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
 from toolkit.data.schema import STR, Type
 from toolkit.errors import ConfigError
 from toolkit.ingest import inputs
-from toolkit.inspect.describe.facts import Example, Facts, File, Group, PathField, RecordType, aligned, lineage
-from toolkit.inspect.describe.facts.common import (
+from toolkit.inspect.describe.facts import Example, Facts, File, Group, PathField, RecordType, lineage
+from toolkit.inspect.describe.facts.data_file import Looked, LookJob, merge_types
+from toolkit.inspect.describe.facts.fields import fields_of, spans_of
+from toolkit.inspect.describe.facts.files import MEDIA_TYPES, group_of, media_type, not_read, odd_paths_note, suffix_of
+from toolkit.inspect.describe.facts.rows import (
     DOCUMENT,
-    MEDIA_TYPES,
     Looks,
     changed_notes,
     documents,
     first_rows,
-    group_of,
     json_rows,
-    media_type,
-    not_read,
-    odd_paths_note,
     origins,
-    suffix_of,
     unreadable_notes,
 )
-from toolkit.inspect.describe.facts.data_file import Looked, Work, merge_types
-from toolkit.inspect.describe.facts.fields import fields_of, spans_of
+from toolkit.inspect.validate.one_file import ValidateJob
 from toolkit.records import foreign, ingested, sets
 from toolkit.storage import Stat
 from toolkit.storage.compression import compression_of
@@ -41,7 +37,7 @@ _ROW = "Line in the file, from 0; the same for aligned rows of documents and att
 
 
 def root_of(dataset: Dataset) -> str:
-    """The folder that documents and attributes are below.
+    """Return the folder that documents and attributes are below.
 
     Raises:
         ConfigError: if they are not beside one another.
@@ -57,14 +53,16 @@ def root_of(dataset: Dataset) -> str:
     return root or "."
 
 
-Aligns = Callable[[list[aligned.Work]], object]
+Aligns = Callable[[list[ValidateJob]], object]
 """Checks attribute files beside their documents."""
 
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What is asked for: rows of each file that are looked at, examples, bytes of a document at most."""
+    """The arguments of `dataset_facts`."""
 
+    looks: Looks
+    aligns: Aligns
     first: int | None
     examples: int
     max_bytes: int
@@ -73,7 +71,7 @@ class _Wanted:
 def dataset_facts(
     dataset: Dataset, looks: Looks, aligns: Aligns, *, first: int | None, examples: int, max_bytes: int
 ) -> Facts:
-    """The facts about documents and all attribute sets beside them.
+    """Return the facts about documents and all attribute sets beside them.
 
     Args:
         dataset: that is described.
@@ -86,14 +84,14 @@ def dataset_facts(
     Raises:
         ToolkitError: if a shard lacks attributes, or has others, or stale ones.
     """
-    wanted = _Wanted(first, examples, max_bytes)
+    wanted = _Wanted(looks, aligns, first, examples, max_bytes)
     root, shards = root_of(dataset), dataset.shards()
     there = list(list_files(root, hidden=True))
     folder = os.path.basename(dataset.documents)
     known = _ingested_states(dataset)
     paths = [dataset.shard_path(shard) for shard in shards]
     works = [
-        Work(
+        LookJob(
             path=path,
             max_bytes=max_bytes,
             digest=not _is_current(path, known.get(shard)),
@@ -121,7 +119,7 @@ def dataset_facts(
         notes += changed_notes(group.paths, looked, types_of_rows[0]) + unreadable_notes(group.paths, looked)
     by_shard = dict(zip(shards, looked, strict=True))
     for set_name in dataset.sets():
-        found = _set_facts(dataset, set_name, shards, there, looks, aligns, wanted)
+        found = _set_facts(dataset, set_name, shards, there, wanted)
         if found is None:
             continue
         made_group, record, more = found
@@ -156,8 +154,8 @@ def _is_current(path: str, state: sets.OutputState | None) -> bool:
     return state is not None and stat(path) == Stat(state.size, state.stamp)
 
 
-def _rows(dataset: Dataset, shard: str, work: Work, looked: Looked) -> int | None:
-    """Documents of a shard, by the look at it or by its row index."""
+def _rows(dataset: Dataset, shard: str, work: LookJob, looked: Looked) -> int | None:
+    """Return the number of documents of a shard, by the look at it or by its row index."""
     if work.rows and looked.whole:
         return looked.number
     state = row_index.current(dataset, shard)
@@ -165,7 +163,7 @@ def _rows(dataset: Dataset, shard: str, work: Work, looked: Looked) -> int | Non
 
 
 def _file(path: str, looked: Looked, state: sets.OutputState | None, rows: int | None) -> File:
-    """A file; what its record says of it holds where the record's checksum is taken."""
+    """Return a file; what its record says of it holds where the record's checksum is taken."""
     sha256 = looked.sha256 or (state.sha256 if state else "")
     if looked.number and looked.number == rows:
         content: int | None = looked.content_size
@@ -192,29 +190,32 @@ def _set_facts(
     set_name: str,
     shards: Sequence[str],
     there: Sequence[str],
-    looks: Looks,
-    aligns: Aligns,
     wanted: _Wanted,
 ) -> tuple[Group, RecordType | None, list[File]] | None:
-    """None for a set that covers none of the shards."""
+    """Return the files, and the record type, of an attribute set; None if it covers none of the shards."""
     ours = sets.load_schema(dataset, set_name)
     covered = inputs.carried_shards(dataset, set_name)
     shards = [shard for shard in shards if covered is None or shard in covered]
     if not shards:
         return None
     paths = [dataset.attribute_path(set_name, shard) for shard in shards]
-    aligns(
+    wanted.aligns(
         [
-            aligned.Work(
-                path=path, dataset=dataset, set=set_name, shard=shard, first=wanted.first, max_bytes=wanted.max_bytes
+            ValidateJob(
+                kind="attributes",
+                path=shard,
+                set=set_name,
+                dataset=dataset,
+                first=wanted.first,
+                max_document_bytes=wanted.max_bytes,
             )
-            for path, shard in zip(paths, shards, strict=True)
+            for shard in shards
         ]
     )
     known = {shard: done.output for shard in shards if (done := sets.load_record(dataset, set_name, shard))}
-    looked = looks(
+    looked = wanted.looks(
         [
-            Work(path=path, max_bytes=wanted.max_bytes, digest=not _is_current(path, known.get(shard)))
+            LookJob(path=path, max_bytes=wanted.max_bytes, digest=not _is_current(path, known.get(shard)))
             for path, shard in zip(paths, shards, strict=True)
         ]
     )
@@ -253,7 +254,7 @@ _ROWS = json_rows(MAX_ROW)
 
 
 def _attribute_rows(dataset: Dataset, set_name: str, shard: str, looked: Looked) -> int | None:
-    """Rows by the record of the file, of another program's by the look that was taken at it; None of a changed one."""
+    """Return rows by the record of the file, for another program's by the look at it; None of a changed one."""
     done = sets.load_record(dataset, set_name, shard)
     if done is None:
         return foreign.look_at(dataset, set_name, shard).rows

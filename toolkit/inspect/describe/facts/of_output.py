@@ -14,25 +14,21 @@ from toolkit.data.schema import Type
 from toolkit.errors import DAMAGED, ConfigError, DataError, MissingExtra
 from toolkit.inspect import targets
 from toolkit.inspect.describe.facts import Example, Facts, File, Group, PathField, RecordType, lineage
-from toolkit.inspect.describe.facts.common import (
-    MEDIA_TYPES,
+from toolkit.inspect.describe.facts.data_file import Looked, LookJob, merge_types, sha256_of
+from toolkit.inspect.describe.facts.fields import bare, completed, fields_of, with_maps
+from toolkit.inspect.describe.facts.files import MEDIA_TYPES, group_of, media_type, not_read, odd_paths_note
+from toolkit.inspect.describe.facts.labels import labelling, suffix_in
+from toolkit.inspect.describe.facts.rows import (
     Looks,
     changed_notes,
     documents,
     first_rows,
-    group_of,
     json_rows,
-    media_type,
-    not_read,
-    odd_paths_note,
     origins,
     unreadable_notes,
 )
-from toolkit.inspect.describe.facts.data_file import Looked, Work, merge_types, sha256_of
-from toolkit.inspect.describe.facts.fields import bare, completed, fields_of, with_maps
-from toolkit.inspect.describe.facts.labels import labelling, suffix_in
-from toolkit.inspect.recognition import recorded
-from toolkit.inspect.stats.files import Source, format_of
+from toolkit.inspect.documents import FileDocuments, expected_format
+from toolkit.inspect.targets import recorded_format
 from toolkit.mix import publish
 from toolkit.mix.assemble import PartRecord
 from toolkit.mix.settings import REJECTED
@@ -43,7 +39,7 @@ from toolkit.storage.paths import exists, join, list_files, size_of
 def output_facts(
     folder: str, datasets: Sequence[Dataset], looks: Looks, *, first: int | None, examples: int, max_bytes: int
 ) -> Facts:
-    """The facts about the output of a mix, or about a release in the same form.
+    """Return the facts about the output of a mix, or about a release in the same form.
 
     Args:
         folder: of the output.
@@ -70,7 +66,7 @@ def output_facts(
     parts = {part.path: part for part in manifest.parts} if manifest else {}
     if manifest and (fault := publish.fault_of(folder, _described(manifest))):
         raise DataError(fault)
-    format_ = recorded(manifest.settings) if manifest else format_of(join(folder, paths[0]))
+    format_ = recorded_format(manifest.settings) if manifest else expected_format(join(folder, paths[0]))
     writer = format_.writer() if format_ else Writer()  # documents
     if manifest is None and not writer.CONCATENATES:
         _check_columns(writer, join(folder, paths[0]))
@@ -78,7 +74,7 @@ def output_facts(
     says = manifest is None or manifest.relabels  # else files have the labels that the manifest gives
     looked = looks(
         [
-            Work(
+            LookJob(
                 path=join(folder, path),
                 max_bytes=max_bytes * 2,
                 digest=path not in parts,
@@ -142,7 +138,7 @@ def _check_columns(writer: Writer, path: str) -> None:
 def _examples(
     folder: str, writer: Writer, paths: Sequence[str], number: int, max_bytes: int
 ) -> tuple[list[tuple[str, int, dict[str, Any]]], Example | None, list[str]]:
-    """The first rows, the first document, and a note if they cannot be read."""
+    """Return the first rows, the first document, and a note if they cannot be read."""
     if not number:
         return [], None, []
     if writer.CONCATENATES and not writer.has_json_lines():
@@ -157,14 +153,14 @@ def _examples(
 
 
 def _first_text(writer: Writer, path: str, max_bytes: int) -> str:
-    """The text of the first document, or piece of one, of a format whose lines are no JSON."""
-    for document, _ in Source(path, writer, max_bytes, {}):
+    """Return the text of the first document, or piece of one, of a format whose lines are no JSON."""
+    for document, _ in FileDocuments(path, writer, max_bytes, {}):
         return document.text
     return ""
 
 
 def _with_declared_maps(types: dict[str, Type], manifest: publish.Manifest) -> dict[str, Type]:
-    """The types with maps where attributes are declared so, whatever keys the data have."""
+    """Return the types with maps where attributes are declared so, whatever keys the data have."""
     declared: dict[str, Type] = {}
     for keys in manifest.sets.values():
         for key in keys:
@@ -178,7 +174,7 @@ def _with_declared_maps(types: dict[str, Type], manifest: publish.Manifest) -> d
 
 
 def _released(folder: str) -> list[str]:
-    target = targets.recognise(folder)
+    target = targets.target_of(folder)
     found = target.files if target else []
     suffixes = {suffix_in(path) for path in found}
     if len(suffixes) > 1:
@@ -194,7 +190,7 @@ def _output_record(
     examples: list[tuple[str, int, dict[str, Any]]],
     places: list[PathField],
 ) -> RecordType | None:
-    """The record type of an output's lines; None for what is compressed so that no reader takes it."""
+    """Return the record type of an output's lines; None for what is compressed so that no reader takes it."""
     if group.media_type == MEDIA_TYPES[".txt"]:
         return _text_lines(group, places)
     if group.media_type not in (MEDIA_TYPES[".jsonl"], MEDIA_TYPES[".parquet"]):
@@ -218,7 +214,7 @@ def _output_record(
 
 
 def _id_key(writer: Writer, seen: Mapping[str, Type]) -> list[str]:
-    """The field that a format has the id in, if all rows that were looked at have one there."""
+    """Return the field that a format has the id in, if all rows that were looked at have one there."""
     type_: Type | None = Type("object", fields=tuple(seen.items()))
     for name in writer.ID:
         type_ = type_.get(name) if type_ and type_.kind == "object" else None
@@ -229,7 +225,7 @@ _LINES = "lines: described as the specification has it; mlcroissant takes lines 
 
 
 def _text_lines(group: Group, places: list[PathField]) -> RecordType:
-    """The lines of text as they stand in the files."""
+    """Return the record type of lines of text as they stand in the files."""
     return RecordType(
         name="lines",
         description="One record a line of text; a blank line ends a document, or a piece of one.",
@@ -245,7 +241,7 @@ def _text_lines(group: Group, places: list[PathField]) -> RecordType:
 
 
 def _columns(writer: Writer, types: dict[str, Type]) -> dict[str, Type]:
-    """The types of a line's keys, declared as far as the format declares them."""
+    """Return the types of a line's keys, as far as the format declares them as it does."""
     if writer.line() is None:
         return types
     return {name: completed(type_, types.get(name)) for name, type_ in _declared(writer)}

@@ -1,4 +1,4 @@
-"""What fields are, in a sentence: as taggers and formats say it, else as their names do."""
+"""Fields described in a sentence: as taggers and formats say it, else as their names do."""
 
 from toolkit.config.docstrings import attributes_of
 from toolkit.data.documents import Span

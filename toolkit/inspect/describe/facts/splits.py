@@ -6,7 +6,7 @@ document is in depends on its id and the shares alone, so it stays the same when
 
 import dataclasses
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -17,8 +17,11 @@ from toolkit.data.documents import BAD_ROW
 from toolkit.data.schema import STR
 from toolkit.errors import ConfigError, DataError
 from toolkit.inspect.describe.facts import Facts, Field, File, PathField, RecordType, Split
-from toolkit.inspect.describe.facts.common import MEDIA_TYPES, apart, group_of, suffix_of
+from toolkit.inspect.describe.facts.files import MEDIA_TYPES, group_of, suffix_of
+from toolkit.inspect.describe.facts.rows import apart
+from toolkit.inspect.documents import text_at
 from toolkit.mix.splitting import split_of
+from toolkit.runs.executors import Report
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, list_files, remove, remove_empty_folders
 from toolkit.storage.reading import Lines
@@ -28,10 +31,8 @@ SUFFIX = ".split.gz"
 REFERENCES = "splits/name"
 """The field that lists the splits."""
 
-Report = Callable[[int, int], None]
 
-
-class Work(ConfigStruct):
+class SplitJob(ConfigStruct):
     """A data file whose rows are split.
 
     Attributes:
@@ -50,7 +51,7 @@ class Work(ConfigStruct):
 
 
 @dataclasses.dataclass
-class Done:
+class SplitFile:
     """A split file: stored bytes, their checksum, documents by split, the first rows."""
 
     size: int
@@ -64,8 +65,8 @@ class _Row(msgspec.Struct):
     split: str
 
 
-def write(work: Work, report: Report) -> Done:
-    """Writes a split file."""
+def write(work: SplitJob, report: Report) -> SplitFile:
+    """Write a split file."""
     if work.target is None:
         with tempfile.TemporaryDirectory() as folder:
             return write(msgspec.structs.replace(work, target=join(folder, "rows.gz")), report)
@@ -80,26 +81,21 @@ def write(work: Work, report: Report) -> Done:
             if len(examples) < work.examples:
                 examples.append(msgspec.to_builtins(row))
             report(1, len(line))
-    return Done(out.stat.size, out.sha256, counts, examples)
+    return SplitFile(out.stat.size, out.sha256, counts, examples)
 
 
-def _id_of(line: bytes, work: Work, number: int) -> str | None:
-    value: Any = msgspec.Raw(line)
+def _id_of(line: bytes, work: SplitJob, number: int) -> str | None:
     if not work.id:
         return None
     try:
-        for key in work.id:
-            value = msgspec.json.decode(value, type=dict[str, msgspec.Raw]).get(key)
-            if value is None:
-                return None
-        return msgspec.json.decode(value, type=str | None)
+        return text_at(msgspec.Raw(line), work.id)
     except BAD_ROW as error:
         message = f"expected an id at {'.'.join(work.id)}, got: {error}"
         raise DataError(message, path=work.path, line=number) from None
 
 
-def plan(facts: Facts, shares: dict[str, float], max_bytes: int, examples: int, *, dry_run: bool) -> list[Work]:
-    """The files to split.
+def plan(facts: Facts, shares: dict[str, float], max_bytes: int, examples: int, *, dry_run: bool) -> list[SplitJob]:
+    """Return the files to split.
 
     Raises:
         ConfigError: if the data have no rows that can be split.
@@ -109,7 +105,7 @@ def plan(facts: Facts, shares: dict[str, float], max_bytes: int, examples: int, 
         raise ConfigError(f"about.splits: expected data in JSON Lines that readers take, got {group.paths[0]}")
     targets = [join(facts.root, path) for path in _split_paths(facts)]
     return [
-        Work(
+        SplitJob(
             path=join(facts.root, path),
             target=None if dry_run else target,
             id=list(facts.id_keys),
@@ -122,14 +118,14 @@ def plan(facts: Facts, shares: dict[str, float], max_bytes: int, examples: int, 
 
 
 def _split_paths(facts: Facts) -> list[str]:
-    """Paths of the split files of all data files."""
+    """Return the paths of the split files of all data files."""
     paths = facts.groups[0].paths
     suffix = suffix_of(paths, SHARD_SUFFIXES)
     return [join(FOLDER, path.removeprefix(facts.prefix).removesuffix(suffix) + SUFFIX) for path in paths]
 
 
-def added(facts: Facts, shares: dict[str, float], done: Sequence[Done]) -> Facts:
-    """The facts with the splits."""
+def added(facts: Facts, shares: dict[str, float], done: Sequence[SplitFile]) -> Facts:
+    """Return the facts with the splits."""
     paths = _split_paths(facts)
     there = [*(path for path in list_files(facts.root, hidden=True) if not path.startswith(FOLDER + "/")), *paths]
     globs = [f"{FOLDER}/*{SUFFIX}"]
@@ -172,7 +168,7 @@ def _places(pattern: str) -> list[PathField]:
 
 
 def remove_others(root: str, facts: Facts) -> None:
-    """Deletes split files that are not described any more."""
+    """Delete split files that are not described any more."""
     known = {file.path for file in facts.files}
     for relative in list(list_files(join(root, FOLDER))):
         path = join(FOLDER, relative)

@@ -1,0 +1,29 @@
+"""The option `language` of taggers whose variant `datatrove` splits words as datatrove does."""
+
+from typing import Annotated
+
+import msgspec
+
+from toolkit import Attribute, ConfigError
+from toolkit.text import check_word_language
+
+Language = Annotated[
+    str | None,
+    Attribute("language.label", str | None, or_value=True),
+    msgspec.Meta(
+        description="with the variant `datatrove`: whose words they are, as a label of lid.176 (`de`) or GlotLID "
+        "(`deu_Latn`), or the attribute that has each document's; English if not given"
+    ),
+]
+
+
+def check_language(variant: str, language: str | None) -> None:
+    """Check that words of the language can be split, and that the variant is one that splits them by language.
+
+    Raises:
+        ConfigError: if not.
+    """
+    if variant == "datatrove":
+        check_word_language(language)
+    elif language is not None:
+        raise ConfigError(f"language: expected the variant datatrove with it, got {variant!r}")

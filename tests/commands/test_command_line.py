@@ -1,0 +1,133 @@
+"""Commands are files: what they take, say and do is found there, and nowhere else."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Run
+from toolkit import cli, commands
+from toolkit.commands import ingest, mix, run, stats, status, tag
+from toolkit.commands.command_line import parser
+from toolkit.commands.command_line.options import Options, arguments
+from toolkit.errors import ConfigError
+
+GREET = '''"""Greet somebody who is named."""
+
+from typing import Annotated, ClassVar
+
+from toolkit.commands.command_line.options import Flag, Limited
+from toolkit.commands.steps.outcome import Outcome
+
+
+class Options(Limited, frozen=True, kw_only=True):
+    EXAMPLES: ClassVar = ("toolkit greet --name Ada",)
+
+    name: Annotated[str, Flag("whom to greet", metavar="NAME")]
+    often: Annotated[tuple[str, ...], Flag("what else to say")] = ()
+
+
+def run(context, options):
+    return Outcome(" ".join([f"hello {options.name}", *options.often]), {"limit": options.limit})
+'''
+
+
+@pytest.fixture
+def greet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    (tmp_path / "greet.py").write_text(GREET)
+    monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])
+    parser._files.cache_clear()
+    yield
+    parser._files.cache_clear()
+    sys.modules.pop("toolkit.commands.greet", None)
+    vars(commands).pop("greet", None)
+
+
+@pytest.mark.usefixtures("greet")
+def test_a_file_is_all_that_a_command_needs(run: Run) -> None:
+    assert "greet     greet somebody who is named\n" in run("--help").out
+    shown = run("greet", "--help").out
+    assert "Greet somebody who is named." in shown
+    assert "Example: toolkit greet --name Ada" in shown
+    assert "usage: toolkit greet [-h] --name NAME [--often OFTEN] [--limit N]" in shown
+    assert (
+        run("greet", "--name", "Ada", "--often", "you", "--often", "there", "--limit=2").out == "hello Ada you there\n"
+    )
+    assert run("greet", "--name=Ada", "--limit=2", "--json").json == {"limit": 2}
+    assert "unrecognized arguments: a=1" in run("greet", "--name=Ada", "a=1").err
+    assert (run("greet").code, "required: --name" in run("greet").err) == (2, True)
+    assert "expected a number above 0, got '0'" in run("greet", "--name=Ada", "--limit", "0").err
+
+
+@pytest.mark.parametrize("name", parser.names())
+def test_help_and_options_of_commands(name: str) -> None:
+    module = parser.find(name)
+    line = parser.about(name)
+    assert line == (module.__doc__ or "").splitlines()[0]
+    assert (line[0].isupper(), line[-1]) == (True, ".")
+    listed = arguments(module.Options)
+    assert {"json", "quiet", "debug"} <= {each.field for each in listed}
+    assert all(each.given.help for each in listed)
+    assert all(example.startswith(f"toolkit {name}") for example in parser.examples(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "expected"),
+    [
+        (
+            "mix",
+            ["-c", "x.yaml", "a=1", "--explain", "3"],
+            mix.Options(config="x.yaml", overrides=("a=1",), explain="3"),
+        ),
+        (
+            "ingest",
+            ["--config=x", "--shard", "1/4", "b=2"],
+            ingest.Options(config="x", shard=(1, 4), overrides=("b=2",)),
+        ),
+        (
+            "tag",
+            ["--try", "f", "noise", "noise.x=1"],
+            tag.Options(sample="f", targets=("noise",), overrides=("noise.x=1",)),
+        ),
+        ("stats", ["p", "--by", "host", "--by", "label"], stats.Options(targets=("p",), by=("host", "label"))),
+        ("status", ["-c", "x", "--quiet"], status.Options(config="x", quiet=True)),
+    ],
+)
+def test_words_become_options(name: str, words: list[str], expected: Options) -> None:
+    assert parser.parse(name, words) == expected
+    assert expected.command == name
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "message"),
+    [
+        ("mix", ["-c", "x", "folder"], "expected KEY=VALUE, got 'folder'"),
+        ("tag", ["-c", "x", "folder"], "expected KEY=VALUE, got 'folder'"),
+        ("tag", [], "expected a configuration (-c FILE), or something to try taggers on (--try FILE)"),
+        ("tag", ["-c", "x", "--lines"], "expected --lines only with --try"),
+        ("head", [], "expected a path, or a configuration (-c FILE)"),
+        ("stats", ["p", "--mix", "--top", "3"], "expected --mix without --top"),
+    ],
+)
+def test_options_that_do_not_go_together(name: str, words: list[str], message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        parser.parse(name, words)
+    assert str(raised.value).startswith(message)
+
+
+def test_a_command_gets_the_options_that_it_has_in_common_with_another() -> None:
+    given = run.Options(config="x", overrides=("a=1",), shard=(0, 2), overwrite=True, per_shard=True)
+    assert given.as_of(mix.Options) == mix.Options(config="x", overrides=("a=1",), shard=(0, 2), overwrite=True)
+
+
+def test_help_of_all_commands_imports_none(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def find(name: str) -> Any:
+        raise AssertionError(name)
+
+    monkeypatch.setattr(parser, "find", find)
+    assert cli.main(["--version"]) == 0
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    assert "compute attributes of documents" in capsys.readouterr().out

@@ -1,0 +1,136 @@
+"""A kind of rule is one file: it is found in its folder, and everything that deals with rules asks it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pipeline.conftest import Project, document, write_rows
+from toolkit.rules import Role, kind_called, kinds
+from toolkit.rules.kinds import all_kinds
+
+SHORTEN = '''
+"""``{shorten: 10}``: the text ends behind so many characters."""
+
+from dataclasses import dataclass
+
+from toolkit.rules.compiled import CompiledRule
+from toolkit.rules.rule import Form, Rule
+from toolkit.text.editing import Edit
+
+
+class ShortenForm(Form):
+    shorten: int
+
+    KEY = "shorten"
+
+    def rules(self, place, base):
+        if self.shorten < 0:
+            raise place.error(("shorten",), f"expected a number of characters, got {self.shorten}")
+        return [Shorten(name=self.name or f"shorten to {self.shorten}", chars=self.shorten, when=self.when)]
+
+
+class Shorten(Rule):
+    chars: int
+
+    FORM = ShortenForm
+
+    @property
+    def expressions(self):
+        return [f"document.chars > {self.chars}", *super().expressions]
+
+    def compile(self, compiler):
+        names = compiler.names_for(self)
+        longer = compiler.checked(self, names, self.expressions[0]).code
+        condition = compiler.condition(self, names)
+        return Shortens(self, names, compiler.function, f"{longer} and {condition or True}", self.chars)
+
+
+@dataclass(frozen=True, eq=False)
+class Shortens(CompiledRule):
+    end: int
+
+    def edits(self, document, values):
+        return [Edit(self.end, len(document.text), "")] if self.holds(values) else []
+
+    def preview(self, values):
+        return (1, values[-1].chars - self.end) if self.holds(values) else (0, 0)
+
+    def verdict(self, values):
+        return f"ends it at {self.end}" if self.holds(values) else "leaves it as it is"
+'''
+
+
+@pytest.fixture
+def mixed(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    """A project whose mix has a rule of a kind that is a file in the folder of kinds, which the test adds."""
+    folder = tmp_path / "kinds"
+    folder.mkdir()
+    (folder / "shorten.py").write_text(SHORTEN)
+    monkeypatch.setattr(kinds, "__path__", [*kinds.__path__, str(folder)])
+    all_kinds.cache_clear()
+    write_rows(
+        project.documents / "a.jsonl.gz", [document("a", "123456789"), document("b", "12"), document("c", "1234")]
+    )
+    project.config["mix"] = mix(project.out, {"shorten": 3, "when": 'document.id != "c"'})
+    yield project
+    all_kinds.cache_clear()
+
+
+def mix(out: Path, *rules: dict[str, Any]) -> dict[str, Any]:
+    return {"rules": list(rules), "output": {"format": "dolma", "path": str(out)}}
+
+
+def test_a_new_kind_is_one_file_in_the_folder_and_nothing_else(mixed: Project) -> None:
+    effect = {"documents": 1, "chars": 6, "reached": 3, "spans": 1, "name": "shorten to 3", "kind": "shorten"}
+    preview = mixed.ok("mix", "--dry-run", "--json").json
+    assert preview["rules"] == [effect | {"stream": "", "group": "", "only": None}]
+    assert "edits 1 spans" in mixed.ok("mix", "--dry-run").out
+    explained = mixed.ok("mix", "--explain", "a", "--json").json["documents"][0]
+    assert explained["steps"] == [
+        {
+            "rule": "shorten to 3",
+            "verdict": "ends it at 3",
+            "values": {"document.chars": 9, "document.id": "a"},
+        }
+    ]
+    other = mixed.root / "other.yaml"
+    other.write_text(mixed.yaml.read_text().replace('"shorten": 3', '"drop": "document.chars > 3"'))
+    compared = mixed.ok("mix", "--compare", other, "--json").json
+    assert compared["lost"] == {'document.chars > 3, when document.id != "c"': 1}
+    assert mixed.ok("mix", "--json").json["rules"] == preview["rules"]
+    assert [row["text"] for row in mixed.output()] == ["123", "12", "1234"]
+    mixed.ok("validate")
+    mixed.config["mix"] = mix(mixed.out, {"group": "g", "rules": [{"shorten": 4, "name": "x"}]})
+    assert mixed.ok("mix").out.startswith("3 documents, 3 kept")
+    assert [row["text"] for row in mixed.output()] == ["1234", "12", "1234"], "its options are among the settings"
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ({"shorten": "much"}, "config.yaml:1: mix.rules[0].shorten: expected int, got str ('much')"),
+        ({"shorten": -1}, "config.yaml:1: mix.rules[0].shorten: expected a number of characters, got -1"),
+        ({"shorten": 3, "to": 1}, "config.yaml:1: mix.rules[0].to: unknown option 'to' of the rule 'shorten'"),
+        ({"shoten": 3}, "did you mean 'shorten'?"),
+        ({"shorten": 3, "when": "document.ic == 1"}, "config.yaml:1: rule 'shorten to 3': expected a field, got 'ic'"),
+    ],
+)
+def test_errors_of_a_new_kind_name_their_place(mixed: Project, rule: dict[str, Any], message: str) -> None:
+    mixed.config["mix"] = mix(mixed.out, rule)
+    ran = mixed("mix")
+    assert ran.code == 2
+    assert message in ran.err
+    assert not mixed.out.exists()
+
+
+def test_each_kind_has_what_it_is_asked_for() -> None:
+    listed = all_kinds()
+    assert len(listed) > 9
+    assert len({(kind.FORM.KEY, kind.FORM.WORD) for kind in listed}) == len(listed), "entries can be told apart"
+    for kind in listed:
+        assert kind.FORM.KEY in kind.FORM.__struct_fields__
+        assert any(each.FORM.KEY == kind.FORM.KEY and not each.FORM.WORD for each in listed)
+    assert kind_called("cut lines").ROLE is Role.EDITS
+    assert kind_called("of another version").ROLE is Role.EDITS

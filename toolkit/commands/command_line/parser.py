@@ -1,0 +1,141 @@
+"""The parser of the command line, made from the commands: a file each, of which only the one that runs is imported."""
+
+import argparse
+import functools
+import importlib
+import pkgutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, Protocol
+
+from toolkit import commands
+from toolkit.commands.command_line import options as command_options
+from toolkit.commands.command_line.options import Argument, Flag, Options, Words
+from toolkit.errors import ConfigError
+from toolkit.storage.addresses import cleaned
+
+_FIRST = (
+    "run", "ingest", "tag", "mix", "validate", "stats", "head", "taggers", "croissant", "card", "features", "status",
+    "clean",
+)  # fmt: skip
+"""The order in which help lists commands; others follow by name."""
+
+
+class Command(Protocol):
+    """A module of `toolkit.commands`; the first line of its docstring is its help.
+
+    Attributes:
+        Options: what it takes.
+        run: does it; from a context and options to an outcome.
+    """
+
+    Options: type[Options]
+    run: Callable[..., Any]
+
+
+@functools.cache
+def _files() -> dict[str, Path]:
+    """Return the files of the commands by name, in the order of the help."""
+    found = {
+        module.name: Path(module.module_finder.path, f"{module.name}.py")  # type: ignore[union-attr]
+        for module in pkgutil.iter_modules(commands.__path__)
+        if not module.ispkg
+    }
+    return {name: found[name] for name in [*(name for name in _FIRST if name in found), *sorted(found)]}
+
+
+def names() -> list[str]:
+    """Return the names of the commands, in the order of the help."""
+    return list(_files())
+
+
+def about(name: str) -> str:
+    """Return what a command does, in a sentence; its module is not imported for that."""
+    with _files()[name].open(encoding="utf-8") as file:
+        return file.readline().strip().strip('"')
+
+
+def find(name: str) -> Command:
+    """Return the module of a command."""
+    module: Any = importlib.import_module(f"{commands.__name__}.{name}")
+    return module  # type: ignore[no-any-return]
+
+
+def examples(name: str) -> Sequence[str]:
+    """Return command lines that show a command."""
+    return find(name).Options.EXAMPLES or (f"toolkit {name} -c configs/quickstart.yaml processes=2",)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Quotes no secrets of addresses in its errors; nor do the parsers of the commands, which are of the same class."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(cleaned(message))
+
+
+def parser(prog: str = "toolkit") -> argparse.ArgumentParser:
+    """Return a parser that knows the names of the commands; what one takes, `parse` knows.
+
+    Args:
+        prog: how it was called, for help and errors.
+    """
+    top = _Parser(
+        prog=prog,
+        description="Prepare text corpora for language models: documents, attributes beside them, rules for both.",
+        epilog="Exit status: 0 done; 1 failed shards or findings; 2 bad usage or configuration; "
+        "130 interrupted; 143 terminated.",
+    )
+    top.add_argument("--version", action="store_true", help="print the version")
+    listed = top.add_subparsers(dest="command", metavar="COMMAND")
+    for name in names():
+        listed.add_parser(name, help=(line := about(name).rstrip("."))[:1].lower() + line[1:])
+    return top
+
+
+def parse(name: str, given: Sequence[str], prog: str = "toolkit") -> Options:
+    """Return the options of a command.
+
+    Args:
+        name: of the command.
+        given: the words behind it.
+        prog: how the toolkit was called.
+
+    Raises:
+        ConfigError: for words that the command takes none of, and options that do not go together.
+        SystemExit: for anything else that it does not take, and for ``--help``; both are told.
+    """
+    class_ = find(name).Options
+    listed = command_options.arguments(class_)
+    command = _Parser(prog=f"{prog} {name}", description=about(name), epilog="Example: " + ", or ".join(examples(name)))
+    command.set_defaults(words=[])
+    for each in listed:
+        _add(command, each)
+    takes_words = any(isinstance(each.given, Words) for each in listed)
+    parsed, behind = command.parse_known_args(given)  # KEY=VALUE may also stand behind options
+    if unknown := [word for word in behind if word.startswith("-") or not takes_words]:
+        command.error(f"unrecognized arguments: {' '.join(unknown)}")
+    overrides, targets = command_options.part([*parsed.words, *behind])
+    if targets and not any(each.field == "targets" for each in listed):
+        raise ConfigError(f"expected KEY=VALUE, got {targets[0]!r}")
+    values = {each.field: getattr(parsed, each.field) for each in listed if isinstance(each.given, Flag)}
+    values = {field: tuple(value) if isinstance(value, list) else value for field, value in values.items()}
+    return class_(**values, overrides=overrides, targets=targets)
+
+
+def _add(command: argparse.ArgumentParser, argument: Argument) -> None:
+    given = argument.given
+    if isinstance(given, Words):
+        command.add_argument("words", nargs="*", metavar=given.metavar, help=given.help)
+        return
+    how: dict[str, Any] = {"dest": argument.field, "help": given.help}
+    if argument.required:
+        how["required"] = True
+    if argument.type is bool:
+        how["action"] = "store_true"
+    else:
+        several = argument.type == tuple[str, ...]
+        how |= {"metavar": given.metavar, "default": list(argument.default) if several else argument.default}
+        how |= {"action": "append"} if several else {}
+        how |= {"choices": argument.choices} if argument.choices else {}
+        how |= {"type": given.parse or (command_options.positive if argument.type is int else str)}
+    command.add_argument(*argument.names, **how)

@@ -1,0 +1,122 @@
+"""The section `about:`, and the facts about a dataset or an output, for the commands that describe one."""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeVar
+
+from toolkit.commands.command_line.options import Flag, Looking, Words
+from toolkit.commands.steps import shards
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import failures
+from toolkit.config import settings as config
+from toolkit.config.settings import Config, Source
+from toolkit.data.dataset import Dataset
+from toolkit.errors import ConfigError, ToolkitError
+from toolkit.inspect import targets
+from toolkit.inspect.describe.facts import Facts, aligned, of_dataset, of_output
+from toolkit.inspect.describe.facts.data_file import Looked, LookJob, look
+from toolkit.inspect.describe.facts.splits import SplitJob
+from toolkit.inspect.validate.one_file import ValidateJob
+from toolkit.mix import publish
+from toolkit.runs.executors import R, Report, Task
+from toolkit.storage.options import set_options
+from toolkit.storage.paths import exists, is_folder, join, not_in
+
+W = TypeVar("W", LookJob, SplitJob, ValidateJob)
+
+
+class DescriptionOptions(Looking, frozen=True, kw_only=True):
+    """Options of commands that describe a dataset or an output."""
+
+    targets: Annotated[tuple[str, ...], Words("an output or a dataset, or settings with -c", "PATH | KEY=VALUE")] = ()
+    of: Annotated[
+        Literal["dataset", "output"] | None, Flag("what to describe; by default the output, if there is a mix")
+    ] = None
+    first: Annotated[int | None, Flag("look at the first N rows of each file only", metavar="N")] = None
+    dry_run: Annotated[bool, Flag("print it, write nothing")] = False
+    check: Annotated[bool, Flag("write nothing; exit status 1 if it is out of date")] = False
+
+
+def section(context: Context) -> Source:
+    """Return the section ``about:``; without a configuration, what the command line gives of it, and of all others.
+
+    Raises:
+        ConfigError: if the command line names another thing than a folder.
+    """
+    if context.options.config is not None:
+        found = context.source.at("about") if context.has("about") else Source({}, context.options.config)
+    else:
+        source = Source({}, "command line")
+        for assignment in context.options.overrides:
+            config.override(source, assignment)
+        context.config = config.convert(source, Config)
+        set_options(context.config.storage)
+        found = source.at("about") if source.value.get("about") else source
+    for target in context.options.targets:
+        if not is_folder(target):
+            got = "a file" if exists(target) else "nothing there"
+            raise ConfigError(f"{target}: expected the folder of an output, or of a dataset, got {got}")
+    return found
+
+
+def facts_of(context: Context, options: DescriptionOptions, examples: int) -> Facts:
+    """Return the facts about what the command line names, or the configuration's output or dataset.
+
+    Args:
+        context: of the command.
+        options: of the command.
+        examples: how many rows of each file are kept as examples.
+
+    Raises:
+        ConfigError: if there is nothing to describe.
+        ToolkitError: naming files that cannot be read.
+    """
+    how: dict[str, Any] = {
+        "first": options.first,
+        "examples": examples,
+        "max_bytes": context.config.max_document_bytes,
+    }
+
+    def looks(works: list[LookJob]) -> list[Looked]:
+        return run_each(context, "look", look, works)
+
+    def aligns(works: list[ValidateJob]) -> None:
+        run_each(context, "align", aligned.check, works)
+
+    if options.targets:
+        target = options.targets[0].rstrip("/")
+        if options.targets[1:]:
+            raise ConfigError(f"expected one path, got {', '.join(options.targets)}")
+        of = options.of or _kind(target)
+        if of == "output":
+            return of_output.output_facts(target, [], looks, **how)
+        return of_dataset.dataset_facts(
+            Dataset(join(target, "documents"), join(target, "attributes")), looks, aligns, **how
+        )
+    of = options.of or ("output" if context.has("mix") else "dataset")
+    if of == "dataset":
+        found = of_dataset.dataset_facts(context.dataset, looks, aligns, **how)
+        if unfinished := shards.shards(context, context.dataset)[1]:
+            found.notes.append(unfinished.strip())
+        return found
+    settings = context.mix
+    folder = settings.output.path
+    if publish.load_manifest(folder) is None:
+        raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`{not_in(folder)}")
+    return of_output.output_facts(folder, [stream.dataset for stream in settings.streams], looks, **how)
+
+
+def run_each(context: Context, what: str, function: Callable[[W, Report], R], works: list[W]) -> list[R]:
+    """Return what a function gives for each file.
+
+    Raises:
+        ToolkitError: if it fails for one, with the messages of all.
+    """
+    results = context.run(what, function, [Task(work.path, work) for work in works], "files")
+    if failed := failures(results):
+        raise ToolkitError("\n".join(failed))
+    return [result.value for result in results if result.value is not None]
+
+
+def _kind(target: str) -> str:
+    """Tell whether a path is that of an output, or of a dataset."""
+    return "dataset" if targets.expected(target).kind == "dataset" else "output"

@@ -1,0 +1,53 @@
+"""The outcome of a command, and the text that it is shown as."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from toolkit.runs.executors import Result
+
+
+@dataclass
+class Outcome:
+    """The outcome of a command.
+
+    Attributes:
+        text: for people.
+        data: the same for machines.
+        failures: messages; any makes the exit status 1.
+        exit_code: of the process.
+    """
+
+    text: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+    exit_code: int = 0
+
+
+def short(value: Any, chars: int) -> str:
+    """Return a value as JSON, of which at most so many characters are shown."""
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= chars else text[:chars] + "…"
+
+
+def failures(results: Iterable[Result[Any]]) -> list[str]:
+    """Return the messages of the failed tasks."""
+    return [result.failure.message for result in results if result.failure]
+
+
+def table(rows: list[list[str]], right: Iterable[int] = ()) -> str:
+    """Return rows as text in columns, the first row a head; columns in `right` are aligned right."""
+    if not rows:
+        return ""
+    right = set(right)
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = [
+        "  ".join(
+            cell.rjust(w) if i in right else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+    lines.insert(1, "  ".join("-" * w for w in widths))
+    return "\n".join(line.rstrip() for line in lines)

@@ -1,0 +1,290 @@
+"""The files that ``toolkit stats`` counts: those of paths, or of a configuration."""
+
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from toolkit.commands.mixing import preparation
+from toolkit.commands.steps import shards as sharing
+from toolkit.commands.steps.context import Context
+from toolkit.data import schema
+from toolkit.data.dataset import Dataset
+from toolkit.errors import ConfigError, did_you_mean
+from toolkit.inspect import targets as inspected
+from toolkit.inspect.documents import expected_format
+from toolkit.inspect.stats import cache, shard
+from toolkit.inspect.stats.distributions import leaves
+from toolkit.inspect.stats.keys import LABELS
+from toolkit.inspect.stats.shard import CountJob, Settings
+from toolkit.inspect.targets import Format, recorded_format
+from toolkit.interop.foreign import ForeignRows
+from toolkit.mix import joined_sets, publish
+from toolkit.mix import settings as mix_settings
+from toolkit.mix.join import JoinedShard
+from toolkit.mix.joined_sets import JoinedSet, Key, names_for_rules, null_safe
+from toolkit.mix.settings import Joined, Stream
+from toolkit.mix.writer import Writer
+from toolkit.rules import Rule
+from toolkit.storage import compression
+from toolkit.storage.paths import BOOKKEEPING, check_writable, join, strip_suffix
+from toolkit.text.languages.labels import label_of_path
+
+_PATHS = ("language.label", "oscar.identification.label")
+"""Expressions for the label of documents, if no mix has one."""
+
+
+@dataclass
+class Counting:
+    """Files that are to be counted.
+
+    Attributes:
+        works: files.
+        rules: of the configuration's mix.
+        unit: what files are.
+        notes: what is to be said of inputs that are not in it.
+    """
+
+    works: list[CountJob] = field(default_factory=list)
+    rules: list[Rule] = field(default_factory=list)
+    unit: str = "files"
+    notes: str = ""
+
+
+def prepare(context: Context, targets: Sequence[str], settings: Settings, temporary: str) -> Counting:
+    """Return the files that the paths name, or those of the configuration.
+
+    Args:
+        context: of the command.
+        targets: the paths; none for the configuration.
+        settings: what is counted.
+        temporary: folder for results that cannot be kept where they belong.
+
+    Raises:
+        ConfigError: if there is nothing to count, or it cannot be counted so.
+    """
+    finder = _Finder(context, settings, temporary)
+    for target in targets:
+        finder.add_target(target.rstrip("/"))
+    if not targets:
+        finder.add_configured()
+    if not finder.found.works and not finder.emptied:
+        raise ConfigError("expected documents to count, got none")
+    _check_attributes(settings, finder.found.works)
+    return finder.found
+
+
+class _Finder:
+    """Finds the files, and where what is counted in each is kept.
+
+    Attributes:
+        found: so far.
+        emptied: whether there is an output of a mix that kept nothing.
+    """
+
+    def __init__(self, context: Context, settings: Settings, temporary: str) -> None:
+        self.found = Counting()
+        self.emptied = False
+        self._context = context
+        self._settings = settings
+        self._temporary = temporary
+        self._not_kept = 0
+
+    def add_target(self, target: str) -> None:
+        found = inspected.expected(target)
+        if found.kind == "dataset":
+            self._add_stream(_stream_of(Dataset(join(target, "documents"), join(target, "attributes"))), self._settings)
+        else:
+            self._add_files(found)
+
+    def add_configured(self) -> None:
+        context, settings = self._context, self._settings
+        if not context.has("mix"):
+            self._add_stream(_stream_of(context.dataset), settings)
+            return
+        mix = context.mix
+        if not settings.label and mix.label:
+            settings = msgspec.structs.replace(settings, label=mix.label)
+        for stream in mix.streams:
+            self.found.rules += stream.rules
+            self._add_stream(stream, settings, mix.writer().label())
+
+    def _kept(self, find: Callable[[], str], digest: str) -> str:
+        """Return the folder for results, below the one that a function gives; if that cannot be, for this run only."""
+        try:
+            folder = find()
+            kept = join(cache.counts_folder(folder), digest)
+            check_writable(kept, "stats")
+            cache.forget_former(folder)
+        except ConfigError as error:
+            if not self._context.options.quiet:
+                print(f"warning: what is counted is not kept: {error}", file=sys.stderr)
+            self._not_kept += 1
+            kept = join(self._temporary, f"kept-{self._not_kept}")
+        return kept
+
+    def _add_files(self, target: inspected.Target) -> None:
+        """Add the files of a folder, or one file."""
+        home = inspected.home_of(target.path)
+        manifest = publish.load_manifest(home.root) if home.kind == "output" else None
+        labels = {part.path: part.label for part in manifest.parts} if manifest else {}
+        cache.forget_former(join(target.folder, BOOKKEEPING))
+        found = [join(target.folder, path) for path in target.files]
+        self.emptied = self.emptied or (target.kind == "output" and not found)
+        types = _merged(manifest) if manifest else {}
+        root = home.root if home.kind == "files" else ""
+        kept = self._kept(lambda: cache.base_folder(home), self._settings.digest(home.kind, root, types))
+        paths = {home.name(path): path for path in found}
+        for name in self._context.limited(list(paths)):
+            path, label = paths[name], labels.get(name)
+            format_ = _format_of(path, label, manifest)
+            writer = format_.writer() if format_ else None
+            work = CountJob(
+                settings=_with_label_of(writer, self._settings),
+                folder=kept,
+                name=name,
+                file=path,
+                format=format_.name if format_ else "",
+                options=format_.options if format_ else {},
+                types=types,
+                label=_label(path, name, writer) if label is None else label,
+                max_document_bytes=2 * self._context.config.max_document_bytes,
+            )
+            shard.keys_of(work)
+            self.found.works.append(work)
+
+    def _add_stream(self, stream: Stream, settings: Settings, label: str | None = None) -> None:
+        shards, notes = sharing.shards(self._context, stream.dataset)
+        self.found.notes += notes
+        self.found.unit = "shards"
+        shards = self._context.limited(shards)
+        joined, settings = self._joined(stream, settings, label, shards)
+        kept = self._kept(lambda: stream.dataset.bookkeeping, settings.digest(joined))
+        limit = self._context.config.max_document_bytes
+        for path in shards:
+            one = JoinedShard(stream=stream, sets=joined, shard=path, max_document_bytes=limit)
+            self.found.works.append(
+                CountJob(settings=settings, folder=kept, name=path, shard=one, max_document_bytes=limit)
+            )
+
+    def _joined(
+        self, stream: Stream, settings: Settings, label: str | None, shards: list[str]
+    ) -> tuple[list[JoinedSet], Settings]:
+        """Return the sets that are needed, and the settings with the label.
+
+        Raises:
+            ConfigError: for what is wrong with them, and for shards of other programs' sets that cannot be read.
+        """
+        foreign = {*joined_sets.foreign_sets(stream, {})}
+        ours = msgspec.structs.replace(stream, attributes=[j for j in stream.attributes if j.set not in foreign])
+        if not (foreign and settings.attributes):
+            try:  # files of other programs must be read to know their types
+                found, resolved = _needed(settings, ours, joined_sets.resolve_sets(ours, {}, {}), label)
+                if not foreign or resolved.label or not {*settings.by} & {*LABELS}:
+                    return found, resolved
+            except ConfigError:
+                if not foreign:
+                    raise
+        seen, unreadable = preparation.look_at_foreign(self._context, stream, shards)
+        found, resolved = _needed(settings, stream, joined_sets.resolve_sets(stream, {}, seen), label)
+        if unreadable:
+            raise ConfigError("\n".join(unreadable.values()))
+        return found, resolved
+
+
+# --- outputs ----------------------------------------------------------------------------------------------------------
+
+
+def _merged(manifest: publish.Manifest) -> dict[str, Any]:
+    """Return the types of attributes that a mix merged into documents; null where only some streams have them."""
+    streams = manifest.settings["streams"]
+    types: dict[str, schema.Type] = {}
+    sure = Counter[str]()
+    for stream in streams if recorded_format(manifest.settings).writer().takes_all() else ():
+        paths = (join(stream["name"], joined["set"]) for joined in stream["attributes"])
+        keys = [key for path in paths for key in msgspec.convert(manifest.sets.get(path, []), list[Key])]
+        sure.update({key.name for key in keys if not key.default})
+        for key in keys:
+            types[key.name] = schema.union(types.get(key.name, schema.NEVER), key.declared)
+    nullable = {name for name in types if sure[name] < len(streams)}
+    return {
+        name: schema.to_json(schema.nullable(type_) if name in nullable else type_)
+        for name, type_ in sorted(types.items())
+    }
+
+
+def _format_of(path: str, label: str | None, manifest: publish.Manifest | None) -> Format | None:
+    """Return the format of a file of an output; None for documents, as those are that a mix has dropped."""
+    if manifest is None or label is None:
+        return expected_format(path)
+    return None if label == mix_settings.REJECTED else recorded_format(manifest.settings)
+
+
+def _with_label_of(writer: Writer | None, settings: Settings) -> Settings:
+    """Return the settings with the label that a format's rows have, if no other is asked for."""
+    if writer and writer.READING.label and settings.label is None:
+        return msgspec.structs.replace(settings, label=writer.READING.label)
+    return settings
+
+
+def _label(path: str, name: str, writer: Writer | None) -> str | None:
+    """Return the label of all rows of a file, by its name; None if rows have their own, or it is not known."""
+    if writer and writer.READING.label:
+        return None
+    label = label_of_path(name)
+    if label is None and writer and not isinstance(writer, ForeignRows):
+        return _stem(path, writer.SUFFIX)
+    return label
+
+
+def _stem(path: str, suffix: str) -> str:
+    """Return the name of a file without number and suffix, which is the label where the path says no other."""
+    name = strip_suffix(strip_suffix(os.path.basename(path), tuple(compression.SUFFIXES)), [suffix])
+    return re.sub(r"_part_\d+$", "", name)
+
+
+# --- datasets ---------------------------------------------------------------------------------------------------------
+
+
+def _stream_of(dataset: Dataset) -> Stream:
+    """Return all that there is as a stream; a key that two sets have cannot be named."""
+    joined = [Joined(set=name, place="stats") for name in dataset.sets()]
+    return Stream(name="", dataset=dataset, attributes=joined, rules=[], same_keys="later")
+
+
+def _needed(
+    settings: Settings, stream: Stream, joined: list[JoinedSet], label: str | None
+) -> tuple[list[JoinedSet], Settings]:
+    names = names_for_rules(joined)
+    if settings.label is None:
+        one_label = label is None or label.startswith(("'", '"'))  # a format that has but one says nothing of documents
+        found = (null_safe(path, names) for path in (_PATHS if one_label else (label,)))
+        settings = msgspec.structs.replace(settings, label=next((path for path in found if path), None))
+    else:
+        settings = msgspec.structs.replace(settings, label=null_safe(settings.label, names) or settings.label)
+    one = JoinedShard(stream=stream, sets=joined, shard="", max_document_bytes=1)
+    work = CountJob(settings=settings, folder="", name="", shard=one, max_document_bytes=1)
+    used = shard.keys_of(work).used | set(shard.leaves_of(work))
+    _check_attributes(settings, [work])
+    return [each for each in joined if any(key.name in used for key in each.keys)], settings
+
+
+def _check_attributes(settings: Settings, listed: list[CountJob]) -> None:
+    """Raise ConfigError for an attribute of which nothing is known."""
+    if not settings.attributes or not listed:
+        return
+    types = {key: type_ for work in listed[:1] for key, type_ in shard.types_of(work).items()}
+    paths = [leaf.path for key, type_ in types.items() for leaf in leaves(key, type_)]
+    for wanted in settings.attributes:
+        if not any(shard.is_part(path, wanted) for path in paths):
+            hint = did_you_mean(wanted, [*types, *paths]) or f"; there are: {', '.join(paths) or 'none'}"
+            if wanted in types:
+                hint = f", of type {types[wanted]}; there are: {', '.join(paths) or 'none'}"
+            elif not types and not listed[0].shard:
+                hint = "; files by themselves have none that are known: count their dataset, or an output of a mix"
+            raise ConfigError(f"expected an attribute with values that can be counted, got {wanted!r}{hint}")

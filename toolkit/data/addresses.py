@@ -1,0 +1,52 @@
+"""Addresses on the web: where a document has its own, and their hosts."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from toolkit.data.documents import value_at
+
+URL_FIELDS = ("metadata.warc_headers.warc-target-uri", "metadata.url")
+"""Where documents of WET input, and of Dolma's own tools, have their URL."""
+
+LONGEST_HOST = 253
+
+_SCHEME = re.compile(r"(?i)[a-z][a-z0-9+.-]*://")
+
+
+def url_of(fields: Mapping[str, Any], path: str = "") -> str | None:
+    """Return the URL of a document, None if it has none.
+
+    Args:
+        fields: of its row; of the metadata only `URL_FIELDS` if the path is empty.
+        path: dotted; empty for the first of `URL_FIELDS`.
+    """
+    values = (value_at(fields, each) for each in ((path,) if path else URL_FIELDS))
+    return next((value for value in values if isinstance(value, str)), None)
+
+
+def has_scheme(text: str) -> bool:
+    """Return whether a text begins with the scheme of a URL, such as ``https://``."""
+    return _SCHEME.match(text) is not None
+
+
+def split_url(text: str) -> SplitResult:
+    """Return the parts of a URL with or without scheme.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    return urlsplit(text if has_scheme(text) else f"//{text}")
+
+
+def host_of(text: str) -> str:
+    """Return the host of a URL, or a host by itself, in lower case; other scripts as the domain name system has them.
+
+    A text without a host has the host ``""``.
+    """
+    try:
+        host = (split_url(text).hostname or "").rstrip(".")
+        return host if host.isascii() else host[: LONGEST_HOST + 1].encode("idna").decode()
+    except ValueError:
+        return ""

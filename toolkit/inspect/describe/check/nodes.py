@@ -1,0 +1,152 @@
+"""A Croissant document as it is read: its nodes, whatever may be wrong with them."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from toolkit.data.documents import BAD_ROW
+from toolkit.errors import DataError
+from toolkit.inspect.describe.about import listed
+from toolkit.inspect.describe.check.values import Column
+from toolkit.inspect.describe.croissant.jsonld import FROM_PATHS
+from toolkit.storage import store_of
+
+Node = dict[str, Any]
+
+
+def read(path: str) -> tuple[Node, list[str]]:
+    """Return the document of a file, and findings about keys that one of its objects has twice.
+
+    Raises:
+        DataError: if there is no such file, or it holds no JSON object.
+    """
+    try:
+        data = store_of(path).read(path)
+        document = msgspec.json.decode(data, type=Node)
+    except OSError as error:
+        raise DataError(f"expected a Croissant file, got: {error.strerror or error}", path=path) from None
+    except BAD_ROW as error:
+        raise DataError(f"expected a Croissant file (a JSON object), got: {error}", path=path) from None
+    findings: list[str] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> Node:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            twice = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
+            where = f" in {found['@id']}" if "@id" in found else ""
+            findings.append(f"{path}: expected each key once, got {' and '.join(map(repr, twice))} again{where}")
+        return found
+
+    json.loads(data, object_pairs_hook=note)
+    return document, findings
+
+
+def nodes(node: Node, key: str) -> list[Node]:
+    """Return the objects at a key, which may have one or several values."""
+    return [each for each in listed(node.get(key)) if isinstance(each, dict)]
+
+
+def kind_of(node: Node) -> str:
+    """Return the type of a node without its prefix."""
+    return re.split(r"[:/]", str(node.get("@type")))[-1]
+
+
+def is_ours(document: Node) -> bool:
+    """Return whether `toolkit croissant` wrote a document, so that the meaning of all its keys is known."""
+    return any(
+        node.get("@id") == "documents-files" and kind_of(node) == "FileSet" for node in nodes(document, "distribution")
+    )
+
+
+@dataclass(frozen=True)
+class FieldNode:
+    """A field of a record set.
+
+    Attributes:
+        node: as it stands in the document.
+        parent: the field that it is a part of; empty for a field of the record set itself.
+    """
+
+    node: Node
+    parent: Node
+
+    @property
+    def id(self) -> str:
+        """Return the id of the field."""
+        return str(self.node.get("@id"))
+
+    @property
+    def types(self) -> list[str]:
+        """Return the types of its values."""
+        return [str(each) for each in listed(self.node.get("dataType"))]
+
+    @property
+    def source(self) -> Node:
+        """Return where its values come from; empty if that is not said by an object."""
+        return _object(self.node, "source")
+
+    @property
+    def extract(self) -> Node:
+        """Return where in a file its values are; empty if that is not said by an object."""
+        return _object(self.source, "extract")
+
+    @property
+    def file_set(self) -> str:
+        """Return the id of the files that it is read from; empty if these are no file set."""
+        found = _object(self.source, "fileSet")
+        return str(found.get("@id")) if found else ""
+
+    @property
+    def path_property(self) -> str:
+        """Return the file property by which it is read from the path of a file; empty if it is read otherwise."""
+        found = self.extract.get("fileProperty")
+        return found if found in FROM_PATHS else ""
+
+    @property
+    def column(self) -> Column | None:
+        """Return the column of rows that it is read from; None if it is read otherwise."""
+        if "column" not in self.extract:
+            return None
+        return Column(
+            id=self.id,
+            column=str(self.extract["column"]),
+            paths=self.transforms("jsonPath"),
+            data_type=(self.types or [""])[0],
+            many=any(bool(node.get("repeated") or node.get("isArray")) for node in (self.node, self.parent)),
+        )
+
+    def transforms(self, kind: str) -> list[str]:
+        """Return what is done to its values, of one kind, in order."""
+        return [str(each[kind]) for each in nodes(self.source, "transform") if kind in each]
+
+
+def _object(node: Node, key: str) -> Node:
+    found = node.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def fields_of(record: Node) -> Iterator[FieldNode]:
+    """Yield the fields of a record set, each followed by its parts."""
+    for node in nodes(record, "field"):
+        yield FieldNode(node, {})
+        yield from (FieldNode(part, node) for part in nodes(node, "subField"))
+
+
+def all_fields(document: Node) -> Iterator[FieldNode]:
+    """Yield the fields of all record sets."""
+    for record in nodes(document, "recordSet"):
+        yield from fields_of(record)
+
+
+def one_group(pattern: str) -> re.Pattern[str] | None:
+    """Return a regular expression; None if it is not one, or has not just one group."""
+    try:
+        found = re.compile(pattern)
+    except re.error:
+        return None
+    return found if found.groups == 1 else None

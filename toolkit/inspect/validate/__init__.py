@@ -1,0 +1,1 @@
+"""Checks of what is on disk: documents, attribute sets, outputs. Findings: ``path:line: expected …, got …``."""

@@ -1,0 +1,371 @@
+"""Checks of one file of documents, of attributes, or of an output; none stops at the first finding.
+
+Each check reads one file (or index), and can run in a worker.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data import row_index, schema
+from toolkit.data.alignment import MAX_ROW, AttributeRows, missing_file
+from toolkit.data.dataset import Dataset
+from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, Document, DocumentRow, Rows, to_document
+from toolkit.errors import AlignmentError, DataError, StaleError, ToolkitError
+from toolkit.ingest.inputs import carried_shards
+from toolkit.inspect.documents import label_reader
+from toolkit.inspect.targets import Format
+from toolkit.mix.writer import Writer
+from toolkit.records import lineage, sets
+from toolkit.runs.executors import Report
+from toolkit.storage import json_files
+from toolkit.storage.paths import exists, stat
+from toolkit.storage.reading import Lines
+from toolkit.text.languages.labels import is_known
+
+SHOWN = 20
+"""Findings of one file that are shown; the others are counted."""
+
+INDEX_ROWS = 1 << 12
+"""Rows of attributes that are compared at a time."""
+
+
+class Findings:
+    """Findings about one file, of which the first ones are kept."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.shown: list[str] = []
+
+    def add(self, finding: object) -> None:
+        self.count += 1
+        if len(self.shown) < SHOWN:
+            self.shown.append(str(finding))
+
+    def listed(self, path: str) -> list[str]:
+        """Return the findings that are shown."""
+        more = self.count - len(self.shown)
+        return [*self.shown, f"{path}: {more:,} more findings"] if more else self.shown
+
+
+class ValidateJob(ConfigStruct):
+    """One file to check.
+
+    Attributes:
+        kind: ``documents``, ``attributes``, ``output`` or ``rejected`` (documents that a mix dropped).
+        path: relative to the dataset's root of that kind, or (output, rejected) the file.
+        set: of attributes.
+        format: of an output, with its options.
+        fields: that its rules have added to the metadata.
+        documents: that the output should have, if that is known.
+        label: that rows of the output should have, if that is known; compared without regard to case.
+        labels: whether rows may have ``any`` label, or only those that are ``known``.
+        first: at most so many rows; then nothing is said about what comes after them.
+    """
+
+    kind: str
+    path: str
+    max_document_bytes: int
+    dataset: Dataset | None = None
+    set: str = ""
+    format: str = ""
+    options: dict[str, Any] = {}
+    fields: list[str] = []
+    documents: int | None = None
+    label: str | None = None
+    labels: Literal["known", "any"] = "any"
+    first: int | None = None
+
+
+class Checked(NamedTuple):
+    """The outcome of a check.
+
+    Attributes:
+        findings: texts.
+        rows: that were read, if these are all.
+        size: of their bytes, uncompressed, with line ends.
+        labels: that rows have, with the number of these.
+    """
+
+    findings: list[str]
+    rows: int | None = None
+    size: int | None = None
+    labels: dict[str, int] = {}  # nobody adds to it
+
+
+def check_file(work: ValidateJob, report: Report) -> Checked:
+    """Return the findings about one file, and what of it was counted."""
+    findings = Findings()
+    counted: Checked | None = None
+    try:
+        counted = _CHECKS[work.kind](work, findings, report)
+    except ToolkitError as error:
+        findings.add(error)
+    return (counted or Checked([]))._replace(findings=findings.listed(work.path))
+
+
+# --- documents and attributes -----------------------------------------------------------------------------------------
+
+
+def _check_documents(work: ValidateJob, findings: Findings, report: Report) -> None:
+    """Check types and mandatory fields of each row; a shard without findings is indexed on the way."""
+    dataset, shard = work.dataset, work.path
+    assert dataset
+    path = dataset.shard_path(shard)
+    if work.first is not None:
+        for document, _ in _documents(path, work, findings):
+            report(1, len(document.text))
+        return
+    known, before = row_index.current(dataset, shard), stat(path)
+    try:
+        with (
+            row_index.RowIndexOutput(dataset, shard) as index,
+            Lines(path, work.max_document_bytes, digest=True) as lines,
+        ):
+            offset = 0
+            for row, document, line in _rows(lines, path, findings):
+                index.add(row_index.entry_of(row), offset)
+                offset += len(line) + 1
+                report(1, len(document.text))
+            if findings.count:
+                raise _Unindexed
+    except _Unindexed:
+        return
+    if before is None or stat(path) != before:
+        findings.add(DataError("expected the file to stay as it is while it is read, it changed; run again", path=path))
+        return
+    state = index.finish(before, lines.content or "")
+    if known and known.content != state.content:
+        message = (
+            f"expected the content that {row_index.path_of(dataset, shard)}.json describes, got other of the same size "
+            "and time: one of the two was damaged. Look after the documents; the index was made anew"
+        )
+        findings.add(DataError(message, path=path))
+
+
+class _Unindexed(Exception):  # no error: what was found is no index
+    """The rows have findings."""
+
+
+def _documents(path: str, work: ValidateJob, findings: Findings) -> Iterator[tuple[Document, int]]:
+    with Lines(path, work.max_document_bytes) as lines:
+        for _, document, _ in _rows(lines, path, findings, work.first):
+            yield document, lines.number
+
+
+def _rows(
+    lines: Lines, path: str, findings: Findings, first: int | None = None
+) -> Iterator[tuple[DocumentRow, Document, bytes]]:
+    """Yield the good rows of a shard with their lines; the bad ones become findings."""
+    rows = Rows(lines, DOCUMENT_DECODER, path)
+    while first is None or rows.number < first:
+        try:
+            row, line = next(rows)
+            yield row, to_document(row, rows), line
+        except StopIteration:
+            return
+        except DataError as error:
+            findings.add(error)
+            if error.line != rows.number:  # the file itself is damaged
+                return
+
+
+def _check_attributes(work: ValidateJob, findings: Findings, report: Report) -> None:
+    dataset, shard = work.dataset, work.path
+    assert dataset
+    path, documents_path = dataset.attribute_path(work.set, shard), dataset.shard_path(shard)
+    if not exists(documents_path):
+        findings.add(DataError(f"expected the attributes of a shard, there is no {documents_path}", path=path))
+        return
+    if not exists(path):
+        carried = carried_shards(dataset, work.set) is not None
+        findings.add(missing_file(path, documents_path, "ingest" if carried else "tag"))
+        return
+    ours = sets.load_schema(dataset, work.set)
+    if ours and work.first is None and _fits_index(dataset, work, ours, report):
+        _check_record(work, dataset, path, findings)
+        return
+    rows = AttributeRows(path, documents_path, msgspec.json.Decoder(_row_type(ours)), any_source=not ours)
+    bad_documents = Findings()  # they are reported where the documents are checked
+    number = 0
+    with rows:
+        for document, number in _documents(documents_path, work, bad_documents):
+            try:
+                rows.take(document.id, document.source, number)
+            except AlignmentError as error:
+                findings.add(error)
+                return  # all rows behind it are shifted
+            except DataError as error:
+                findings.add(error)
+                if not rows.can_go_on(error):
+                    return
+            report(1, 0)
+        if work.first is None and not bad_documents.count:
+            rows.finish(number)
+    if work.first is None and ours and not findings.count:
+        _check_record(work, dataset, path, findings)
+
+
+def _fits_index(dataset: Dataset, work: ValidateJob, ours: sets.SetSchema, report: Report) -> bool:
+    """Return whether all rows are sound, and of the documents as indexed; if not, a closer look says why."""
+    if row_index.current(dataset, work.path) is None:
+        return False
+    path = dataset.attribute_path(work.set, work.path)
+    blocks = (block["hash"].tolist() for block in row_index.read(dataset, work.path, INDEX_ROWS))
+    try:
+        with AttributeRows(path, dataset.shard_path(work.path), msgspec.json.Decoder(_row_type(ours))) as rows:
+            for block in rows.indexed(blocks):
+                report(len(block), 0)
+    except DataError:
+        return False
+    return True
+
+
+def _check_record(work: ValidateJob, dataset: Dataset, path: str, findings: Findings) -> None:
+    record, damaged = json_files.load_told(sets.record_path(dataset, work.set, work.path), sets.ShardRecord)
+    if record is None:
+        command = "tag" if carried_shards(dataset, work.set) is None else "ingest"
+        got = "one that is damaged" if damaged else "none"
+        findings.add(DataError(f"expected a completion record, got {got}; run `toolkit {command}`", path=path))
+    elif not sets.is_intact(dataset, work.set, work.path, record):
+        findings.add(DataError("expected the file that its completion record describes, it was changed", path=path))
+    else:
+        found = None if carried_shards(dataset, work.set) is not None else sets.load_schema(dataset, work.set)
+        if found and record.settings != {key: each.settings for key, each in found.keys.items()}:
+            message = "expected the settings of its set, its record has others; run `toolkit tag`"
+            findings.add(DataError(message, path=path))
+        try:
+            state = row_index.ensure(dataset, work.path, work.max_document_bytes)
+            lineage.check_lineage(dataset, work.set, work.path, state)
+        except StaleError as error:
+            findings.add(error)
+
+
+def _row_type(ours: sets.SetSchema | None) -> Any:
+    values: Any = msgspec.Raw
+    if ours:
+        values = schema.struct_of({key: schema.to_python(t) for key, t in ours.types().items()})
+    fields: list[Any] = [("attributes", values), ("id", str)]
+    return msgspec.defstruct("Row", [*fields, ("source", str) if ours else ("source", str | None, None)])
+
+
+# --- outputs ----------------------------------------------------------------------------------------------------------
+
+
+def _check_output(work: ValidateJob, findings: Findings, report: Report) -> Checked | None:
+    writer = Format(work.format, work.options).writer()
+    if not writer.CONCATENATES:
+        for row, fault in writer.check_file(work.path, work.documents, work.first):
+            findings.add(DataError(fault, path=work.path, line=row))
+        report(work.documents or 0, 0)
+        return None
+    labels, size = _Labels(work, writer, findings), 0
+    with Lines(work.path, work.max_document_bytes * 2) as lines:
+        for line in lines:
+            if (wrong := writer.check(_without(line, work.fields) if work.fields else line)) is not None:
+                findings.add(DataError(wrong, path=work.path, line=lines.number))
+            labels.check(line, lines.number)
+            size += len(line) + 1
+            report(1, len(line))
+            if work.first is not None and lines.number >= work.first:
+                return None
+        if not lines.ended:
+            findings.add(DataError("expected a line feed at the end of the file", path=work.path, line=lines.number))
+        rows = lines.number if writer.has_json_lines() else None
+    return Checked([], rows, size, dict(labels.found))
+
+
+class _Labels:
+    """A check of the labels of rows: that each is the one of the folder, and that it is known.
+
+    Attributes:
+        found: labels with the number of their rows.
+    """
+
+    def __init__(self, work: ValidateJob, writer: Writer, findings: Findings) -> None:
+        self.found = Counter[str]()
+        self._work = work
+        self._findings = findings
+        self._place = f"$.{writer.READING.values}.{writer.READING.label}"
+        self._reader = label_reader(writer.READING) if writer.has_json_lines() else None
+        self._is_language = writer.READING.is_language
+
+    def check(self, line: bytes, number: int) -> None:
+        """Check the label of a row; the number is that of its line."""
+        label = self._reader(line) if self._reader else None
+        if not label:
+            return
+        work, wanted = self._work, self._work.label
+        self.found[label] += 1
+        if not self._is_language:
+            return
+        if wanted is not None and label.lower() != wanted.lower():
+            wrong = f"expected the label {wanted!r}, as the path says it, got {label!r} - at {self._place}"
+        elif work.labels == "known" and self.found[label] == 1 and not is_known(label):
+            wrong = (
+                f"expected a label of lid.176, or `multi`, got {label!r} - at {self._place}; --labels any allows others"
+            )
+        else:
+            return
+        self._findings.add(DataError(wrong, path=work.path, line=number))
+
+
+def _without(line: bytes, fields: Collection[str]) -> bytes:
+    """Return the line without these fields of its metadata; as it is, if it is not of that form."""
+    try:
+        keys = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+        metadata = msgspec.json.decode(keys["metadata"], type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
+        return line
+    kept = {name: value for name, value in metadata.items() if name not in fields}
+    return msgspec.json.encode({**keys, "metadata": kept})
+
+
+class _Rejection(msgspec.Struct):
+    rule: str
+    values: dict[str, Any]
+
+
+class _RejectedRow(msgspec.Struct):
+    rejected: _Rejection
+
+
+_REJECTED = msgspec.json.Decoder(_RejectedRow)
+
+
+def _check_rejected(work: ValidateJob, findings: Findings, report: Report) -> None:
+    """Check documents that a mix dropped: they are as they were, each with the rule that dropped it."""
+    with Lines(work.path, work.max_document_bytes * 2) as lines:
+        for row, document, line in _rows(lines, work.path, findings, work.first):
+            try:
+                _REJECTED.decode(line)
+            except msgspec.DecodeError as error:
+                message = f"expected the rule that dropped the document and the values that it saw, got: {error}"
+                findings.add(DataError(message, path=work.path, line=lines.number, id=row.id))
+            report(1, len(document.text))
+
+
+def is_rejected(path: str) -> bool:
+    """Return whether the rows of a file are documents that a mix dropped, by the first one."""
+    if ".jsonl" not in os.path.basename(path):
+        return False
+    try:
+        with Lines(path, MAX_ROW) as lines:
+            line = next(lines, b"")
+        for decoder in (_REJECTED, DOCUMENT_DECODER):
+            decoder.decode(line)
+    except (*BAD_ROW, DataError):
+        return False
+    return True
+
+
+_CHECKS: dict[str, Callable[[ValidateJob, Findings, Report], Checked | None]] = {
+    "documents": _check_documents,
+    "attributes": _check_attributes,
+    "output": _check_output,
+    "rejected": _check_rejected,
+}

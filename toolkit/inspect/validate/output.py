@@ -1,0 +1,130 @@
+"""Checks of an output, or a release, as a whole: its checksums, the numbers of its parts, its manifest."""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+
+from toolkit.errors import DAMAGED
+from toolkit.inspect.targets import as_part, data_files, is_checksum_file, is_description
+from toolkit.mix import publish
+from toolkit.storage.paths import below, exists, join, lacking, list_files, stat
+from toolkit.storage.reading import READ, Lines, open_stored
+from toolkit.text.languages.labels import label_of_path
+
+
+def check_folder(folder: str) -> list[str]:
+    """Return findings about an output as a whole: checksums, parts, manifest."""
+    return [*_check_checksums(folder), *_check_numbers(folder), *_check_manifest(folder)]
+
+
+def _check_checksums(folder: str) -> Iterator[str]:
+    """Check checksum files, in all the spellings that OSCAR releases had.
+
+    ``<hex><two spaces><name>`` and ``<hex> *<name>`` (sha256sum), ``<hex> <name>`` (ungoliant), ``<name><TAB><hex>``
+    (2019), SHA-256 or SHA-384.
+    """
+    listed: set[str] = set()
+    folders: set[str] = set()
+    has_manifest = publish.load_manifest(folder) is not None  # which lists checksum files, and is checked itself
+    for relative in list_files(folder):
+        if not is_checksum_file(relative):
+            continue
+        path, base = join(folder, relative), os.path.dirname(relative)
+        folders.add(base)
+        with Lines(path, 1 << 20) as lines:
+            for line in lines:
+                parsed = _parse_checksum(line.decode(errors="replace"))
+                if parsed is None:
+                    yield f"{path}:{lines.number}: expected a checksum and a file name, got {line[:80]!r}"
+                    continue
+                digest, name = parsed
+                target = os.path.normpath(join(base, name))
+                listed.add(target)
+                there = join(folder, target)
+                if not exists(there):
+                    yield f"{path}:{lines.number}: expected the file {name}, got {lacking(there)}; {DAMAGED}"
+                elif (got := _digest(there, digest)) != digest:
+                    expected = f"expected the checksum {digest} of {path}:{lines.number}, got {got}"
+                    yield f"{there}: {expected}; {DAMAGED}"
+    bare: set[str] = set()
+    for name in data_files(folder):
+        base = os.path.dirname(name)
+        if base in folders and name not in listed:
+            yield f"{join(folder, name)}: expected a checksum file that lists it, got none"
+        elif base not in folders | bare and _is_of_label(name) and not has_manifest:
+            bare.add(base)
+            yield f"{join(folder, base)}: expected a checksum file that lists {os.path.basename(name)}, got none"
+
+
+def _is_of_label(path: str) -> bool:
+    """Return whether a file lies in the folder of its label, as releases have them, each with its checksums."""
+    folder = os.path.basename(os.path.dirname(path))
+    label = label_of_path(path)
+    return label is not None and folder.removesuffix("_meta") == label and os.path.basename(path).startswith(label)
+
+
+def _parse_checksum(line: str) -> tuple[str, str] | None:
+    for pattern in (
+        r"(?P<hex>[0-9a-fA-F]{64,96})[ \t][ *]?(?P<name>\S.*)",
+        r"(?P<name>\S.*?)[ \t]+(?P<hex>[0-9a-fA-F]{64,96})",
+    ):
+        if (found := re.fullmatch(pattern, line.rstrip("\r"))) and len(found["hex"]) in (64, 96):
+            return found["hex"].lower(), found["name"]
+    return None
+
+
+def _digest(path: str, like: str) -> str:
+    digest = hashlib.new("sha384" if len(like) == 96 else "sha256")
+    with open_stored(path) as stream:
+        while block := stream.read(READ):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _check_numbers(folder: str) -> Iterator[str]:
+    if publish.load_manifest(folder) is not None:
+        return  # it lists the parts, and knows labels that look like parts (`en_part_1`) from those
+    parts: dict[tuple[str, str], list[int | None]] = {}
+    for path in data_files(folder):
+        found = as_part(path)
+        if not found:
+            continue
+        parts.setdefault((found["stem"], found["suffix"]), []).append(int(found["number"]) if found["number"] else None)
+    for (stem, suffix), numbers in sorted(parts.items()):
+        numbered = sorted(n for n in numbers if n is not None)
+        if None in numbers and numbered:
+            yield f"{join(folder, stem + suffix)}: expected one file or numbered parts, got both"
+        missing = sorted(set(range(1, (numbered or [0])[-1] + 1)) - set(numbered))
+        if missing:
+            path = f"{join(folder, stem)}_part_{missing[0]}{suffix}"
+            yield f"{path}: expected the parts 1 to {numbered[-1]}, got none of this number"
+
+
+def _check_manifest(folder: str) -> Iterator[str]:
+    if exists(publish.journal_path(folder)):
+        yield f"{publish.journal_path(folder)}: expected a finished publication; run `toolkit mix` again to finish it"
+    manifest = publish.load_manifest(folder)
+    if manifest is None:
+        return
+    known = {part.path for part in manifest.parts} | set(manifest.files)
+    for part in manifest.parts:
+        path = below(folder, part.path)
+        found = stat(path)
+        if found is None:
+            yield f"{path}: expected a part that the manifest lists, got {lacking(path)}; {DAMAGED}"
+        elif found.size != part.size:
+            yield f"{path}: expected {part.size} bytes by the manifest, got {found.size}; {DAMAGED}"
+        elif (got := _digest(path, part.sha256)) != part.sha256:
+            yield f"{path}: expected sha256 {part.sha256} by the manifest, got {got}; {DAMAGED}"
+    for name, text in manifest.files.items():
+        path = below(folder, name)
+        if not exists(path):
+            yield f"{path}: expected a checksum file that the manifest lists, got {lacking(path)}; {DAMAGED}"
+        else:
+            with open_stored(path) as stream:
+                if stream.read() != text.encode():
+                    yield f"{path}: expected the checksums of the manifest, got others; {DAMAGED}"
+    for name in list_files(folder):
+        if name not in known and not is_description(name):
+            yield f"{join(folder, name)}: expected only files that the manifest lists, got another"

@@ -1,0 +1,146 @@
+"""Compares two mixes of the same datasets, document by document, from attributes and row indexes alone."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.errors import DataError
+from toolkit.mix.effects.before_after import NO_LABEL
+from toolkit.mix.effects.explain import plain
+from toolkit.mix.effects.preview import blocks
+from toolkit.mix.join import ShardToMix, at_document, inputs_of
+from toolkit.rules import RuleSet
+from toolkit.runs.executors import Report
+
+
+class Pair(ConfigStruct):
+    """A shard in two mixes, and how many samples of each kind of change are wanted of it."""
+
+    one: ShardToMix
+    other: ShardToMix
+    samples: int
+
+
+class Sample(ConfigStruct):
+    """A document for which something changes.
+
+    Attributes:
+        what: ``gained``, ``lost`` or ``relabelled``.
+        why: the rule, or the labels.
+        place: ``shard:row``.
+        values: that the rule sees, as plain data.
+    """
+
+    what: Literal["gained", "lost", "relabelled"]
+    why: str
+    place: str
+    id: str
+    values: dict[str, Any]
+
+
+class Comparison(msgspec.Struct):
+    """The changes between two mixes.
+
+    Attributes:
+        rows: documents.
+        kept: by the first mix.
+        gained: documents that only the second keeps, by the first's rule that drops them.
+        lost: documents that only the first keeps, by the second's rule that drops them.
+        relabelled: documents that both keep, by ``label -> other label`` (the output folder, where rules route).
+        samples: of all three.
+    """
+
+    rows: int = 0
+    kept: int = 0
+    gained: Counter[str] = msgspec.field(default_factory=Counter)
+    lost: Counter[str] = msgspec.field(default_factory=Counter)
+    relabelled: Counter[str] = msgspec.field(default_factory=Counter)
+    samples: list[Sample] = []
+
+    def add(self, other: "Comparison") -> None:
+        """Add what changes in another shard."""
+        self.rows += other.rows
+        self.kept += other.kept
+        self.gained += other.gained
+        self.lost += other.lost
+        self.relabelled += other.relabelled
+        self.samples += other.samples
+
+    def note(self, change: Sample, samples: int) -> None:
+        """Count a change, and keep it as a sample if it is among the first so many of its cause."""
+        counts: Counter[str] = getattr(self, change.what)
+        counts[change.why] += 1
+        if counts[change.why] <= samples:
+            self.samples.append(change)
+
+    def keep_samples(self, number: int) -> None:
+        """Keep the first samples of each cause."""
+        seen: Counter[tuple[str, str]] = Counter()
+        kept = []
+        for sample in self.samples:
+            seen[sample.what, sample.why] += 1
+            if seen[sample.what, sample.why] <= number:
+                kept.append(sample)
+        self.samples = kept
+
+
+class _Fate(NamedTuple):
+    """The fate of a document in a mix: the rule that drops it, None if it stays; and what the rules see."""
+
+    work: ShardToMix
+    rules: RuleSet
+    dropped: int | None
+    values: tuple[Any, ...]
+
+
+def compare_shard(pair: Pair, report: Report) -> Comparison:
+    """Return the changes in one shard.
+
+    Raises:
+        DataError: as a mix of it would, as far as attributes are concerned.
+    """
+    found = Comparison()
+    state, _ = inputs_of(pair.one)
+    inputs_of(pair.other)
+    for number, (one, other) in enumerate(zip(_fates(pair.one), _fates(pair.other), strict=True), 1):
+        found.rows += 1
+        found.kept += one.dropped is None
+        if change := _change(one, other, number):
+            found.note(change, pair.samples)
+    report(state.rows, 0)
+    if found.rows != state.rows:
+        raise DataError(f"expected {state.rows} rows as indexed, got {found.rows}", path=pair.one.path)
+    return found
+
+
+def _fates(work: ShardToMix) -> Iterator[_Fate]:
+    rules = work.compile_rules()
+    for block in blocks(work, rules):
+        for outcome, values in zip(block.outcomes, block.values(), strict=True):
+            yield _Fate(work, rules, outcome if isinstance(outcome, int) else None, values)
+
+
+def _change(one: _Fate, other: _Fate, number: int) -> Sample | None:
+    """Return what changes for a document; None if nothing does."""
+    place, id = f"{one.work.name}:{number}", one.values[-1].id
+    if one.dropped is None and other.dropped is None:
+        labels = [_folder(fate, number) or "(none)" for fate in (one, other)]
+        return Sample("relabelled", " -> ".join(labels), place, id, {}) if labels[0] != labels[1] else None
+    if one.dropped is not None and other.dropped is not None:
+        return None
+    fate = one if other.dropped is None else other
+    rule = fate.rules.compiled[fate.dropped or 0]
+    return Sample("gained" if fate is one else "lost", rule.rule.name, place, id, plain(rule.watched(fate.values)))
+
+
+def _folder(fate: _Fate, number: int) -> str:
+    """Return the output folder of a document that stays: the label of the format, or where a rule routes it."""
+    rules, values = fate.rules, fate.values
+    try:
+        label = rules.folder(*values) if rules.folder else None
+        return rules.route(rules.applied(*values), label or NO_LABEL, *values) if rules.applies else label or NO_LABEL
+    except DataError as error:
+        raise at_document(error, fate.work, number, values[-1].id) from None

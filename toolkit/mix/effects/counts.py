@@ -1,0 +1,123 @@
+"""Counts what rules do to documents: the same numbers at the end of a mix and in a dry run."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Self
+
+import msgspec
+
+from toolkit.mix.effects import before_after
+from toolkit.mix.effects.before_after import SizesByLabel
+from toolkit.rules import Outcome, Rule, rules_in
+from toolkit.text.editing import Edit
+
+
+class RuleCount(msgspec.Struct):
+    """Effect of a rule.
+
+    Attributes:
+        documents: that it dropped, annotated or edited.
+        chars: their code points; of an edit those that it replaced or cut.
+        reached: documents that came to it.
+        spans: stretches that an edit replaced or cut.
+    """
+
+    documents: int = 0
+    chars: int = 0
+    reached: int = 0
+    spans: int = 0
+
+
+class RuleEffect(RuleCount, kw_only=True):
+    """Effect of a rule on a whole mix.
+
+    Attributes:
+        name, kind: of the rule.
+        stream: that the rule decides over.
+        group: that the rule is in.
+        only: documents that no other rule would drop; None where that was not looked at.
+    """
+
+    name: str
+    kind: str
+    stream: str = ""
+    group: str = ""
+    only: int | None = None
+
+
+class Totals(msgspec.Struct):
+    """Documents and code points that were read, and those that no rule dropped."""
+
+    rows: int = 0
+    chars: int = 0
+    kept: int = 0
+    kept_chars: int = 0
+
+
+class Counted(msgspec.Struct):
+    """The counts of some documents; those of blocks that are counted apart can be added up.
+
+    Attributes:
+        totals: documents and code points.
+        rules: effect of each rule, in order; `reached` is left to `finish`.
+        left_out: what the writer left out, by name.
+        matched: for each blocklist, by index of its rule, the entries that documents matched.
+        statistics: by label, what was read and what stays.
+        unlike_dolma: documents that stay here, and not in Dolma, or the reverse (see `toolkit.rules.RuleSet.differs`).
+    """
+
+    totals: Totals
+    rules: list[RuleCount]
+    left_out: Counter[str]
+    matched: dict[int, set[int]]
+    statistics: SizesByLabel
+    unlike_dolma: int = 0
+
+    @classmethod
+    def none(cls, rules: int) -> Self:
+        """Return the counts of no documents."""
+        return cls(Totals(), [RuleCount() for _ in range(rules)], Counter(), {}, {})
+
+    def add(self, other: Self) -> None:
+        """Add what was counted of others."""
+        _add(self.totals, other.totals)
+        for mine, theirs in zip(self.rules, other.rules, strict=True):
+            _add(mine, theirs)
+        self.left_out.update(other.left_out)
+        self.unlike_dolma += other.unlike_dolma
+        for i, entries in other.matched.items():
+            self.matched.setdefault(i, set()).update(entries)
+        before_after.add(self.statistics, other.statistics)
+
+
+def _add(mine: msgspec.Struct, theirs: msgspec.Struct) -> None:
+    for name in mine.__struct_fields__:
+        setattr(mine, name, getattr(mine, name) + getattr(theirs, name))
+
+
+def count(effects: list[RuleCount], outcome: Outcome, chars: int) -> None:
+    """Add what is decided of one document to the effects of the rules; `reached` is left to `finish`."""
+    for i in rules_in(outcome):
+        effects[i].documents += 1
+        effects[i].chars += chars
+
+
+def count_edits(effects: list[RuleCount], edits: list[list[Edit]]) -> None:
+    """Add the edits of one document, a list for each rule; rules that are no edits have none."""
+    for effect, found in zip(effects, edits, strict=True):
+        if found:
+            effect.documents += 1
+            effect.spans += len(found)
+            effect.chars += sum(edit.end - edit.start for edit in found)
+
+
+def finish(effects: list[RuleCount], rules: Iterable[Rule], totals: Totals) -> None:
+    """Fill in how many documents came to each rule: those that none before it dropped; edits come after all."""
+    left = totals.rows
+    for effect, rule in zip(effects, rules, strict=True):
+        if rule.decides:
+            effect.reached = left
+            left -= effect.documents if rule.drops else 0
+    for effect, rule in zip(effects, rules, strict=True):
+        if not rule.decides:
+            effect.reached = left

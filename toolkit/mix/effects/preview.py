@@ -1,0 +1,302 @@
+"""Previews a mix from attributes and row indexes alone: no text is read, nothing is written."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data import row_index
+from toolkit.data.alignment import MAX_ROW, AttributeRows
+from toolkit.data.documents import Rows
+from toolkit.errors import DataError
+from toolkit.mix.effects.before_after import NO_LABEL
+from toolkit.mix.effects.counts import RuleCount, Totals, finish
+from toolkit.mix.join import RawAttributes, RowDecoder, ShardToMix, at_document, inputs_of, joint_rows, plain_values
+from toolkit.mix.joined_sets import JoinedSet
+from toolkit.rules import Outcome, RuleSet, rules_in
+from toolkit.runs.executors import Report
+from toolkit.storage.reading import Lines
+
+
+class LabelCount(Totals):
+    """Documents of a label, and how many of them each rule drops."""
+
+    dropped: list[int] = msgspec.field(default_factory=list)
+
+
+class Preview(ConfigStruct):
+    """The effects of the rules on the documents of a shard.
+
+    Attributes:
+        totals: read and kept.
+        effects: of each rule.
+        only: for each rule, documents that no other one would drop.
+        labels: the same by label, before any `route`.
+        matched: for each blocklist, by index of its rule, the entries that documents matched.
+        texts: whether the documents had to be read.
+        unlike_dolma: documents of which Dolma decides otherwise.
+    """
+
+    totals: Totals
+    effects: list[RuleCount]
+    only: list[int]
+    labels: dict[str, LabelCount]
+    matched: dict[int, list[int]]
+    texts: bool
+    unlike_dolma: int
+
+
+def preview_shard(work: ShardToMix, report: Report) -> Preview:
+    """Return the effects of the rules on one shard.
+
+    Raises:
+        DataError: as a mix of it would, as far as attributes are concerned.
+    """
+    state, _ = inputs_of(work)
+    rules = work.compile_rules()
+    effects = [RuleCount() for _ in rules.rules]
+    only = [0] * len(effects)
+    cells = _Cells()
+    number = unlike_dolma = 0
+    for block in blocks(work, rules):
+        cells.add(block)
+        if rules.may_differ:
+            unlike_dolma += sum(map(rules.differs, block.outcomes, *block.columns))
+        for values, chars, outcome in zip(block.values(), block.chars, block.outcomes, strict=True):
+            number += 1
+            if isinstance(outcome, int):
+                only[outcome] += rules.only_drop(outcome, *values)
+            elif rules.applies or rules.edits:
+                try:
+                    _count_kept(effects, rules, values, chars)
+                except DataError as error:
+                    raise at_document(error, work, number, values[-1].id) from None
+    labels: dict[str, LabelCount] = {}
+    totals = Totals()
+    for label, outcome, documents, chars in cells.found():
+        found = labels.setdefault(label or NO_LABEL, LabelCount(dropped=[0] * len(effects)))
+        dropped = isinstance(outcome, int)
+        for each in (totals, found):
+            each.rows += documents
+            each.chars += chars
+            each.kept += 0 if dropped else documents
+            each.kept_chars += 0 if dropped else chars
+        for i in rules_in(outcome):
+            effects[i].documents += documents
+            effects[i].chars += chars
+            found.dropped[i] += documents if dropped else 0
+    finish(effects, rules.rules, totals)
+    report(state.rows, 0)
+    matched = {i: sorted(watch.matched) for i, watch in rules.blocklists.items()}
+    texts = _reads_documents(work, rules)
+    return Preview(
+        totals=totals,
+        effects=effects,
+        only=only,
+        labels=labels,
+        matched=matched,
+        texts=texts,
+        unlike_dolma=unlike_dolma,
+    )
+
+
+class _Cells:
+    """Documents and their code points, by label and outcome."""
+
+    def __init__(self) -> None:
+        self._codes: dict[tuple[str | None, Outcome], int] = defaultdict(lambda: len(self._codes))
+        self._documents: Counter[int] = Counter()
+        self._chars: Counter[int] = Counter()
+
+    def add(self, block: "Block") -> None:
+        import numpy as np
+
+        codes = list(map(self._codes.__getitem__, zip(block.labels, block.outcomes, strict=True)))
+        self._documents.update(codes)
+        for code, chars in enumerate(np.bincount(codes, weights=block.chars)):  # exact below 2^53
+            self._chars[code] += int(chars)
+
+    def found(self) -> Iterator[tuple[str | None, Outcome, int, int]]:
+        """Yield label, outcome, documents, code points."""
+        for (label, outcome), code in self._codes.items():
+            yield label, outcome, self._documents[code], self._chars[code]
+
+
+def _count_kept(effects: list[RuleCount], rules: RuleSet, values: tuple[Any, ...], chars: int) -> None:
+    for i in rules.applied(*values) if rules.applies else ():
+        effects[i].documents += 1
+        effects[i].chars += chars
+    for effect, rule in zip(effects, rules.compiled, strict=True) if rules.edits else ():
+        spans, cut = rule.preview(values)
+        if spans:
+            effect.documents += 1
+            effect.spans += spans
+            effect.chars += cut or 0
+
+
+# --- blocks of documents ----------------------------------------------------------------------------------------------
+
+BLOCK = 4096
+"""Documents that are looked at together: their attributes are in memory at a time."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some documents in a row.
+
+    Attributes:
+        columns: the values of each of the rules' arguments, the document last.
+        chars: code points of each.
+        outcomes: what is decided of each.
+        labels: of each, None where there is none.
+    """
+
+    columns: list[list[Any]]
+    chars: list[int]
+    outcomes: list[Outcome]
+    labels: Sequence[str | None]
+
+    def values(self) -> Iterator[tuple[Any, ...]]:
+        """Return the arguments of each document."""
+        return zip(*self.columns, strict=True)
+
+
+def blocks(work: ShardToMix, rules: RuleSet) -> Iterator[Block]:
+    """Yield the documents of a shard, with what is decided of them.
+
+    Raises:
+        DataError: naming the document.
+    """
+    number = 0
+    found = _with_documents(work, rules) if _reads_documents(work, rules) else _without_documents(work, rules)
+    for columns, chars in found:
+        try:
+            outcomes = rules.outcomes(columns)
+            labels = rules.labels(columns)
+        except DataError as error:
+            raise at_document(error, work, number + (error.line or 0), error.id) from None
+        yield Block(columns, chars, outcomes, labels)
+        number += len(chars)
+
+
+def _reads_documents(work: ShardToMix, rules: RuleSet) -> bool:
+    if rules.needs.documents or not work.sets:
+        return True
+    return rules.needs.source and not any(_has_source(work, joined) for joined in work.sets)
+
+
+def _has_source(work: ShardToMix, joined: JoinedSet) -> bool:
+    """Return True if the rows of a set name the source of their documents; those of Dolma's deduper do not."""
+    if joined.ours:
+        return True
+    path = work.dataset.attribute_path(joined.set, work.shard)
+    with Lines(path, MAX_ROW) as lines:
+        first = next(Rows(lines, _SOURCES, path), None)
+    return first is None or first[0].source is not None
+
+
+class _Sourced(msgspec.Struct):
+    source: str | None = None
+
+
+_SOURCES = msgspec.json.Decoder(_Sourced)
+
+
+def _with_documents(work: ShardToMix, rules: RuleSet) -> Iterator[tuple[list[list[Any]], list[int]]]:
+    with ExitStack() as stack:
+        rows = joint_rows(work, stack, rules.needs.keys, rules.needs.fields, joined=rules.needs.joined)
+        while some := [(values, document) for document, _, _, values in islice(rows, DOCUMENTS)]:
+            documents = [document for _, document in some]
+            columns = [list(column) for column in zip(*(values for values, _ in some), strict=True)]
+            yield [*columns, documents], [len(document.text) for document in documents]
+
+
+DOCUMENTS = 64
+"""Documents that are looked at together where whole documents are in memory."""
+
+
+class _Row(msgspec.Struct, gc=False):
+    """A document as rules know it without its text."""
+
+    id: str
+    source: str | None
+    chars: int
+
+
+class _PlainRow(RawAttributes, gc=False):
+    """A row of a set with its values as JSON texts."""
+
+    id: str | None = None
+    source: str | None = None
+
+
+_PLAIN = msgspec.json.Decoder(_PlainRow)
+
+
+@dataclass(frozen=True)
+class _JoinedRow:
+    """A document without its text, but with its attributes, for patterns that ask for nothing else."""
+
+    id: str
+    source: str | None
+    chars: int
+    sets: list[JoinedSet]
+    rows: tuple[_PlainRow, ...]
+
+    @property
+    def joined(self) -> dict[str, Any]:
+        """Return the attributes of a document as its row would have them, decoded anew."""
+        return {"attributes": plain_values(self.sets, self.rows)}
+
+
+def _without_documents(work: ShardToMix, rules: RuleSet) -> Iterator[tuple[list[list[Any]], list[int]]]:
+    """Yield the columns of blocks of documents, from the files of sets that the rules need and the row index.
+
+    That our own files describe these documents, row by row, is what their records say, which have been checked.
+    """
+    used = rules.needs.keys
+    needed = [i for i, joined in enumerate(work.sets) if any(key.name in used for key in joined.keys)] or [0]
+    named = [i for i in needed if not rules.needs.source or _has_source(work, work.sets[i])]
+    if not named:
+        named = [next(i for i, joined in enumerate(work.sets) if _has_source(work, joined))]
+        needed += named
+    names = next((i for i in named if work.sets[i].ours), named[0])  # by which documents are called
+    decoders = {
+        i: RowDecoder(work.sets[i], used, rules.needs.fields, names=i == names or not work.sets[i].ours) for i in needed
+    }
+    with ExitStack() as stack:
+        sets = {i: _rows(work, i, decoder.decoder, stack) for i, decoder in decoders.items()}
+        every = range(len(work.sets)) if rules.may_differ else ()
+        plain = [_rows(work, i, _PLAIN, stack) for i in every]
+        for index in row_index.read(work.dataset, work.shard, BLOCK):
+            chars = index["chars"].tolist()
+            rows = {i: next(each) for i, each in sets.items()}
+            nothing = [None] * len(chars)
+            columns = [decoders[i].columns(rows[i]) if i in rows else nothing for i in range(len(work.sets))]
+            documents = rows[names]
+            if rules.may_differ:
+                raws = zip(*(next(each) for each in plain), strict=True)
+                documents = [
+                    _JoinedRow(row.id, row.source, n, work.sets, raw)
+                    for row, n, raw in zip(documents, chars, raws, strict=True)
+                ]
+            elif "document" in used:
+                documents = [_Row(row.id, row.source, count) for row, count in zip(documents, chars, strict=True)]
+            yield [*columns, documents], chars
+        for each in (*sets.values(), *plain):
+            next(each, None)  # which says if there are more rows
+
+
+def _rows(work: ShardToMix, i: int, decoder: msgspec.json.Decoder[Any], stack: ExitStack) -> Iterator[list[Any]]:
+    joined = work.sets[i]
+    path = work.dataset.attribute_path(joined.set, work.shard)
+    rows = stack.enter_context(AttributeRows(path, work.path, decoder, any_source=not joined.ours))
+    blocks = (block["hash"] for block in row_index.read(work.dataset, work.shard, BLOCK))
+    if joined.ours:
+        return rows.counted(map(len, blocks))
+    return rows.indexed(block.tolist() for block in blocks)

@@ -1,0 +1,326 @@
+"""The work of stage 1 on a block of documents: rules decide and edit, the writer encodes what stays, all is counted."""
+
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from toolkit.data import schema
+from toolkit.data.dataset import SHARD_SUFFIXES
+from toolkit.data.documents import Document
+from toolkit.errors import DataError
+from toolkit.mix.binding import Binding, metadata_fields, needed, recomputed
+from toolkit.mix.effects.before_after import NO_LABEL, Tally
+from toolkit.mix.effects.counts import Counted, count, count_edits
+from toolkit.mix.join import RAW_ATTRIBUTES, Joiner, Joint, JointBlock, Measured, ShardToMix, at_document, merged
+from toolkit.mix.settings import REJECTED
+from toolkit.mix.splitting import split_of
+from toolkit.mix.writer import Mixed, MixedBatch, Pieces, check_folder
+from toolkit.records import lineage
+from toolkit.storage.paths import strip_suffix
+from toolkit.text.editing import Edited, along
+
+
+class Encoded(NamedTuple):
+    """A block, encoded: pieces of labels, in order, and what was counted."""
+
+    pieces: list[tuple[str, bytes]]
+    counted: Counted
+    size: int
+
+
+class _Kept(NamedTuple):
+    """A document that stays, before it is encoded.
+
+    Attributes:
+        joint: as it was read.
+        label: for the statistics.
+        applied: indexes of the rules that route it or set fields.
+        document: as the rules have edited it.
+        mixed: for the writer.
+        measured: what its text measures; the text, if that was edited.
+    """
+
+    joint: Joint
+    label: str
+    applied: list[int]
+    document: Document
+    mixed: Mixed
+    measured: Measured | str
+
+
+class Encoder:
+    """Applies the rules to joined rows, encodes those that stay, and counts."""
+
+    def __init__(self, work: ShardToMix) -> None:
+        self.work = work
+        self.rules = work.compile_rules()
+        needs = self.rules.needs
+        self.joiner = Joiner(work, needs.keys, needs.fields, joined=needs.joined, late=True)
+        self.writer = work.settings.writer()
+        self.takes_all = self.writer.takes_all()
+        self.parts = self.writer.parts_documents()
+        self.shard = strip_suffix(work.shard, SHARD_SUFFIXES)
+        self.provenance = _Provenance(work) if work.settings.output.provenance else None
+        self.counted = Counted.none(len(self.rules.rules))
+        self.tally = Tally(unicode=work.settings.unicode_words)
+        self.wanted = self.writer.wants()
+        self.fields = metadata_fields(self.wanted, work.bindings)
+        self.decoders = {option: self._value_decoder(option, b) for option, b in work.bindings.items()}
+        self.set_types = [
+            schema.to_python(key.declared)
+            for binding in work.set_bindings
+            for key in work.sets[binding.set].keys
+            if key.key == binding.key
+        ]
+
+    def _value_decoder(self, option: str, binding: Binding) -> msgspec.json.Decoder[Any]:
+        value = self.wanted[option].type
+        for name in reversed(binding.path):
+            value = schema.struct_of({name: value})
+        absent = any(key.key == binding.key and key.default for key in self.work.sets[binding.set].keys)
+        values = schema.struct_of({binding.key: value}, {binding.key: None} if absent else {})
+        return msgspec.json.Decoder(msgspec.defstruct("Values", [("attributes", values)]))
+
+    def __call__(self, block: JointBlock) -> Encoded:
+        """Decide about each document of a block, then encode those that stay, all at once; their order stays."""
+        self.counted = Counted.none(len(self.rules.rules))
+        self.tally = Tally(unicode=self.work.settings.unicode_words)
+        self.rules.start_over()
+        rows: list[_Kept | list[tuple[str, bytes]]] = []
+        fault, size = None, 0
+        try:
+            for joint, measured in self.joiner.measured(block, unicode=self.work.settings.unicode_words):
+                rows.append(self._decided(joint, measured))
+                size += len(joint[0].row)
+        except DataError as error:
+            fault = error
+        encoded = iter(self._encoded([row for row in rows if isinstance(row, _Kept)]))
+        if fault:  # of a document behind those that could be encoded
+            raise fault
+        pieces = [piece for row in rows for piece in (next(encoded) if isinstance(row, _Kept) else row)]
+        self.counted.matched = {i: set(watch.matched) for i, watch in self.rules.blocklists.items()}
+        self.counted.statistics = self.tally.counted()
+        return Encoded(pieces, self.counted, size)
+
+    def _decided(self, joint: Joint, measured: Measured) -> "_Kept | list[tuple[str, bytes]]":
+        """Return the document as it stays, or what is written of one that does not."""
+        document = joint[0]
+        self.counted.totals.rows += 1
+        self.counted.totals.chars += document.chars
+        try:
+            found = self._decide(joint, measured)
+            return found if isinstance(found, _Kept) else self._dropped(joint, found)
+        except DataError as error:
+            raise self._at(joint, error) from None
+
+    def _decide(self, joint: Joint, measured: Measured) -> "_Kept | int | str":
+        """Return the document as it stays, or why it does not: the rule that drops it, or a name."""
+        document, number, lines, values = joint
+        label = self._label(values, document)
+        self.tally.read(label, measured)
+        outcome = self.rules.decide(*values, document)
+        count(self.counted.rules, outcome, document.chars)
+        if self.rules.may_differ:
+            self.counted.unlike_dolma += self.rules.differs(outcome, *values, document)
+        if isinstance(outcome, int):
+            return outcome
+        applied = self.rules.applied(*values, document) if self.rules.applies else []
+        for i in applied:
+            self.counted.rules[i].documents += 1
+            self.counted.rules[i].chars += document.chars
+        original, wanted, after_values = document, self._values(document, lines), values
+        if self.rules.edits:
+            edited, edits = self.rules.edit(document, *values, document, overlaps=self.work.stream.overlaps)
+            count_edits(self.counted.rules, edits)
+            if edited and not edited.text and not self.work.settings.output.keep_empty:
+                return self._nothing("documents empty after edits")
+            if edited:
+                document = document.with_text(edited.text)
+                after = self._values_after(edited, document, wanted, lines)
+                if isinstance(after, str):
+                    return self._nothing(after)
+                wanted = after
+                after_values = self._rule_values_after(edited, document, values, lines)
+        mixed = Mixed(
+            wanted,
+            self.rules.annotations(outcome),
+            merged(self.work.sets, lines) if self.takes_all and self.work.sets else None,
+            self.counted.left_out,
+            self._fields(applied, document, number, lines, after_values),
+            self.shard,
+        )
+        return _Kept(joint, label, applied, document, mixed, measured if document is original else document.text)
+
+    def _encoded(self, kept: list["_Kept"]) -> Iterator[list[tuple[str, bytes]]]:
+        """Yield what is written of each document that stays."""
+        if not kept:
+            return
+        try:
+            found = self.writer.encode_batch(MixedBatch([e.document for e in kept], [e.mixed for e in kept]))
+        except DataError as error:
+            raise self._named(error, kept) from None
+        if len(found) != len(kept):
+            raise DataError(f"expected {len(kept)} results of encode_batch, got {len(found)}", path=self.work.path)
+        for each, pieces in zip(kept, found, strict=True):
+            try:
+                placed = self._placed(each, pieces)
+            except DataError as error:
+                raise self._at(each.joint, error) from None
+            yield placed
+
+    def _named(self, error: DataError, kept: list["_Kept"]) -> DataError:
+        """Return the error of a batch as that of the first document that cannot be encoded alone either."""
+        for each in kept:
+            try:
+                list(self.writer.encode(each.document, each.mixed))
+            except DataError as found:
+                return self._at(each.joint, found)
+        return DataError(error.message, path=error.path or self.work.path)
+
+    def _at(self, joint: Joint, error: DataError) -> DataError:
+        return at_document(error, self.work, joint[1], joint[0].id)
+
+    def _placed(self, kept: "_Kept", encoded: Pieces) -> list[tuple[str, bytes]]:
+        """Return what the writer made of a document, with the labels that rules and splits give it; count it."""
+        pieces = [_checked(*piece) for piece in encoded]
+        self._keep(kept.label, pieces, kept.measured)
+        original, _, _, values = kept.joint
+        if kept.applied:
+            pieces = [(self._routed(kept.applied, label, values, original), data) for label, data in pieces]
+        if shares := self.work.settings.splits:
+            split = split_of(original.id.encode(), shares)
+            pieces = [(f"{split}/{label}", data) for label, data in pieces]
+        self.counted.totals.kept += 1
+        self.counted.totals.kept_chars += kept.document.chars
+        return pieces or self._dropped(kept.joint, self._nothing("documents without output"))
+
+    def _dropped(self, joint: Joint, why: int | str) -> list[tuple[str, bytes]]:
+        """Return what is written of a document that does not stay: the document, where such are kept aside."""
+        if self.work.settings.rejected is None:
+            return []
+        return [(REJECTED, self._rejected(joint[0], why, joint[3]))]
+
+    def _label(self, values: list[Any], document: Document) -> str:
+        """Return the label for the statistics; none of a document whose label cannot be told, which a rule may drop."""
+        if self.rules.label is None:
+            return NO_LABEL
+        try:
+            return self.rules.label(*values, document) or NO_LABEL
+        except DataError:
+            return NO_LABEL
+
+    def _keep(self, label: str, pieces: list[tuple[str, bytes]], text: Measured | str) -> None:
+        """Count a document that stays: as measured, or by its other text; or its pieces, where they have labels."""
+        if self.parts:
+            for of_piece, data in pieces:
+                self.tally.keep_text(of_piece, self.writer.text_of(data))
+        elif isinstance(text, str):
+            self.tally.keep_text(label, text)
+        else:
+            self.tally.keep(label, text)
+
+    def _routed(self, applied: list[int], label: str, values: list[Any], document: Document) -> str:
+        return check_folder(self.rules.route(applied, label, *values, document))
+
+    def _fields(
+        self, applied: list[int], document: Document, number: int, lines: list[bytes], values: list[Any]
+    ) -> dict[str, Any]:
+        fields = self.rules.set_fields(applied, *values, document) if applied else {}
+        if self.provenance:
+            fields["provenance"] = msgspec.Raw(msgspec.json.encode(self.provenance.of(number)))
+        return fields
+
+    def _nothing(self, why: str) -> str:
+        self.counted.left_out[why] += 1
+        return why
+
+    def _rejected(self, document: Document, why: int | str, values: list[Any]) -> bytes:
+        """Return the document as it was, with the rule that dropped it and the values that it saw."""
+        rule = why if isinstance(why, str) else self.rules.rules[why].name
+        seen = {} if isinstance(why, str) else self.rules.compiled[why].watched((*values, document))
+        fields = msgspec.json.decode(document.row, type=dict[str, msgspec.Raw])
+        reason = msgspec.Raw(msgspec.json.encode({"rule": rule, "values": seen}))
+        return msgspec.json.encode(fields | {"rejected": reason}) + b"\n"
+
+    def _values(self, document: Document, lines: list[bytes]) -> dict[str, Any]:
+        values = {option: field.of(document) for option, field in self.fields.items()}
+        for option, binding in self.work.bindings.items():
+            try:
+                value = self.decoders[option].decode(lines[binding.set]).attributes
+            except msgspec.DecodeError as error:
+                joined = self.work.sets[binding.set]
+                keys = [key.name for key in joined.keys if key.key == binding.key]
+                message = f"expected values of {joined.set} that the format can take, got: {error}"
+                raise DataError(message).about(keys) from None
+            for name in (binding.key, *binding.path):
+                value = getattr(value, schema.field_name(name))
+            values[option] = value
+        return values
+
+    def _values_after(
+        self, edited: Edited, document: Document, values: dict[str, Any], lines: list[bytes]
+    ) -> dict[str, Any] | str:
+        """Return the writer's values for the edited document; a text if it has none that the format can take."""
+        after = {option: values[option] for option in self.fields}
+        for option, binding in self.work.bindings.items():
+            try:
+                after[option] = self._value_after(
+                    binding, edited, document, values[option], self.wanted[option].type, lines
+                )
+            except msgspec.ValidationError:
+                return f"documents without {option} after edits"
+        return after
+
+    def _rule_values_after(
+        self, edited: Edited, document: Document, values: list[Any], lines: list[bytes]
+    ) -> list[Any]:
+        """Return the values that `set` rules see: those of the edited document."""
+        after = list(values)
+        for binding, type_ in zip(self.work.set_bindings, self.set_types, strict=True):
+            name = schema.field_name(binding.key)
+            old = getattr(after[binding.set], name)
+            new = self._value_after(binding, edited, document, old, type_, lines)
+            after[binding.set] = msgspec.structs.replace(after[binding.set], **{name: new})
+        return after
+
+    def _value_after(
+        self, binding: Binding, edited: Edited, document: Document, value: Any, type_: Any, lines: list[bytes]
+    ) -> Any:
+        if binding.after_edits == "by line":
+            return along(edited, value)
+        per_line = {
+            (self.work.sets[i].set, key): along(edited, RAW_ATTRIBUTES.decode(lines[i]).value(key))
+            for i, key in needed(binding, self.work.sets)
+        }
+        return recomputed(binding, self.work.sets, document, per_line, type_)
+
+
+def _checked(label: str, data: bytes) -> tuple[str, bytes]:
+    """Return what a writer gave, if it can be written: whatever the writer, no label leads out of the output."""
+    if not isinstance(data, bytes) or not data.endswith(b"\n"):
+        raise DataError(f"expected bytes of the writer that end in a line feed, got {data[-40:]!r}")
+    return check_folder(label), data
+
+
+class _Provenance:
+    """Makes the value of ``metadata.provenance``, which says where a document comes from."""
+
+    def __init__(self, work: ShardToMix) -> None:
+        self._short = work.settings.output.provenance == "line"
+        self._shard = os.path.basename(work.shard) if self._short else work.key
+        self._sets = {
+            joined.set: {
+                "digest": lineage.content_of(work.dataset, joined.set, work.shard),
+                "versions": {key.name: key.settings["version"] for key in joined.keys if key.settings},
+            }
+            for joined in work.sets
+            if not self._short
+        }
+
+    def of(self, number: int) -> Any:
+        """Return that of the document of this row, counted from 1."""
+        if self._short:
+            return f"{self._shard}:{number}"
+        return {"shard": self._shard, "row": number, "sets": self._sets}

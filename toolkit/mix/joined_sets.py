@@ -1,0 +1,229 @@
+"""The attribute sets that a stream joins, with the types of their keys; and its rules, checked against them."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from toolkit import rules
+from toolkit.config.settings import ConfigStruct
+from toolkit.data import schema
+from toolkit.data.schema import ANY, INT, STR, Type
+from toolkit.errors import ConfigError, did_you_mean
+from toolkit.mix.settings import MixSettings, Stream
+from toolkit.records import foreign
+from toolkit.records import sets as records
+from toolkit.rules.expression_tree import ExpressionError
+from toolkit.rules.expressions import Name, check
+
+
+class Key(ConfigStruct):
+    """A key of a joined set.
+
+    Attributes:
+        key: in the file.
+        name: in the mix.
+        type: in the form of `toolkit.data.schema`.
+        default: whether rows may lack it: spans are then none, other values null.
+        present_type: of the value where rows have it, if they may lack it.
+        settings: of its tagger, if we have its records.
+        code: digests of the tagger's code (see `toolkit.config.plugin_code`).
+        descriptions: what the value and its parts are (see `toolkit.data.schema.descriptions`), if we have its records.
+        hidden: whether another set has the key too, so that rules cannot tell which is meant.
+    """
+
+    key: str
+    name: str
+    type: Any
+    default: bool = False
+    present_type: Any = None
+    settings: dict[str, Any] | None = None
+    code: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
+    hidden: bool = False
+
+    @property
+    def declared(self) -> Type:
+        return schema.described(schema.from_json(self.type), self.descriptions)
+
+    @property
+    def present(self) -> Type | None:
+        return schema.from_json(self.present_type) if self.default else None
+
+
+class JoinedSet(ConfigStruct):
+    """A set as it is joined: its keys, and whether we have records of it."""
+
+    set: str
+    keys: list[Key]
+    ours: bool
+
+
+def resolve_sets(
+    stream: Stream, planned: Mapping[str, records.SetSchema], seen: Mapping[str, Iterable[foreign.Seen]]
+) -> list[JoinedSet]:
+    """Return the joined sets with the types of their keys.
+
+    Args:
+        stream: that joins them.
+        planned: sets that will be written before the mix, so need not be on disk yet.
+        seen: for each set that another program made, what its files hold.
+
+    Raises:
+        ConfigError: if a set does not exist, or two have the same key.
+    """
+    dataset = stream.dataset
+    result: list[JoinedSet] = []
+    names: dict[str, str] = {}
+    twice: set[str] = set()
+    for joined in stream.attributes:
+        declared = planned.get(joined.set) or records.load_schema(dataset, joined.set)
+        keys: dict[str, tuple[Type, Type | None]]
+        if declared is not None:
+            keys, ours = {key: (t, None) for key, t in declared.types().items()}, True
+            made = dict(declared.keys)
+        elif joined.set in seen:
+            keys, ours, made = _foreign_keys(seen[joined.set]), False, {}
+        else:
+            known = sorted({*dataset.sets(), *planned})
+            hint = did_you_mean(joined.set, known) or f"; there are: {', '.join(known) or 'none'}"
+            raise ConfigError(
+                f"{joined.place}: expected an attribute set in {dataset.attributes}, got {joined.set!r}{hint}"
+            )
+        for key in joined.as_:
+            if key not in keys:
+                raise ConfigError(
+                    f"{joined.place}: {joined.set}: expected a key of the set under `as:`, got {key!r}"
+                    + (did_you_mean(key, keys) or f"; there are: {', '.join(keys)}")
+                )
+        listed = []
+        for key, (type_, present) in keys.items():
+            name = joined.as_.get(key, key)
+            if name in names and stream.same_keys == "later":
+                twice.add(name)
+            elif name in names:
+                raise ConfigError(
+                    f"{joined.place}: expected each key once, got {name!r} in {names[name]} and {joined.set}; "
+                    f"rename one: {{set: {joined.set}, as: {{{key}: NEW_NAME}}}}"
+                )
+            names[name] = joined.set
+            listed.append(
+                Key(
+                    key=key,
+                    name=name,
+                    type=schema.to_json(type_),
+                    default=present is not None,
+                    present_type=schema.to_json(present) if present else None,
+                    settings=made[key].settings if key in made else None,
+                    code=made[key].code if key in made else {},
+                    descriptions=made[key].descriptions if key in made else {},
+                )
+            )
+        result.append(JoinedSet(set=joined.set, keys=listed, ours=ours))
+    return [_hiding(joined, twice) for joined in result] if twice else result
+
+
+def _hiding(joined: JoinedSet, names: Collection[str]) -> JoinedSet:
+    keys = [msgspec.structs.replace(key, hidden=key.name in names) for key in joined.keys]
+    return JoinedSet(set=joined.set, keys=keys, ours=joined.ours)
+
+
+def foreign_sets(stream: Stream, planned: Mapping[str, records.SetSchema]) -> list[str]:
+    """Return the names of the joined sets that another program made."""
+    there = stream.dataset.sets()
+    return [
+        joined.set
+        for joined in stream.attributes
+        if joined.set in there and joined.set not in planned and records.load_schema(stream.dataset, joined.set) is None
+    ]
+
+
+def _foreign_keys(seen: Iterable[foreign.Seen]) -> dict[str, tuple[Type, Type | None]]:
+    """Return the type of each key; and that where rows have it, if some lack it."""
+    types: dict[str, Type] = {}
+    files = [found for found in seen if found.rows]
+    for found in files:
+        for key, value in found.types.items():
+            type_ = schema.from_json(value)
+            types[key] = schema.union(types[key], type_) if key in types else type_
+    result: dict[str, tuple[Type, Type | None]] = {}
+    for key, type_ in types.items():
+        optional = not all(key in found.everywhere for found in files)
+        if type_ == schema.list_of(schema.NEVER):
+            type_ = schema.SPANS
+        present = type_ if optional else None
+        if optional and type_ != schema.SPANS:
+            type_ = schema.nullable(type_)
+        result[key] = (type_, present)
+    return result
+
+
+# --- rules over them --------------------------------------------------------------------------------------------------
+
+_DOCUMENT = Type("object", fields=(("id", STR), ("source", STR), ("chars", INT), ("metadata", Type("map", ANY))))
+
+
+def names_for_rules(sets: Iterable[JoinedSet]) -> dict[str, Name]:
+    """Return what expressions may use: the keys of set i are fields of the argument ``ri``; and ``document``."""
+    names = {
+        key.name: Name(key.declared, f"r{i}.{schema.field_name(key.key)}", key.present)
+        for i, joined in enumerate(sets)
+        for key in joined.keys
+        if not key.hidden
+    }
+    names.setdefault("document", Name(_DOCUMENT, "document"))
+    return names
+
+
+_compiled: dict[bytes, rules.RuleSet] = {}
+
+
+def compile_rules(
+    settings: MixSettings, stream: Stream, sets: list[JoinedSet], *, translates: bool = True
+) -> rules.RuleSet:
+    """Return a stream's rules, checked against the types of its sets and compiled; once in a process.
+
+    Args:
+        settings: of the mix.
+        stream: with the rules.
+        sets: that it joins.
+        translates: see `toolkit.rules.RuleSet`.
+    """
+    output = (settings.output.format, settings.options, settings.output.provenance, settings.label, settings.place)
+    key = msgspec.msgpack.encode((output, stream.all_rules, sets, translates))
+    if key not in _compiled:
+        _compiled[key] = _compile(settings, stream, sets, translates=translates)
+    _compiled[key].start_over()
+    return _compiled[key]
+
+
+def _compile(settings: MixSettings, stream: Stream, sets: list[JoinedSet], *, translates: bool) -> rules.RuleSet:
+    arguments = (*(f"r{i}" for i in range(len(sets))), "document")
+    names = names_for_rules(sets)
+    folder = null_safe(settings.writer().label(), names)
+    found = rules.RuleSet(stream.all_rules, names, arguments, settings.label or folder, folder, translates=translates)
+    if settings.output.provenance and "provenance" in {field.partition(".")[0] for field in found.fields}:
+        raise ConfigError(f"{settings.place}: expected `provenance` once, got the option and a `set` rule")
+    if found.fields and not settings.writer().FIELDS:
+        place = next(rule.place for rule in stream.rules if rule.field)
+        raise ConfigError(
+            f"{place}: expected `set` with a format that has a place for metadata, got {settings.output.format}"
+        )
+    return found
+
+
+def null_safe(path: str | None, names: Mapping[str, Name]) -> str | None:
+    """Return the expression of a dotted path that is null where a part of it is; None if there is no such path."""
+    if path is None:
+        return None
+    try:
+        check(path, names)
+    except ExpressionError:
+        parts = path.split(".")
+        around = [".".join(parts[:i]) for i in range(1, len(parts))]
+        path = f"{path} if {' and '.join(f'{each} is not None' for each in around) or 'True'} else None"
+        try:
+            check(path, names)
+        except ExpressionError:  # what the format wants is not there: that is said where its values are bound
+            return None
+    return path

@@ -1,1 +1,0 @@
-"""What a mix does to documents, shown: counts, dry runs, explanations, comparisons."""

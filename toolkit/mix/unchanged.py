@@ -1,0 +1,79 @@
+"""Tells if a mix of these shards, by these settings, is what is published already."""
+
+from collections.abc import Callable, Sequence
+
+from toolkit.data import row_index
+from toolkit.errors import DataError
+from toolkit.mix import join, plan, publish
+from toolkit.mix.join import ShardToMix
+from toolkit.mix.publish import Manifest
+from toolkit.mix.settings import MixSettings
+from toolkit.storage.threads import for_each
+
+Inputs = Callable[[ShardToMix], tuple[str, dict[str, str]] | None]
+"""The content digests of a shard's documents, and of its attributes by set; None if they are not right."""
+
+
+def inputs_now(work: ShardToMix) -> tuple[str, dict[str, str]] | None:
+    """Return the digests of the files that there are; None if they are not right."""
+    state = row_index.current(work.dataset, work.shard)
+    if state is None:
+        return None
+    try:
+        return state.content, join.inputs_of(work)[1]
+    except DataError:
+        return None
+
+
+def whole(listed: Sequence[ShardToMix], inputs: Inputs = inputs_now) -> Manifest | None:
+    """Return the manifest, if just this mix of just these inputs is published already."""
+    settings = listed[0].settings
+    output = settings.output.path
+    manifest = publish.load_manifest(output)
+    here = [(w.stream.name, w.shard) for w in listed]
+    if manifest is None or manifest.omitted or [(e.stream, e.shard) for e in manifest.inputs] != here:
+        return None
+    found: plan.Inputs = []
+    for work, entry, now in zip(listed, manifest.inputs, for_each(inputs, listed), strict=True):
+        if now is None or now[0] != entry.documents:
+            return None
+        found.append((work.key, *now))
+    return publish.is_published(
+        output, plan.digest_of(sorted(found), settings.stage_digest(), settings.output.part_size, [])
+    )
+
+
+class Published:
+    """The published shards, as far as they were made by these settings.
+
+    Attributes:
+        shards: how many there are in it.
+        fault: what is wrong with its files, if they are those of these settings.
+    """
+
+    def __init__(self, settings: MixSettings) -> None:
+        output = settings.output.path
+        manifest = publish.load_manifest(output)
+        if manifest and manifest.settings != settings.recorded():
+            manifest = None
+        self.fault = publish.fault_of(output, manifest) if manifest else ""
+        if manifest and (self.fault or publish.is_unfinished(output)):
+            manifest = None
+        self._entries = {(e.stream, e.shard): (e.documents, e.attributes) for e in manifest.inputs} if manifest else {}
+        self.shards = len(self._entries)
+
+    def knows(self, work: ShardToMix) -> bool:
+        """Return True if a shard is in it, as it was."""
+        return (work.stream.name, work.shard) in self._entries
+
+    def has(self, work: ShardToMix, inputs: tuple[str, dict[str, str]] | None) -> bool:
+        """Return True if a shard is in it, as it is."""
+        return inputs is not None and self._entries.get((work.stream.name, work.shard)) == inputs
+
+
+def among(listed: Sequence[ShardToMix], inputs: Inputs = inputs_now) -> bool:
+    """Return True if what is published was made by these settings, of these shards, among others, as they are."""
+    if not listed:
+        return True
+    found = Published(listed[0].settings)
+    return all(for_each(lambda work: found.has(work, inputs(work)), listed))

@@ -1,0 +1,106 @@
+"""``{drop: blocklist, files: takedowns.txt}``: the documents that files list go (`toolkit.rules.blocklist`)."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.config.settings import Source
+from toolkit.errors import ConfigError
+from toolkit.rules.blocklist import Entries, Watch
+from toolkit.rules.compiled import CompiledRule, Values
+from toolkit.rules.compiling import Compiler
+from toolkit.rules.rule import Form, Role, Rule
+from toolkit.storage.paths import expand
+from toolkit.storage.reading import content_digest
+
+
+class BlocklistForm(Form):
+    """The entry in YAML.
+
+    Attributes:
+        drop: the word ``blocklist``.
+        files: path, or glob, or a list of them.
+        entries: what the lines are; ``any``: what they look like.
+        url: the field of the metadata that has the URL of a document.
+    """
+
+    drop: str
+    files: Any = None
+    entries: Entries = "any"
+    url: str = ""
+
+    KEY = "drop"
+    WORD = "blocklist"
+
+    def rules(self, place: Source, base: str) -> Sequence[Rule]:
+        patterns = [self.files] if isinstance(self.files, str) else self.files
+        if not isinstance(patterns, list) or not patterns or not all(isinstance(each, str) for each in patterns):
+            raise place.error((), "expected `files: PATH` (or a list of paths) beside `drop: blocklist`")
+        if self.url and not (self.url.startswith("metadata.") and all(self.url.split("."))):
+            raise place.error(("url",), f"expected a field of the metadata (`metadata.url`), got {self.url!r}")
+        found = [path for pattern in patterns for path in _expanded(pattern, base, place)]
+        return [
+            Blocklist(
+                name=self.name or self.WORD,
+                files={path: content_digest(path) for path in dict.fromkeys(found)},
+                entries=self.entries,
+                url=self.url,
+                when=self.when,
+            )
+        ]
+
+
+def _expanded(pattern: str, base: str, place: Source) -> list[str]:
+    """Return the files of a pattern, which lie beside the configuration, or else below the working directory."""
+    near = os.path.join(base, pattern)
+    try:
+        return [path for path, _ in expand(near)]
+    except ConfigError as error:
+        try:
+            if near != pattern:
+                return [path for path, _ in expand(pattern)]
+        except ConfigError:
+            pass
+        raise place.error(("files",), str(error)) from None
+
+
+class Blocklist(Rule):
+    """The rule.
+
+    Attributes:
+        files: each with the digest of its content.
+        entries: what their lines are.
+        url: where documents have their URL: a dotted path; empty for where they usually have it.
+    """
+
+    files: dict[str, str]
+    entries: Entries = "any"
+    url: str = ""
+
+    FORM = BlocklistForm
+    ROLE = Role.DROPS
+
+    def recorded(self) -> dict[str, Any]:
+        return super().recorded() | {"files": list(self.files.values())}
+
+    def compile(self, compiler: Compiler) -> CompiledRule:
+        watch = Watch(self.files, self.entries, self.url)
+        names = compiler.names_for(self)
+        compiler.needs.source = True
+        compiler.needs.documents |= watch.list.needs_url
+        plain = compiler.decision_by_code(self, names, compiler.called(watch))
+        return Listed(self, names, plain.function, plain.condition, watch)
+
+
+@dataclass(frozen=True, eq=False)
+class Listed(CompiledRule):
+    """Drops documents that are on a list, which `watch` looks at."""
+
+    watch: Watch
+
+    def watches(self) -> Watch:
+        return self.watch
+
+    def watched(self, values: Values) -> dict[str, Any]:
+        return super().watched(values) | {"entries": self.watch.shown(values[-1])}

@@ -1,0 +1,119 @@
+"""``drop: E``: documents for which E is true go. With ``syntax:``, those that a pattern of another language matches."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal, Self
+
+import msgspec
+
+from toolkit.config.settings import Source
+from toolkit.errors import ConfigError
+from toolkit.rules import filters
+from toolkit.rules.compiled import CompiledRule, of_joined
+from toolkit.rules.compiling import Compiler, refused
+from toolkit.rules.expressions import Name
+from toolkit.rules.filters import Syntax
+from toolkit.rules.rule import Foreign, Form, Role, Rule
+
+
+class DropForm(Form):
+    """The entry in YAML.
+
+    Attributes:
+        drop: an expression; with `syntax` a pattern, or a list of patterns.
+        syntax: the language of the patterns.
+        strict: compare numbers as Dolma does, 1 unequal to 1.0.
+    """
+
+    drop: str | list[str]
+    syntax: Syntax | None = None
+    strict: bool = False
+
+    KEY = "drop"
+
+    def rules(self, place: Source, base: str) -> Sequence[Rule]:
+        patterns = patterns_of(self.drop, self.syntax, place)
+        return [
+            Drop(
+                name=self.name or " or ".join(patterns) + (f", when {self.when}" if self.when else ""),
+                expression="" if self.syntax else patterns[0],
+                patterns=patterns if self.syntax else [],
+                syntax=self.syntax or "",
+                strict=self.strict,
+                when=self.when,
+            )
+        ]
+
+
+def patterns_of(given: str | list[str], syntax: Syntax | None, place: Source) -> list[str]:
+    """Return the expression or the patterns of an entry as a list; a ConfigError if there is none, or one too many."""
+    if isinstance(given, list) and not (syntax and given):
+        raise place.error((), f"expected an expression, or with `syntax:` a pattern or a list of patterns, got {given}")
+    return given if isinstance(given, list) else [given]
+
+
+class Drop(Rule):
+    """The rule.
+
+    Attributes:
+        expression: when a document goes, if there are no patterns.
+        patterns: a document goes that one of them matches.
+        syntax: of the patterns.
+        strict: whether numbers are compared as Dolma does, 1 unequal to 1.0.
+    """
+
+    expression: str = ""
+    patterns: list[str] = []
+    syntax: Literal["", "jsonpath", "jq"] = ""
+    strict: bool = False
+
+    FORM: ClassVar[type[Form]] = DropForm
+    ROLE = Role.DROPS
+    KEEPS: ClassVar[bool] = False
+    """The opposite: documents that match stay."""
+
+    @property
+    def expressions(self) -> list[str]:
+        return [*([] if self.syntax else [self.expression]), *super().expressions]
+
+    @property
+    def foreign(self) -> Foreign | None:
+        if not self.syntax:
+            return None
+        return Foreign(self.syntax, self.patterns, match=True, keeps=self.KEEPS, strict=self.strict)
+
+    def strictly(self) -> Self:
+        return msgspec.structs.replace(self, strict=True) if self.syntax == "jsonpath" else self
+
+    def doubts(self, compiler: Compiler) -> list[str]:
+        """Return where 1 and 1.0 make a difference, which are two numbers to Dolma's JSONPath."""
+        if self.syntax != "jsonpath" or self.strict:
+            return []
+        keys = compiler.known_keys if compiler.translates else {}
+        found = [each for pattern in self.patterns for each in filters.doubts(pattern, keys)]
+        compiler.needs.joined |= bool(found)
+        return [
+            f"({compiler.checked(self, compiler.names, each).code})"
+            if isinstance(each, str)
+            else compiler.called(of_joined(each))
+            for each in found
+        ]
+
+    def compile(self, compiler: Compiler) -> CompiledRule:
+        if not self.syntax:
+            return compiler.decision(self, f"not ({self.expression})" if self.KEEPS else self.expression)
+        names = compiler.names_for(self)
+        code = " or ".join(self._matched(compiler, names, pattern, self.syntax) for pattern in self.patterns)
+        return compiler.decision_by_code(self, names, f"{'not ' if self.KEEPS else ''}({code})")
+
+    def _matched(self, compiler: Compiler, names: dict[str, Name], pattern: str, syntax: Syntax) -> str:
+        """Return the code that tells if a document matches: an expression of ours where one means the same."""
+        try:
+            own = compiler.translates and not self.strict
+            text = filters.translate(pattern, syntax, compiler.known_keys) if own else None
+            if text is not None:
+                return f"({compiler.checked(self, names, text).code})"
+            found = filters.matcher(pattern, syntax, strict=self.strict, exclude=not self.KEEPS)
+        except ConfigError as error:
+            raise refused(self, error) from None
+        compiler.needs.run_by_library(pattern)
+        return compiler.called(of_joined(found))

@@ -1,0 +1,61 @@
+"""``route: E``: the output folder of a document is the text that E gives."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolkit.config.settings import Source
+from toolkit.data.schema import STR
+from toolkit.rules.compiled import CompiledRule, Function, Values
+from toolkit.rules.compiling import LABEL, Compiler
+from toolkit.rules.expressions import Name
+from toolkit.rules.rule import Form, Role, Rule
+
+
+class RouteForm(Form):
+    """The entry in YAML.
+
+    Attributes:
+        route: an expression that gives a folder below that of the output.
+    """
+
+    route: str
+
+    KEY = "route"
+
+    def rules(self, place: Source, base: str) -> Sequence[Rule]:
+        return [Route(name=self.name or f"route {self.route}", expression=self.route, when=self.when)]
+
+
+class Route(Rule):
+    """The rule: `expression` gives the folder; ``label`` in it is the label that the format gives."""
+
+    expression: str
+
+    FORM = RouteForm
+    ROLE = Role.ROUTES
+
+    @property
+    def expressions(self) -> list[str]:
+        return [self.expression, *super().expressions]
+
+    def compile(self, compiler: Compiler) -> CompiledRule:
+        names = compiler.names_for(self)
+        condition = compiler.condition(self, names)
+        # the label that the format gives may be another for each piece of a document
+        given = names if LABEL in compiler.attributes else {**names, LABEL: Name(STR, "given_label")}
+        found = compiler.value(self, given, self.expression, STR, "a text, the folder")
+        value = compiler.function(found.code, "given_label")
+        return Routes(self, names, compiler.function, condition, value)
+
+
+@dataclass(frozen=True, eq=False)
+class Routes(CompiledRule):
+    """Gives the output folder, which `value` computes."""
+
+    value: Function
+
+    def folder(self, label: str, values: Values) -> str:
+        found = self.run(self.value, (*values, label))
+        if not isinstance(found, str):
+            raise self.fault(f"expected a text, the folder, got {found!r}")
+        return found

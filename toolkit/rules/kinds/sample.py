@@ -1,0 +1,79 @@
+"""``sample: 0.1``: a tenth of the documents stays, the same on every machine; a share of its own for each label."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from toolkit.config.settings import Source
+from toolkit.rules.compiled import CompiledRule
+from toolkit.rules.compiling import Compiler
+from toolkit.rules.rule import Form, Role, Rule, sample_hash
+
+
+class SampleForm(Form):
+    """The entry in YAML.
+
+    Attributes:
+        sample: a share; or {LABEL: SHARE}, in which ``default`` is that of all other labels.
+        seed: makes another sample.
+    """
+
+    sample: Any
+    seed: str | int = ""
+
+    KEY = "sample"
+
+    def rules(self, place: Source, base: str) -> Sequence[Rule]:
+        by_label = isinstance(self.sample, dict)
+        shares = {str(label): share for label, share in (self.sample if by_label else {"default": self.sample}).items()}
+        if not shares:
+            raise place.error(("sample",), "expected a share, or {LABEL: SHARE}, got none")
+        for label, share in shares.items():
+            if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+                at = ("sample", label) if by_label else ("sample",)
+                raise place.error(at, f"expected a share between 0 and 1, got {share!r}")
+        shown = " ".join(f"{label}={share}" for label, share in shares.items()) if by_label else str(self.sample)
+        share = float(shares.pop("default", 1))
+        return [
+            Sample(
+                name=self.name or f"sample {shown}" + (f" of {self.when}" if self.when else ""),
+                when=self.when,
+                share=share,
+                shares={label: float(each) for label, each in shares.items()},
+                seed=str(self.seed),
+            )
+        ]
+
+
+class Sample(Rule):
+    """The rule.
+
+    Attributes:
+        share: of the documents that it leaves.
+        shares: the same for some labels.
+        seed: makes another sample.
+    """
+
+    share: float
+    shares: dict[str, float] = {}
+    seed: str = ""
+
+    FORM = SampleForm
+    ROLE = Role.DROPS
+
+    def compile(self, compiler: Compiler) -> CompiledRule:
+        names = compiler.names_for(self)
+        label = compiler.label_code(self) if self.shares else "None"
+        compiler.needs.source = True
+        limits = {label: share * 2**64 for label, share in self.shares.items()}
+        code = compiler.called(partial(_falls_out, self.seed, limits, self.share * 2**64), label)
+        return compiler.decision_by_code(self, names, code)
+
+
+def _falls_out(seed: str, limits: Mapping[str, float], limit: float, document: Any, label: str | None) -> bool:
+    """Return True if a document is not in a sample: its hash is not below the limit of its label, or of all others."""
+    if document.source is None:
+        raise ValueError("expected rows with a source, which a sample is drawn by")
+    if label is not None:
+        limit = limits.get(label, limit)
+    return sample_hash(seed, document.source, document.id) >= limit

@@ -1,0 +1,201 @@
+"""The contract suite of input formats."""
+
+import functools
+import gzip
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from toolkit.config.settings import convert, parse
+from toolkit.data import schema
+from toolkit.data.documents import BAD_ROW
+from toolkit.errors import ToolkitError
+from toolkit.ingest.reader import READERS, Draft, Input, Reader
+from toolkit.testing.plugin import check_configuration, configured, expect, in_new_process, options_of, reference_of
+
+MAX_BYTES = 1 << 20
+
+
+def check_reader(
+    reader: Reader | type[Reader],
+    content: bytes,
+    texts: Sequence[str],
+    options: Mapping[str, Any] | None = None,
+    *,
+    new_process: bool = True,
+) -> None:
+    """Check all that ingest expects of an input format, on the bytes of a small file of that format.
+
+    It says what it is; it takes the file from `Input`, compressed or not; it gives all documents, in order, the same
+    again, in batches and in another process, with ids that depend neither on the run nor on the path; a file that is
+    cut off, empty or something else is a DataError, or has fewer documents.
+
+    Args:
+        reader: a configured one, or a class.
+        content: of a sound file, with at least two documents.
+        texts: of its documents, in order.
+        options: of the class; those without a default must be here.
+        new_process: whether it is also read in a process of its own, which takes a second.
+
+    Raises:
+        AssertionError: with what is expected, what was got, and what to do.
+        MissingExtra: if a package that it needs is not installed.
+    """
+    made = configured(reader, options, {})
+    name = _name(made)
+    check_configuration(made, READERS)
+    expect(len(texts) > 1, f"{name}: expected a file with at least two documents, got {len(texts)}")
+    drafts = check_documents(made, content, texts)
+    check_fields(made, drafts)
+    check_attributes(made, drafts)
+    check_damage(made, content)
+    if new_process:
+        there = in_new_process(fields_of, reference_of(type(made)), options_of(made), content)
+        expect(
+            there == list(map(_fields, drafts)),
+            f"{name}: expected the same documents in another process, got others; ids and dates come from the input, "
+            "not from the run: no hash(), no time, no random numbers",
+        )
+
+
+def check_documents(reader: Reader, content: bytes, texts: Sequence[str]) -> list[Draft]:
+    """Check that all documents are given, in order, however the file is stored; return them."""
+    name = _name(reader)
+    drafts = _read(reader, content)
+    found = [draft.text for draft in drafts]
+    expect(
+        found == list(texts),
+        f"{name}: expected {len(texts)} documents with the texts {_short(texts)}, got {len(found)}: {_short(found)}; "
+        "is the last one given when the file ends?",
+    )
+    fields = list(map(_fields, drafts))
+    again = list(map(_fields, _read(reader, content, "elsewhere/other.name")))
+    expect(
+        again == fields,
+        f"{name}: expected the same documents again, by another path, got {_different(again, fields)}; take nothing "
+        "from the path, the time or the documents before, and keep nothing from one file to the next",
+    )
+    packed = list(map(_fields, _read(reader, gzip.compress(content, mtime=0))))
+    expect(
+        packed == fields, f"{name}: expected the same documents of the file in gzip, got others; read source.stream()"
+    )
+    ends = content.removesuffix(b"\n")
+    if content.count(b"\n") == len(texts) and ends != content:  # a document a line
+        unended = list(map(_fields, _read(reader, ends)))
+        expect(unended == fields, f"{name}: expected the last document without a line feed behind it, too, got others")
+    batches = [_fields(draft) for batch in reader.read_batches(input_of(content)) for draft in batch]
+    expect(
+        batches == fields,
+        f"{name}: expected of read_batches the documents that read gives, in order, got {_different(batches, fields)}",
+    )
+    return drafts
+
+
+def check_fields(reader: Reader, drafts: Sequence[Draft]) -> None:
+    """Check that documents are numbered, have different ids, and become rows of JSON."""
+    name = _name(reader)
+    numbers = [draft.number for draft in drafts]
+    expect(
+        numbers == sorted(set(numbers)) and numbers[:1] > [0],
+        f"{name}: expected numbers that grow from 1, got {numbers[:9]}; Draft.number is the item's place in the input, "
+        "and makes the id of a document without one",
+    )
+    ids = [(draft.source, draft.id) for draft in drafts if draft.id is not None]
+    expect(len(set(ids)) == len(ids), f"{name}: expected an id of its own for each document, or None, got {ids[:9]}")
+    for draft in drafts:
+        try:
+            row = msgspec.json.encode(draft)
+            msgspec.json.decode(row, type=Draft)
+            msgspec.json.decode(draft.raw if draft.raw is not None else row, type=dict[str, msgspec.Raw])
+        except BAD_ROW as error:
+            raise AssertionError(
+                f"{name}: expected drafts whose fields are of their types and can be written as JSON, got: {error}"
+            ) from error
+
+
+def check_attributes(reader: Reader, drafts: Sequence[Draft]) -> None:
+    """Check that documents have the attributes that the format declares, of their types, and no others."""
+    name, types = _name(reader), type(reader).TYPES
+    expect(
+        (reader.attribute_set() is None) == (not types),
+        f"{name}: expected `attribute_set` and `TYPES` together, or neither, got one of them",
+    )
+    for draft in drafts:
+        found = draft.attributes or {}
+        expect(
+            found.keys() == types.keys(),
+            f"{name}: expected the attributes {', '.join(types) or 'none'} of each document, got {', '.join(found)}",
+        )
+        for key, value in found.items():
+            try:
+                msgspec.json.decode(value, type=schema.to_python(types[key]))
+            except msgspec.DecodeError as error:
+                raise AssertionError(f"{name}: expected {key} of its type in TYPES, {types[key]}: {error}") from error
+
+
+def check_damage(reader: Reader, content: bytes) -> None:
+    """Check that a file that is cut off, empty or something else is a DataError, or has fewer documents."""
+    name = _name(reader)
+    damaged = {
+        "an empty file": b"",
+        "a file that is cut off": content[: len(content) // 2],
+        "a file of zeros": bytes(100),
+        "a file of other bytes": bytes(range(256)) * 4,
+        "JSON": b'[{"a":\n',
+    }
+    for about, data in damaged.items():
+        try:
+            _read(reader, data)
+        except ToolkitError:
+            continue
+        except Exception as error:
+            raise AssertionError(
+                f"{name}: expected a DataError (or source.bad) for {about}, got {type(error).__name__}: {error}; "
+                "source.items turns errors of libraries into bad items"
+            ) from error
+
+
+def input_of(content: bytes, path: str = "folder/input") -> Input:
+    """Return the bytes of a file as a reader sees them; there is no file at the path."""
+    return Input(path, "source", MAX_BYTES, None, functools.partial(io.BytesIO, content))
+
+
+def fields_of(reference: str, options: Mapping[str, Any], content: bytes) -> list[dict[str, Any]]:
+    """Return the documents that a reader, by its name, makes of the bytes of a file."""
+    reader = convert(parse(msgspec.json.encode(options).decode()), READERS.find(reference), reference)
+    return list(map(_fields, _read(reader, content)))
+
+
+def _read(reader: Reader, content: bytes, path: str = "folder/input") -> list[Draft]:
+    try:
+        return list(reader.read(input_of(content, path)))
+    except FileNotFoundError as error:
+        raise AssertionError(
+            f"{_name(reader)}: expected the bytes of source.stream() or source.lines() to be read, got {error}; inputs "
+            "are compressed, in buckets and on the web, too"
+        ) from error
+
+
+def _fields(draft: Draft) -> dict[str, Any]:
+    """Return the fields of a draft as plain data."""
+    raw = None if draft.raw is None else draft.raw.decode()
+    fields: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(msgspec.structs.replace(draft, raw=None)))
+    return fields | {"raw": raw}
+
+
+def _different(found: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]]) -> str:
+    """Return the first fields that differ."""
+    for got, expected in zip(found, wanted, strict=False):
+        if fields := [name for name in expected if got[name] != expected[name]]:
+            return f"{fields[0]} {got[fields[0]]!r} and {expected[fields[0]]!r}"
+    return f"{len(found)} and {len(wanted)} documents"
+
+
+def _short(texts: Sequence[str]) -> str:
+    return ", ".join(repr(text[:30]) for text in texts[:5])
+
+
+def _name(reader: Reader) -> str:
+    return type(reader).__name__

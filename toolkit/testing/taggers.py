@@ -1,0 +1,223 @@
+"""The contract suite of taggers."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from toolkit.config.settings import convert, parse
+from toolkit.data import schema
+from toolkit.data.documents import Document, Span, split_lines
+from toolkit.errors import MissingExtra
+from toolkit.tag import describe
+from toolkit.tag.tagger import TAGGERS, Example, Tagger, references, value_annotation, value_type
+from toolkit.testing.material import NASTY, SHORT, as_json, plausible
+from toolkit.testing.plugin import (
+    check_configuration,
+    check_travels,
+    configured,
+    expect,
+    in_new_process,
+    name_of,
+    options_of,
+    reference_of,
+)
+from toolkit.text.batch import Batch
+
+LONGEST = 3000
+"""Characters of the texts that are tagged in several orders."""
+
+
+def check_tagger(
+    tagger: Tagger | type[Tagger], options: Mapping[str, Any] | None = None, *, new_process: bool = True
+) -> None:
+    """Check all that the engine, its workers and its documentation expect of a tagger.
+
+    It says what it is and what its values are; its examples are true; values are of the declared type, whatever the
+    text; they depend on the document alone, not on those before it, on the batch or on the process; documents stay as
+    they are.
+
+    Args:
+        tagger: a configured one, or a class.
+        options: of the class. Those without a default must be here, or in an example, unless they name attributes.
+        new_process: whether some documents are also tagged in a process of their own, which takes a second or two.
+
+    Raises:
+        AssertionError: with what is expected, what was got, and what to do.
+        MissingExtra: if a package that it needs is not installed.
+    """
+    made = configured_tagger(tagger, options)
+    check_configuration(made, TAGGERS)
+    check_descriptions(made)
+    check_examples(made)
+    check_values(made)
+    check_independence(made)
+    if new_process:
+        check_in_new_process(made)
+
+
+def configured_tagger(tagger: Tagger | type[Tagger], options: Mapping[str, Any] | None = None) -> Tagger:
+    """Return a tagger with its options; those that name attributes are of a set that is called ``set-0``."""
+    class_ = tagger if isinstance(tagger, type) else type(tagger)
+    given = {name: value for example in reversed(class_.EXAMPLES) for name, value in example.options.items()}
+    return configured(tagger, options, given | {read.option: "set-0" for read in describe.reads(class_)})
+
+
+def check_descriptions(tagger: Tagger) -> None:
+    """Check that the value as a whole, and each field of each object in it, has a description of one sentence."""
+    for place, type_ in schema.walk(value_type(type(tagger))):
+        if place and place.endswith(("[]", "{}")):
+            continue  # what a list or map holds is said of the list or map
+        about = type_.description
+        expect(
+            re.fullmatch(r"[A-Z0-9`].{5,}[^.]\.", about) and not re.search(r"TODO|\n|\. [A-Z]", about),
+            f"{name_of(tagger)}: expected a sentence with a full stop that says what {place or 'the value'} is, got "
+            f"{about!r}; write it as the first line of the class's docstring, or of a field under `Attributes:`",
+        )
+
+
+def check_examples(tagger: Tagger) -> None:
+    """Check that the examples are true, with the values of `tag` and of `tag_batch`."""
+    for example in type(tagger).EXAMPLES:
+        required = {f.encode_name for f in msgspec.structs.fields(type(tagger)) if f.required}
+        options = {name: value for name, value in options_of(tagger).items() if name in required}
+        given = parse(msgspec.json.encode(options | dict(example.options)).decode())
+        made = convert(given, type(tagger), name_of(tagger))
+        for call in (made.tag, lambda document, made=made: made.tag_batch([document])[0]):
+            found = as_json(_computed(made, call, _of_example(made, example)))
+            expect(
+                found == as_json(example.value),
+                f"{name_of(tagger)}: expected the value {example.value!r} as the example of {example.text!r} says, got "
+                f"{found!r}; mend the example or the tagger",
+            )
+
+
+def check_values(tagger: Tagger, texts: Mapping[str, str] = NASTY) -> None:
+    """Check that values are of the declared type, and leave documents as they are, whatever the text."""
+    class_ = type(tagger)
+    for about, text in texts.items():
+        document = document_of(tagger, text)
+        value = _computed(tagger, lambda document: tagger.tag_batch([document])[0], document)
+        stored = msgspec.json.encode(value)
+        try:
+            typed = msgspec.json.decode(stored, type=value_annotation(class_))
+            msgspec.json.decode(stored, type=schema.to_python(value_type(class_)))
+        except msgspec.ValidationError as error:
+            raise AssertionError(
+                f"{name_of(tagger)}: expected a value of the type that `tag` declares, {value_type(class_)}, got "
+                f"{stored[:100].decode(errors='replace')} ({error}) for a text of {about}"
+            ) from None
+        for span in _spans(typed):
+            expect(
+                0 <= span.start <= span.end <= len(text),
+                f"{name_of(tagger)}: expected spans of code points of the text, from 0 to {len(text)}, got "
+                f"{span.start} to {span.end} for a text of {about}",
+            )
+        for field in class_.PER_LINE:
+            found = len(as_json(value)[field])
+            expect(
+                found == len(document.lines),
+                f"{name_of(tagger)}: expected an element of {field} for each of {len(document.lines)} lines, got "
+                f"{found} for a text of {about}; lines are those of document.lines",
+            )
+        expect(
+            (document.text, document.id, document.source, dict(document.metadata)) == (text, "id", "source", {})
+            and document.lines == split_lines(text),
+            f"{name_of(tagger)}: expected a document that stays as it is, got another text, id, source, metadata or "
+            "lines; other taggers see the same document, so copy what you change",
+        )
+
+
+def check_independence(tagger: Tagger) -> None:
+    """Check that a value depends on its document alone, in any order and batch; and that the tagger can still be sent.
+
+    One that keeps what it has seen, or whose `tag_batch` differs from `tag`, gives other values for one process than
+    for two.
+    """
+    name = name_of(tagger)
+    texts = [*(each.text for each in tagger.EXAMPLES), *SHORT.values(), *(text[:LONGEST] for text in NASTY.values())]
+
+    def fresh(order: Sequence[int]) -> list[Document]:
+        return [document_of(tagger, texts[i], str(i)) for i in order]
+
+    places = list(range(len(texts)))
+    alone = [as_json(_computed(tagger, tagger.tag, document)) for document in fresh(places)]
+    for order in (places[::-1], places):
+        again = [as_json(tagger.tag(document)) for document in fresh(order)]
+        message = f"{name}: expected the same values again, in any order; keep nothing of other documents"
+        _expect_same(again, [alone[i] for i in order], [texts[i] for i in order], message)
+    for order in (places, places[::-1], places * 3):
+        for batch in (fresh(order), Batch(fresh(order))):
+            _check_batch(tagger, batch, [alone[i] for i in order])
+    expect(not list(tagger.tag_batch([])), f"{name}: expected no values of tag_batch for no documents, got some")
+    check_travels(tagger)
+
+
+def _check_batch(tagger: Tagger, batch: Sequence[Document], wanted: list[Any]) -> None:
+    found = as_json(list(tagger.tag_batch(batch)))
+    name, texts = name_of(tagger), [document.text for document in batch]
+    expect(len(found) == len(batch), f"{name}: expected {len(batch)} values of tag_batch, got {len(found)}")
+    _expect_same(found, wanted, texts, f"{name}: expected the same values of tag_batch as of tag, in order")
+
+
+def _expect_same(found: list[Any], wanted: list[Any], texts: Sequence[str], message: str) -> None:
+    for got, expected, text in zip(found, wanted, texts, strict=True):
+        expect(got == expected, f"{message}; for the text {text[:40]!r} got {got!r} and {expected!r}")
+
+
+def check_in_new_process(tagger: Tagger) -> None:
+    """Check that values are the same in another process: they depend neither on hashes nor on the time."""
+    texts = [text[:LONGEST] for text in NASTY.values()]
+    here = [as_json(tagger.tag(document_of(tagger, text))) for text in texts]
+    there = in_new_process(values_of, reference_of(type(tagger)), options_of(tagger), texts)
+    message = (
+        f"{name_of(tagger)}: expected the same values in another process; sort what comes out of a set, take no hash() "
+        "of a text, and draw at random from a generator that is seeded with the document's id"
+    )
+    _expect_same(there, here, texts, message)
+
+
+def values_of(reference: str, options: Mapping[str, Any], texts: Sequence[str]) -> list[Any]:
+    """Return the values that a tagger, by its name, computes of texts."""
+    class_ = TAGGERS.find(reference)
+    tagger = convert(parse(msgspec.json.encode(options).decode()), class_, reference)
+    return [as_json(tagger.tag(document_of(tagger, text))) for text in texts]
+
+
+def document_of(tagger: Tagger, text: str, id: str = "id") -> Document:
+    """Return a document with the attributes that a tagger reads."""
+    document = Document(text, id=id, source="source")
+    for reference in references(tagger):
+        document.give(reference.text, plausible(reference.type, document))
+    return document
+
+
+def _of_example(tagger: Tagger, example: Example) -> Document:
+    document = Document(example.text, id="id", source="source", metadata=example.metadata)
+    for reference in references(tagger):
+        document.give(reference.text, msgspec.convert(example.attributes[reference.option], reference.type))
+    return document
+
+
+def _computed(tagger: Tagger, call: Callable[[Document], Any], document: Document) -> Any:
+    try:
+        return call(document)
+    except MissingExtra:
+        raise
+    except Exception as error:
+        raise AssertionError(
+            f"{name_of(tagger)}: expected a value for every text, got {type(error).__name__}: {error} for "
+            f"{document.text[:40]!r}"
+        ) from error
+
+
+def _spans(value: Any) -> list[Span]:
+    """Return the spans in a value, at any depth."""
+    if isinstance(value, Span):
+        return [value]
+    if isinstance(value, msgspec.Struct):
+        return _spans(list(msgspec.structs.asdict(value).values()))
+    if isinstance(value, dict):
+        return _spans(list(value.values()))
+    return [span for each in value for span in _spans(each)] if isinstance(value, list) else []

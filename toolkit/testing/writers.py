@@ -1,0 +1,245 @@
+"""The contract suite of output formats."""
+
+import hashlib
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from toolkit.config.settings import convert, parse
+from toolkit.data.documents import Document
+from toolkit.errors import DataError
+from toolkit.inspect.documents import FileDocuments
+from toolkit.mix.writer import WRITERS, Mixed, MixedBatch, Writer, check_label
+from toolkit.testing.material import SHORT, as_json, plausible
+from toolkit.testing.plugin import check_configuration, configured, expect, in_new_process, options_of, reference_of
+
+LABELS = ("en", "multi", "zh-Hant", "x-eml", "1.0", "a_b")
+BAD_LABELS = (
+    "", ".", "..", "../en", "/etc/passwd", "en/fr", "en\\fr", ".en", "-en", "_en", "en\n", "en fr", "en\0", "é",
+    "e" * 101, "~", "en:fr", "%2e%2e",
+)  # fmt: skip
+
+MAX_BYTES = 1 << 20
+LOSSY = ("other line ends",)
+"""Texts with characters that some formats have no place for."""
+
+
+class Encoded(NamedTuple):
+    """A piece of a document, and which text that was made of."""
+
+    about: str
+    document: Document
+    data: bytes
+
+
+def check_writer(
+    writer: Writer | type[Writer], options: Mapping[str, Any] | None = None, *, new_process: bool = True
+) -> None:
+    """Check all that a mix, and the commands that read its output, expect of an output format.
+
+    It says what it is; no label leads out of the output's folder, and each has files of its own; documents give the
+    same bytes again, one by one and in a batch, here and in another process; what is written is accepted by the
+    format's own check, and is read back as the documents that it was made of; a damaged file is noticed where the
+    format makes its files itself.
+
+    Args:
+        writer: a configured one, or a class.
+        options: of the class; those without a default must be here.
+        new_process: whether files are also made in a process of their own, which takes a second.
+
+    Raises:
+        AssertionError: with what is expected, what was got, and what to do.
+        MissingExtra: if a package that it needs is not installed.
+    """
+    made = configured(writer, options, {})
+    made.check_installed()
+    check_configuration(made, WRITERS)
+    check_places(made)
+    check_encoding(made)
+    with tempfile.TemporaryDirectory() as folder:
+        for label, pieces in _by_label(made).items():
+            check_reading(made, label, pieces, Path(folder))
+    if new_process:
+        there = in_new_process(digests_of, reference_of(type(made)), options_of(made))
+        expect(
+            there == _digests(made),
+            f"{_name(made)}: expected the same files in another process, got others; sort what comes out of a set, and "
+            "write neither the time nor a hash() of a text",
+        )
+
+
+def check_places(writer: Writer) -> None:
+    """Check that labels name files below the output's folder, each others, and that bad labels are refused."""
+    name = _name(writer)
+    places = [writer.part(label, number, 2, "") for label in LABELS for number in (1, 2)]
+    for path in (*places, *map(writer.stem, LABELS), *map(writer.checksums, LABELS)):
+        expect(
+            not path.startswith("/") and not {"", ".", ".."} & set(path.split("/")),
+            f"{name}: expected paths below the output's folder, got {path!r}; see `stem` and `checksums`",
+        )
+    expect(
+        len(set(places)) == len(places),
+        f"{name}: expected a file of its own for each part of each label, got {places}; use the label in `stem`",
+    )
+    document = document_of("text\n")
+    for label in BAD_LABELS:
+        for found in _labels_given(writer, document, label):
+            expect(
+                _is_label(found),
+                f"{name}: expected a DataError for the label {label!r}, got the label {found!r}; pass labels through "
+                "check_label",
+            )
+
+
+def _labels_given(writer: Writer, document: Document, label: str) -> list[str]:
+    try:
+        return [found for found, _ in writer.encode(document, mixed_of(writer, document, label))]
+    except DataError:
+        return []
+
+
+def _is_label(label: str) -> bool:
+    try:
+        return check_label(label) == label
+    except DataError:
+        return False
+
+
+def check_encoding(writer: Writer) -> None:
+    """Check that documents give the same whole lines again, one by one and in a batch, and stay as they are."""
+    name = _name(writer)
+    documents = [document_of(text, i) for i, text in enumerate(SHORT.values())]
+    counts = Counter[str]()
+    alone: list[list[tuple[str, bytes]]] = []
+    for document in documents:
+        mixed = mixed_of(writer, document, counts=counts)
+        before = (document.text, document.row, as_json(mixed.values))
+        alone.append(list(writer.encode(document, mixed)))
+        expect(
+            (document.text, document.row, as_json(mixed.values)) == before,
+            f"{name}: expected a document and values that stay as they are, got others; copy what you change",
+        )
+        again = list(writer.encode(document, mixed_of(writer, document)))
+        expect(again == alone[-1], f"{name}: expected the same bytes again of {document.text!r}, got {again}")
+        for label, data in alone[-1]:
+            expect(_is_label(label), f"{name}: expected labels as check_label takes them, got {label!r}")
+            expect(
+                isinstance(data, bytes) and data.endswith(b"\n"),
+                f"{name}: expected bytes that end in a line feed, got {data[-40:]!r} of {document.text!r}",
+            )
+    batch_counts = Counter[str]()
+    batch = MixedBatch(documents, [mixed_of(writer, document, counts=batch_counts) for document in documents])
+    found = [list(pieces) for pieces in writer.encode_batch(batch)]
+    expect(
+        found == alone and +batch_counts == +counts,
+        f"{name}: expected of encode_batch the pieces of each document that encode gives, in order, and the same "
+        f"counts; got {found} and {dict(batch_counts)} in place of {alone} and {dict(counts)}",
+    )
+
+
+def check_reading(writer: Writer, label: str, pieces: Sequence[Encoded], folder: Path) -> None:
+    """Check that the file of a label is sound by the format's own check, and has the documents that were written."""
+    name = _name(writer)
+    path = folder / writer.part(label, 1, 1, "")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = file_of(writer, pieces, path)
+    if writer.CONCATENATES:
+        for line in data[:-1].split(b"\n"):
+            fault = writer.check(line)
+            expect(fault is None, f"{name}: expected lines that its own `check` takes, got {fault}: {line[:200]!r}")
+    else:
+        faults = list(writer.check_file(str(path), len(pieces)))
+        expect(not faults, f"{name}: expected a file that its own `check_file` takes, got {faults}")
+    try:
+        found = [(document.text, document.id) for document, _ in FileDocuments(str(path), writer, MAX_BYTES, {})]
+    except Exception as error:
+        raise AssertionError(
+            f"{name}: expected a file that can be read back ({_way_to_read(writer)}), got {type(error).__name__}: "
+            f"{error}"
+        ) from error
+    expect(
+        len(found) == len(pieces),
+        f"{name}: expected {len(pieces)} documents when the file is read back ({_way_to_read(writer)}), got "
+        f"{len(found)}",
+    )
+    for (text, id), piece in zip(found, pieces, strict=True):
+        written = writer.text_of(piece.data).decode() if writer.parts_documents() else piece.document.text
+        expect(
+            piece.about in LOSSY or text.split() == written.split(),
+            f"{name}: expected the text {written!r} when the file is read back ({_way_to_read(writer)}), got {text!r}",
+        )
+        expect(
+            id in ("", piece.document.id),
+            f"{name}: expected the id {piece.document.id!r}, or none, when the file is read back, got {id!r}; see `ID`",
+        )
+
+
+def file_of(writer: Writer, pieces: Sequence[Encoded], path: Path) -> bytes:
+    """Write the file of a label, and return its bytes; a format that makes its files itself must keep its promises."""
+    if writer.CONCATENATES:
+        path.write_bytes(b"".join(piece.data for piece in pieces))
+        return path.read_bytes()
+    name, made = _name(writer), []
+    for _ in range(2):
+        given = iter([piece.data for piece in pieces])
+        with path.open("wb") as out:
+            writer.assemble(given, out)
+            expect(not out.closed, f"{name}: expected `assemble` to leave its file open, got it closed")
+        expect(next(given, None) is None, f"{name}: expected `assemble` to take all pieces, got some left")
+        made.append(path.read_bytes())
+    expect(made[0] == made[1], f"{name}: expected the same file of the same pieces, got another; write no time")
+    path.write_bytes(made[0][:-1])
+    noticed = list(writer.check_file(str(path)))
+    expect(noticed, f"{name}: expected a file whose last byte is missing to be noticed by `check_file`, got nothing")
+    path.write_bytes(made[0])
+    return made[0]
+
+
+def _way_to_read(writer: Writer) -> str:
+    if not writer.CONCATENATES:
+        return "by `read_file`"
+    return "as `READING` and `ID` say" if writer.has_json_lines() else "by `read`"
+
+
+def _by_label(writer: Writer) -> dict[str, list[Encoded]]:
+    """Return the pieces of some documents, in order, by their label."""
+    found: dict[str, list[Encoded]] = {}
+    for i, (about, text) in enumerate(SHORT.items()):
+        document = document_of(text, i)
+        for label, data in writer.encode(document, mixed_of(writer, document, LABELS[i % 2])):
+            found.setdefault(label, []).append(Encoded(about, document, data))
+    return found
+
+
+def _digests(writer: Writer) -> dict[str, str]:
+    with tempfile.TemporaryDirectory() as folder:
+        files = {label: file_of(writer, each, Path(folder, "part")) for label, each in _by_label(writer).items()}
+    return {label: hashlib.sha256(data).hexdigest() for label, data in files.items()}
+
+
+def digests_of(reference: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the sha256 of the file that a writer, by its name, makes for each label."""
+    return _digests(convert(parse(msgspec.json.encode(options).decode()), WRITERS.find(reference), reference))
+
+
+def document_of(text: str, number: int = 0) -> Document:
+    """Return a document as the mix reads it from a file, with WARC headers."""
+    id = f"<urn:uuid:{number}>"
+    headers = msgspec.json.encode({"warc_headers": {"warc-record-id": id, "warc-target-uri": 'http://é.org/?a="b"'}})
+    fields = {"id": id, "text": text, "source": "s", "metadata": msgspec.Raw(headers)}
+    return Document(text, id=id, source="s", metadata=msgspec.Raw(headers), row=msgspec.json.encode(fields))
+
+
+def mixed_of(writer: Writer, document: Document, label: str = "en", *, counts: Counter[str] | None = None) -> Mixed:
+    """Return what a mix knows of a document: values of the types that the writer wants."""
+    values = {option: plausible(wanted.type, document, label=label) for option, wanted in writer.wants().items()}
+    raw = {"x": msgspec.Raw(b'{"y":1}')} if writer.takes_all() else None
+    return Mixed(values, ["tiny", "noisy"], raw, Counter() if counts is None else counts, shard="shard-0")
+
+
+def _name(writer: Writer) -> str:
+    return type(writer).__name__

@@ -1,0 +1,72 @@
+"""The arguments of compiled functions: numbers, pointers to arrays, and records of these.
+
+A record is a NamedTuple whose fields say what they are: ``int`` and ``bool`` are int64, `Int64s` and its like arrays of
+one type, a NamedTuple is a record in the record. Compiled code reads ``record.field``; machine code gets the fields one
+by one, so a record costs nothing there.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+Bytes = Annotated["Array", "int8*"]
+UInt8s = Annotated["Array", "uint8*"]
+Int32s = Annotated["Array", "int32*"]
+UInt32s = Annotated["Array", "uint32*"]
+Int64s = Annotated["Array", "int64*"]
+UInt64s = Annotated["Array", "uint64*"]
+Float32s = Annotated["Array", "float32*"]
+Float64s = Annotated["Array", "float64*"]
+UInt64 = Annotated[int, "uint64"]
+Float32 = Annotated[float, "float32"]
+
+Type: TypeAlias = str | type
+"""Of an argument: ``int64``, ``float32*`` (a pointer), or a record."""
+
+
+def types_of(signature: Iterable[Type]) -> list[Type]:
+    """Return the types of a signature, whose texts may name several, such as ``int64 float32*``."""
+    return [each for part in signature for each in (part.split() if isinstance(part, str) else (part,))]
+
+
+def fields_of(record: type) -> list[Type]:
+    """Return the types of a record's fields.
+
+    Raises:
+        TypeError: if one is none that compiled code takes.
+    """
+    found: list[Type] = []
+    for name, hint in record.__annotations__.items():
+        type_ = getattr(hint, "__metadata__", [hint])[0]
+        if type_ in (int, bool):
+            type_ = "int64"
+        if not isinstance(type_, str) and not hasattr(type_, "_fields"):
+            raise TypeError(f"{record.__name__}.{name}: expected a number, an array or a record, got {hint}")
+        found.append(type_)
+    return found
+
+
+def flat_types(types: Iterable[Type]) -> list[str]:
+    """Return the types of numbers and pointers alone, records taken apart."""
+    return [flat for each in types for flat in ([each] if isinstance(each, str) else flat_types(fields_of(each)))]
+
+
+def flat_values(arguments: Iterable[Any]) -> Iterator[Any]:
+    """Yield numbers and arrays alone, records taken apart."""
+    for each in arguments:
+        if isinstance(each, tuple):
+            yield from flat_values(each)
+        else:
+            yield each
+
+
+def records_in(types: Iterable[Type]) -> Iterator[type]:
+    """Yield the records of a signature, and those in them."""
+    for each in types:
+        if not isinstance(each, str):
+            yield each
+            yield from records_in(fields_of(each))
