@@ -279,6 +279,12 @@ class _OneVersion(io.RawIOBase):
         self._at += len(data)
         return len(data)
 
+    def readall(self) -> bytes:
+        data = self._store.read(self._path, self._at)
+        self._at += len(data)
+        self._check()
+        return data
+
     def _check(self) -> None:
         if self._store.stat(self._path) != self._expected:
             raise DataError("expected the file as it was, it was changed while it was read", path=self._path)
