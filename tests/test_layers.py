@@ -76,6 +76,13 @@ def test_modules_do_not_import_each_other_in_circles() -> None:
     assert {*TopologicalSorter(graph).static_order()} >= {*graph}
 
 
+def test_data_needs_neither_compiled_code_nor_models_nor_downloads() -> None:
+    """Words are split by what `toolkit` passes in."""
+    known = {name for module, path in MODULES.items() if module.startswith("toolkit.data") for name in ours(path)}
+    others = {name for name in known if folder(name) not in ("data", "storage", "errors")}
+    assert others <= {"toolkit.config.docstrings"}
+
+
 def test_executors_know_nothing_of_the_work() -> None:
     """A task is a function and its payload; an executor is read, as every plugin, by its name and its settings."""
     executors = [path for module, path in MODULES.items() if module.startswith("toolkit.runs.executors")]
