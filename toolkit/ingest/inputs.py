@@ -23,7 +23,7 @@ from toolkit.storage.threads import for_each
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """An input whose ingest was begun and has not ended well: the shards that it may have written."""
+    """An input whose ingest was begun and has not ended well, with the shards that it may have written."""
 
     input: str
     shards: list[str]
@@ -34,7 +34,7 @@ def record_path(work: InputToIngest) -> str:
 
 
 def check_settings(works: Iterable[InputToIngest]) -> None:
-    """Raises ConfigError if an input was ingested with other settings, unless that is to be overwritten."""
+    """Raise ConfigError if an input was ingested with other settings, unless that is to be overwritten."""
     for work in works:
         record = json_files.load(record_path(work), InputRecord)
         settings = settings_of(work.entry)
@@ -92,19 +92,19 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
 
 
 def inputs_gone(works: Iterable[InputToIngest], dataset: Dataset) -> list[str]:
-    """Inputs that were ingested before and are not among these."""
+    """Return the paths of inputs that were ingested before and are not among these."""
     known = {record_path(work) for work in works}
     found = [json_files.load(path, InputRecord) for path in ingested.paths(dataset, ".json") if path not in known]
     return sorted(record.input for record in found if record)
 
 
 def still_done(work: InputToIngest, record: InputRecord, found: Stat, settings: dict[str, Any]) -> bool:
-    """Whether what was made of an input is as it was, and so is the input, and the settings."""
+    """Return whether what was made of an input is as it was, and so is the input, and the settings."""
     return record.settings == settings and _is_same(work, record, found) and _is_whole(work, record)
 
 
 def _is_whole(work: InputToIngest, record: InputRecord) -> bool:
-    """Whether what was made of an input is as it was, and is what is wanted of its bad items."""
+    """Return whether what was made of an input is as it was, and its bad items were treated as is wanted now."""
     rejected = any(name.startswith("rejected.") for name in record.counts)
     if rejected and work.entry.settings().on_error == "error":
         return False
@@ -121,7 +121,7 @@ def _is_whole(work: InputToIngest, record: InputRecord) -> bool:
 
 
 def _is_same(work: InputToIngest, record: InputRecord, found: Stat) -> bool:
-    """Whether an input is the one that was ingested; what is on the web is not read for that."""
+    """Return whether an input is the one that was ingested; what is on the web is not read for that."""
     if Stat(record.size, record.stamp) == found:
         return True
     if not store_of(work.path).can_list or record.size != found.size:
@@ -130,7 +130,7 @@ def _is_same(work: InputToIngest, record: InputRecord, found: Stat) -> bool:
 
 
 def why_not_done(work: InputToIngest) -> str:
-    """Why an input must be ingested; empty if it need not."""
+    """Return why an input must be ingested; empty if it need not."""
     found = stat(work.path)
     if found is None:
         return f"there is {lacking(work.path)}"
@@ -152,7 +152,7 @@ def why_not_done(work: InputToIngest) -> str:
 
 
 def shards_of(works: Iterable[InputToIngest], dataset: Dataset) -> set[str]:
-    """The shards that these inputs have written, or have begun."""
+    """Return the shards that these inputs have written, or have begun."""
     paths = [record_path(work) for work in works]
     found = [*for_each(lambda path: json_files.load(path + ".started", Attempt), paths)]
     made = for_each(lambda path: json_files.load(path, InputRecord), paths)
@@ -160,7 +160,7 @@ def shards_of(works: Iterable[InputToIngest], dataset: Dataset) -> set[str]:
 
 
 def recorded(work: InputToIngest) -> InputRecord | None:
-    """The record of an input that is as it was and was ingested with these settings; its documents may be gone."""
+    """Return the record of an input, if it and the settings are as they were; its documents may be gone."""
     record, found = json_files.load(record_path(work), InputRecord), stat(work.path)
     if record is None or found is None or record.settings != settings_of(work.entry):
         return None
@@ -175,13 +175,13 @@ def note_entry(work: InputToIngest, record: InputRecord) -> None:
 
 
 def note_deletion(work: InputToIngest, record: InputRecord) -> None:
-    """Says in an input's record that its shards are deleted on purpose; before they are."""
+    """Note in an input's record that its shards are deleted on purpose; call it before they are."""
     if not record.deleted:
         json_files.save(record_path(work), msgspec.structs.replace(record, deleted=True))
 
 
 def forget_attempts(works: Iterable[InputToIngest], dataset: Dataset) -> None:
-    """Forgets failed attempts at inputs that are not wanted any more, where they have left no shard."""
+    """Forget failed attempts at inputs that are not wanted any more, where they have left no shard."""
     known = {record_path(work) + ".started" for work in works}
     for path in ingested.paths(dataset, ".started"):
         attempt = json_files.load(path, Attempt)
@@ -190,7 +190,7 @@ def forget_attempts(works: Iterable[InputToIngest], dataset: Dataset) -> None:
 
 
 def carried_shards(dataset: Dataset, set_name: str) -> set[str] | None:
-    """The shards that a set covers which ingest made of what its inputs carry; None for any other set.
+    """Return the shards of a set that ingest made of what its inputs carry; None for any other set.
 
     These are the shards of these inputs, by the records of either, whether the files are there or not; and files that
     are there.
@@ -213,7 +213,7 @@ def carried_shards(dataset: Dataset, set_name: str) -> set[str] | None:
 
 
 def unfinished(dataset: Dataset, among: Iterable[InputToIngest] | None = None) -> list[str]:
-    """Inputs whose ingest failed or was interrupted, and has not been done since.
+    """Return the paths of inputs whose ingest failed or was interrupted, and has not been done since.
 
     Args:
         dataset: whose records are read.

@@ -179,10 +179,10 @@ class Input:
         size: int | None = None,
         offset: int | None = None,
     ) -> None:
-        """Raise DataError for an item that is not what it should be, or keep it aside: ``rejected.<reason>`` counts it.
+        """Raise DataError for an item that is not what it should be; with `skip` keep it aside and count it.
 
         Args:
-            reason: a short name to count under.
+            reason: a short name; the item is counted as ``rejected.<reason>``.
             message: expected …, got ….
             raw: the item, as much as is at hand.
             number: line or ordinal in the input, from 1.
@@ -265,7 +265,7 @@ READERS: Kind[Reader] = Kind("input format", "toolkit.ingest.formats", "toolkit.
 
 
 class Rejects:
-    """A reject file: a line for each bad item, with its bytes in base64; there is none if there is no bad item.
+    """Writes a reject file: a line for each bad item, with its bytes in base64; no file if there is no bad item.
 
     Of an item of more than `HEAD` bytes there are as many from its beginning, its size and (if known) its offset in the
     uncompressed input: so that no item is held in memory, and none is kept twice that is as large as its input.

@@ -38,7 +38,7 @@ Written = tuple[Draft, DocumentRow, bytes]
 
 
 class IngestedInput(ConfigStruct):
-    """What became of an input file; `rejects` as in `InputRecord`."""
+    """The outcome of ingesting an input file; `rejects` as in `InputRecord`."""
 
     shards: list[str]
     skipped: bool
@@ -57,12 +57,12 @@ def _downloads(dataset: Dataset) -> str:
 
 
 def sweep_downloads(works: Iterable[InputToIngest], dataset: Dataset) -> None:
-    """Deletes downloads of inputs that are not among these."""
+    """Delete downloads of inputs that are not among these."""
     downloads.sweep(_downloads(dataset), (keep.name for keep in map(_keep, works) if keep))
 
 
 def ingest_input(work: InputToIngest, report: Report) -> IngestedInput:
-    """Makes the documents of one input file, unless that has been done.
+    """Make the documents of one input file, unless that has been done.
 
     Raises:
         DataError: if the input is damaged, or a shard is there that was not made from it; nothing was written.
@@ -124,7 +124,7 @@ def _done(record: InputRecord, *, skipped: bool) -> IngestedInput:
 
 
 class _Claims:
-    """The shards that are this input's to write: those of its record, and of attempts that did not end.
+    """Keeps the shards that are this input's to write: those of its record, and of attempts that did not end.
 
     They are kept beside the record until there is a new one, so that no attempt takes a file that is somebody else's,
     and none leaves one behind. Two attempts at once take the same files, and write the same into them.
@@ -142,7 +142,7 @@ class _Claims:
         self._write()
 
     def take(self, shard: str, set_name: str | None) -> None:
-        """Claims a shard, and its attributes in a set.
+        """Claim a shard, and its attributes in a set.
 
         Raises:
             DataError: if there is a file that is not this input's.
@@ -162,11 +162,11 @@ class _Claims:
         self._write()
 
     def release(self) -> None:
-        """The record says it now."""
+        """Forget the claims: the record has the shards now."""
         remove(self._path)
 
     def _noted(self) -> set[str]:
-        """What is said to be this input's now; another attempt may just have ended, or be at work."""
+        """Return the shards that are noted as this input's now; another attempt may have ended, or be at work."""
         found = json_files.load(self._path, Attempt), json_files.load(record_path(self._work), InputRecord)
         return {shard for noted in found if noted for shard in noted.shards}
 
@@ -187,7 +187,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def _with_text(row: bytes | None, text: str) -> bytes | None:
-    """A row that already is a document, with another text."""
+    """Return a row that already is a document, with another text."""
     if row is None:
         return None
     return _ENCODER.encode(msgspec.json.decode(row, type=dict[str, msgspec.Raw]) | {"text": text})
@@ -253,7 +253,7 @@ class _ShardsOutput:
             json_files.save(sets.record_path(dataset, set_name, name), record)
 
     def _rows(self, drafts: Iterator[Draft]) -> Iterator[Written]:
-        """The documents as rows; what cannot be written is a bad item, too."""
+        """Yield the documents as rows; one that cannot be written is a bad item, too."""
         counts, source = self.source.counts, self.source
         for draft in drafts:
             try:
@@ -307,7 +307,7 @@ class _ShardsOutput:
 
 
 def trim(text: str, min_chars: int) -> str | None:
-    r"""The text without its leading and trailing lines of fewer than `min_chars` code points, None if none is left.
+    r"""Return the text without leading and trailing lines of fewer than `min_chars` code points; None if none is left.
 
     Inner short lines stay; lines are joined by ``\n``.
 

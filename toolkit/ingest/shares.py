@@ -124,7 +124,7 @@ class Share:
         return dealt
 
     def _listed(self, dataset: Dataset) -> dict[str, int]:
-        """The owners of the shards of a dataset that no input makes; the configuration's own is dealt first."""
+        """Return the owners of a dataset's shards that no input makes; the configuration's own is dealt first."""
         if self._own and dataset != self._own and not self._of_inputs:
             self._listed(self._own)
         if dataset not in self._documents:
@@ -141,7 +141,7 @@ class Share:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing of what was dealt is here."""
+        """Return whether nothing of what was dealt is here."""
         return not any(self.index in dealt.values() for _, _, dealt in self._dealt)
 
     def nothing(self) -> str:

@@ -127,5 +127,5 @@ class Oscar(Reader):
 
 
 def content_lines(content: str) -> int:
-    r"""Lines of an OSCAR ``content``, which are joined by ``\n``; an empty content may have none."""
+    r"""Return how many lines an OSCAR ``content`` has, which are joined by ``\n``; an empty one may have none."""
     return content.count("\n") + 1 if content else 0
