@@ -97,7 +97,7 @@ def test_edits_are_rules_too() -> None:
             "- drop: true",
             "[0].drop: expected str | array, got bool (True); put an expression that YAML reads otherwise between",
         ),
-        ("- drop: [a]", "expected an expression, or with `syntax:` a pattern or a list of patterns, got ['a']"),
+        ("- drop: [a]", "expected an expression, or with `syntax:` a pattern or a list of them, got ['a']"),
         ("- drop:", "[0].drop: expected str | array, got null"),
         ("- replace: xs", "expected `by:` beside `replace`"),
         ("- {replace: xs, by: 3}", "[0].by: expected str, got int (3)"),

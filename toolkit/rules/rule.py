@@ -76,6 +76,7 @@ class Rule(ConfigStruct, kw_only=True, tag_field="kind", tag=lambda name: snake_
     Attributes:
         name: under which it is counted and shown; that of its group, and ``: ``, in front.
         group: the innermost group that it is in.
+        expression: of the condition or the value that the kind is about, if it has one.
         when: a further condition on documents.
         parameters: names that the expressions use: value by label, and for all other labels under "".
         place: file and line, for messages.
@@ -83,6 +84,7 @@ class Rule(ConfigStruct, kw_only=True, tag_field="kind", tag=lambda name: snake_
 
     name: str
     group: str = ""
+    expression: str = ""
     when: str = ""
     parameters: dict[str, dict[str, Any]] = {}
     place: str = ""
@@ -110,7 +112,7 @@ class Rule(ConfigStruct, kw_only=True, tag_field="kind", tag=lambda name: snake_
     @property
     def expressions(self) -> list[str]:
         """Return the texts that are expressions of ours; the condition `when` is the last of them."""
-        return [self.when] if self.when else []
+        return [text for text in ("" if self.foreign else self.expression, self.when) if text]
 
     @property
     def foreign(self) -> Foreign | None:

@@ -24,15 +24,10 @@ class AnnotateForm(Form):
 class Annotate(Rule):
     """The rule: adds `annotation` where `expression` is true."""
 
-    expression: str
     annotation: str
 
     FORM = AnnotateForm
     ROLE = Role.ANNOTATES
-
-    @property
-    def expressions(self) -> list[str]:
-        return [self.expression, *super().expressions]
 
     def compile(self, compiler: Compiler) -> CompiledRule:
         return compiler.decision(self, self.expression)

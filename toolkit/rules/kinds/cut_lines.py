@@ -34,14 +34,8 @@ class CutLinesForm(Form):
 class CutLines(Rule):
     """The rule: `expression` is true for the lines that go, `when` for the documents that it looks at."""
 
-    expression: str
-
     FORM = CutLinesForm
     SIZE_NEEDS_TEXT = True
-
-    @property
-    def expressions(self) -> list[str]:
-        return [self.expression, *super().expressions]
 
     def compile(self, compiler: Compiler) -> CompiledRule:
         names = compiler.names_for(self)

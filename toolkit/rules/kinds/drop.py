@@ -15,49 +15,50 @@ from toolkit.rules.filters import Syntax
 from toolkit.rules.rule import Foreign, Form, Role, Rule
 
 
-class DropForm(Form):
+class PatternForm(Form, kw_only=True):
+    """The options in YAML that `drop` and `keep` share."""
+
+    syntax: Annotated[Syntax | None, Description(description="the language of the patterns")] = None
+    strict: Annotated[bool, Description(description="compare numbers as Dolma does, 1 unequal to 1.0")] = False
+
+    def rule(self, kind: type["Drop"], given: str | list[str], place: Source) -> "Drop":
+        """Return the rule of an expression, or with `syntax` of patterns."""
+        if isinstance(given, list) and not (self.syntax and given):
+            raise place.error((), f"expected an expression, or with `syntax:` a pattern or a list of them, got {given}")
+        patterns = given if isinstance(given, list) else [given]
+        shown = f"not ({' or '.join(patterns)})" if kind.KEEPS else " or ".join(patterns)
+        return kind(
+            name=self.name or shown + (f", when {self.when}" if self.when else ""),
+            expression="" if self.syntax else patterns[0],
+            patterns=patterns if self.syntax else [],
+            syntax=self.syntax or "",
+            strict=self.strict,
+            when=self.when,
+        )
+
+
+class DropForm(PatternForm):
     """The entry in YAML."""
 
     drop: Annotated[
         str | list[str], Description(description="an expression; with `syntax` a pattern, or a list of patterns")
     ]
-    syntax: Annotated[Syntax | None, Description(description="the language of the patterns")] = None
-    strict: Annotated[bool, Description(description="compare numbers as Dolma does, 1 unequal to 1.0")] = False
 
     KEY = "drop"
 
     def rules(self, place: Source, base: str) -> Sequence[Rule]:
-        patterns = patterns_of(self.drop, self.syntax, place)
-        return [
-            Drop(
-                name=self.name or " or ".join(patterns) + (f", when {self.when}" if self.when else ""),
-                expression="" if self.syntax else patterns[0],
-                patterns=patterns if self.syntax else [],
-                syntax=self.syntax or "",
-                strict=self.strict,
-                when=self.when,
-            )
-        ]
-
-
-def patterns_of(given: str | list[str], syntax: Syntax | None, place: Source) -> list[str]:
-    """Return the expression or the patterns of an entry as a list; a ConfigError if there is none, or one too many."""
-    if isinstance(given, list) and not (syntax and given):
-        raise place.error((), f"expected an expression, or with `syntax:` a pattern or a list of patterns, got {given}")
-    return given if isinstance(given, list) else [given]
+        return [self.rule(Drop, self.drop, place)]
 
 
 class Drop(Rule):
     """The rule.
 
     Attributes:
-        expression: when a document goes, if there are no patterns.
         patterns: a document goes that one of them matches.
         syntax: of the patterns.
         strict: whether numbers are compared as Dolma does, 1 unequal to 1.0.
     """
 
-    expression: str = ""
     patterns: list[str] = []
     syntax: Literal["", "jsonpath", "jq"] = ""
     strict: bool = False
@@ -66,10 +67,6 @@ class Drop(Rule):
     ROLE = Role.DROPS
     KEEPS: ClassVar[bool] = False
     """The opposite: documents that match stay."""
-
-    @property
-    def expressions(self) -> list[str]:
-        return [*([] if self.syntax else [self.expression]), *super().expressions]
 
     @property
     def foreign(self) -> Foreign | None:

@@ -17,7 +17,29 @@ from toolkit.text import editing
 from toolkit.text.editing import Edit
 
 
-class ReplaceForm(Form):
+class SpansForm(Form, kw_only=True):
+    """The options in YAML that `replace` and `cut` share."""
+
+    min_score: Annotated[int | float | None, Description(description="spans with a lower score stay")] = None
+    max_score: Annotated[
+        int | float | None, Description(description="spans with this score, or a higher one, stay")
+    ] = None
+    syntax: Annotated[Syntax | None, Description(description="the language of the selector")] = None
+
+    def rule(self, kind: type["Replace"], spans: str, by: str) -> "Replace":
+        """Return the rule of the expression of spans, or with `syntax` of a selector."""
+        return kind(
+            name=self.name or spans,
+            expression=spans,
+            syntax=self.syntax or "",
+            by=by,
+            when=self.when,
+            min_score=self.min_score,
+            max_score=self.max_score,
+        )
+
+
+class ReplaceForm(SpansForm):
     """The entry in YAML."""
 
     replace: Annotated[str, Description(description="an expression that gives spans; with `syntax` a selector of them")]
@@ -28,55 +50,34 @@ class ReplaceForm(Form):
             "`syntax`, a jq filter behind `$` may give it"
         ),
     ]
-    min_score: Annotated[int | float | None, Description(description="spans with a lower score stay")] = None
-    max_score: Annotated[
-        int | float | None, Description(description="spans with this score, or a higher one, stay")
-    ] = None
-    syntax: Annotated[Syntax | None, Description(description="the language of the selector")] = None
 
     KEY = "replace"
 
     def rules(self, place: Source, base: str) -> Sequence[Rule]:
-        name, by = self.name or self.replace, self.by
+        by = self.by
         if not self.syntax:
             try:
-                by = editing.check_replacement(by).replace(editing.TAG, name)
+                by = editing.check_replacement(by).replace(editing.TAG, self.name or self.replace)
             except ValueError as error:
                 raise place.error(("by",), str(error)) from None
-        return [
-            Replace(
-                name=name,
-                expression=self.replace,
-                syntax=self.syntax or "",
-                by=by,
-                when=self.when,
-                min_score=self.min_score,
-                max_score=self.max_score,
-            )
-        ]
+        return [self.rule(Replace, self.replace, by)]
 
 
 class Replace(Rule):
     """The rule.
 
     Attributes:
-        expression: gives the spans, or selects them in another language.
-        syntax: that language.
+        syntax: of the expression, if it selects the spans in another language.
         by: what stands in the place of spans.
         min_score, max_score: of spans that are edited, the first included, the second not.
     """
 
-    expression: str
     syntax: Literal["", "jsonpath", "jq"] = ""
     by: str = ""
     min_score: int | float | None = None
     max_score: int | float | None = None
 
     FORM: ClassVar[type[Form]] = ReplaceForm
-
-    @property
-    def expressions(self) -> list[str]:
-        return [*([] if self.syntax else [self.expression]), *super().expressions]
 
     @property
     def foreign(self) -> Foreign | None:

@@ -26,14 +26,8 @@ class RouteForm(Form):
 class Route(Rule):
     """The rule: `expression` gives the folder; ``label`` in it is the label that the format gives."""
 
-    expression: str
-
     FORM = RouteForm
     ROLE = Role.ROUTES
-
-    @property
-    def expressions(self) -> list[str]:
-        return [self.expression, *super().expressions]
 
     def compile(self, compiler: Compiler) -> CompiledRule:
         names = compiler.names_for(self)

@@ -46,15 +46,10 @@ class SetForm(Form):
 class Set(Rule):
     """The rule: `expression` gives the value of `field`, whose name is dotted where it is nested."""
 
-    expression: str
     field: str
 
     FORM = SetForm
     ROLE = Role.SETS
-
-    @property
-    def expressions(self) -> list[str]:
-        return [self.expression, *super().expressions]
 
     def compile(self, compiler: Compiler) -> CompiledRule:
         names = compiler.names_for(self)
