@@ -41,7 +41,7 @@ _kinds = _Kinds()
 
 
 def eurolingua_statistics(text: str, language: str | None, bad_words: frozenset[str] | None) -> dict[str, Any]:
-    """All that is counted of a text, by the names of the corpus.
+    """Return all that is counted of a text, by the names of the corpus.
 
     Args:
         text: of any length; time is linear in it.
@@ -151,7 +151,7 @@ def _case(word: str) -> str:
 
 
 def _repeated(stretches: Iterable[str]) -> tuple[int, int]:
-    """How many were there before, and their code points."""
+    """Return how many were there before, and their code points."""
     counts = Counter(stretches)
     return sum(counts.values()) - len(counts), sum((count - 1) * len(each) for each, count in counts.items())
 
@@ -167,7 +167,7 @@ def _bad_word_rate(text: str, bad: frozenset[str]) -> float:
 
 
 def _repeated_words(text: str) -> int:
-    r"""Matches of ``(\w+)\s+\1{3,}``, which the module `re` finds in quadratic time.
+    r"""Count matches of ``(\w+)\s+\1{3,}``, which the module `re` finds in quadratic time.
 
     The group is the longest end of a word that the next word begins with three times.
     """

@@ -22,7 +22,9 @@ from toolkit.text import (
     NUMBER,
     SPACE,
     TERMINALS,
+    Int64s,
     LineTable,
+    UInt32s,
     Words,
     characters,
     compiled,
@@ -248,7 +250,7 @@ class C4(Tagger):
         return found
 
     def _entries(self, language: str | None) -> frozenset[str] | None:
-        """The bad words of a language, if there is a list."""
+        """Return the bad words of a language, if there is a list."""
         path = for_language(self.bad_words, language, ("", ".txt")) if self.bad_words else None
         return _list(path) if path else None
 
@@ -306,7 +308,7 @@ class C4(Tagger):
         )
 
     def _rule_broken(self, body: str, line: str, n_words: int) -> str | None:
-        """What a line, `body` with citations, is removed for."""
+        """Return why a line, `body` with citations, is removed."""
         if max(map(len, body.split()), default=0) > self.max_word_chars:
             return "long_word"
         if self.end_marks and (not line.endswith(ENDS[self.variant]) or line.endswith("...")):
@@ -327,13 +329,14 @@ class _Seen(NamedTuple):
     bits of what it has in it; its sentences; its words in citations. And where all citations begin and end.
     """
 
-    starts: Array
-    begins: Array
-    ends: Array
-    found: Array
-    sentences: Array
-    cited: Array
-    citations: Array
+    starts: Int64s
+    begins: Int64s
+    ends: Int64s
+    found: Int64s
+    sentences: Int64s
+    cited: Int64s
+    citation_starts: Int64s
+    citation_ends: Int64s
 
 
 def _look(texts: Sequence[str], lines: LineTable, max_word_chars: int) -> _Seen:
@@ -342,17 +345,15 @@ def _look(texts: Sequence[str], lines: LineTable, max_word_chars: int) -> _Seen:
     n = len(lines.starts)
     starts = np.zeros(n + 1, dtype=np.int64)
     np.cumsum(lines.chars + 1 + (lines.utf8[lines.ends] == ord("\r")), out=starts[1:])
-    begins, ends, found, sentences, cited = np.zeros((5, n), dtype=np.int64)
     citations = np.zeros((2, whole.count("[") + 1), dtype=np.int64)
-    _look_at(
-        points, starts, lines.chars, n, _roles(), max_word_chars, NOTES, NOTE_BOUNDS,
-        begins, ends, found, sentences, cited, *citations,
-    )  # fmt: skip
-    return _Seen(starts, begins, ends, found | _phrases(lines), sentences, cited, citations[:, citations[1] > 0])
+    seen = _Seen(starts, *np.zeros((5, n), dtype=np.int64), *citations)
+    _look_at(points, lines.chars, n, _roles(), max_word_chars, _Notes(NOTES, NOTE_BOUNDS), seen)
+    cited, cited_ends = citations[:, citations[1] > 0]
+    return seen._replace(found=seen.found | _phrases(lines), citation_starts=cited, citation_ends=cited_ends)
 
 
 def _phrases(lines: LineTable) -> Array:
-    """Bits of the phrases that each line has in it."""
+    """Return bits of the phrases that each line has in it."""
     lower, found = lines.utf8.tobytes().lower(), np.zeros(len(lines.ends), dtype=np.int64)
     for phrase, bit in PHRASES:
         wanted, hits, at = phrase.encode(), [], 0
@@ -365,7 +366,7 @@ def _phrases(lines: LineTable) -> Array:
 
 @functools.cache
 def _roles() -> Array:
-    """Bits of each code point."""
+    """Return bits of each code point."""
     table = characters()
     kinds = table.classes.reshape(-1, 256)[table.blocks].ravel()
     small = np.where(kinds & LOWER, LETTER | SMALL, LETTER)
@@ -375,12 +376,20 @@ def _roles() -> Array:
     return roles
 
 
-@compiled("uint32* int64* int64* int64 int8* int64 uint32* int64* int64* int64* int64* int64* int64* int64* int64*")
-def _look_at(
-    text: Any, starts: Any, sizes: Any, n: Any, roles: Any, longest: Any, notes: Any, bounds: Any,
-    begins: Any, ends: Any, found: Any, sentences: Any, cited: Any, citation_starts: Any, citation_ends: Any,
-) -> None:  # fmt: skip
-    """Fills what `_Seen` has of n lines, but for phrases; `notes` are what may be in brackets but digits."""
+class _Notes(NamedTuple):
+    """What may be in brackets but digits: code points, where each begins, and the end of all."""
+
+    points: UInt32s
+    bounds: Int64s
+
+
+@compiled("uint32* int64* int64 int8* int64", _Notes, _Seen)
+def _look_at(  # noqa: C901, PLR0912, PLR0915  # one loop over the characters, without calls
+    text: Any, sizes: Any, n: Any, roles: Any, longest: Any, in_brackets: _Notes, seen: _Seen
+) -> None:
+    """Fill what `_Seen` has of n lines, but for phrases."""
+    notes, bounds = in_brackets
+    starts, begins, ends, found, sentences, cited, citation_starts, citation_ends = seen
     n_citations = 0
     for line in range(n):
         at, end = starts[line], starts[line] + sizes[line]
@@ -447,7 +456,7 @@ def _look_at(
 
 
 def _cuts(texts: Sequence[str], lines: LineTable, seen: _Seen, kept: Array) -> list[list[Span]]:
-    """What is cut of each text, so that its kept lines are left."""
+    """Return what is cut of each text, so that its kept lines are left."""
     bases = seen.starts[lines.bounds[:-1]]
     ends = bases + np.array(list(map(len, texts)), dtype=np.int64)
     left = np.flatnonzero(kept)
@@ -456,7 +465,7 @@ def _cuts(texts: Sequence[str], lines: LineTable, seen: _Seen, kept: Array) -> l
     last = np.roll(first, -1)
     line_feeds = seen.starts[left + 1] - 1
     none = np.setdiff1d(np.arange(len(texts)), text)
-    cited, cited_ends = seen.citations
+    cited, cited_ends = seen.citation_starts, seen.citation_ends
     line = np.searchsorted(seen.starts, cited, side="right") - 1
     inside = kept[line] & (cited >= seen.begins[line]) & (cited < seen.ends[line])
     pairs = (
@@ -475,7 +484,7 @@ def _cuts(texts: Sequence[str], lines: LineTable, seen: _Seen, kept: Array) -> l
 
 
 def _rest(text: str, left: Sequence[tuple[int, int]]) -> list[Span]:
-    """What is cut where these stretches of a text are left, without the white space around all of them."""
+    """Return what is cut where these stretches of a text are left, without the white space around all of them."""
     begin, end = 0, len(left)
     while begin < end and not text[slice(*left[begin])].strip():
         begin += 1
@@ -491,7 +500,7 @@ def _rest(text: str, left: Sequence[tuple[int, int]]) -> list[Span]:
 
 
 def _first_lines(lines: LineTable, found: Array) -> Array:
-    """The first line of each text that is among those found; a number behind all lines where there is none."""
+    """Return the first line of each text that is among those found; a number behind all lines where there is none."""
     hits = np.flatnonzero(found)
     first = np.full(len(lines.bounds) - 1, len(found))
     np.minimum.at(first, np.searchsorted(lines.bounds, hits, side="right") - 1, hits)
@@ -499,14 +508,14 @@ def _first_lines(lines: LineTable, found: Array) -> Array:
 
 
 def _line_end(text: str, behind: int, begin: int) -> tuple[int, int]:
-    r"""The line end that is left between two lines: that of the first, or another in between that is ``\n``."""
+    r"""Return the line end that is left between two lines: that of the first, or another in between that is ``\n``."""
     at = behind - 1 if text[behind - 1] == "\n" else text.find("\n", behind, begin)
     at = at if at >= 0 else behind - 1
     return at, at + 1
 
 
 def _between(spans: Iterable[tuple[int, int]], begin: int, end: int) -> list[tuple[int, int]]:
-    """What is between spans that are counted from `begin`, up to `end`."""
+    """Return what is between spans that are counted from `begin`, up to `end`."""
     edges = [begin, *(begin + edge for span in spans for edge in span), end]
     return [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b]
 
@@ -526,7 +535,7 @@ def _list(path: str) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=64)
 def _pattern(listed: frozenset[str], *, anywhere: bool) -> re.Pattern[str]:
-    """What finds a bad word as C4 does."""
+    """Return the pattern that finds a bad word as C4 does."""
     some = "|".join(map(re.escape, sorted(listed)))
     return re.compile(some if anywhere else rf"(?:\W|^)(?:{some})(?:\W|$)")
 
@@ -551,5 +560,5 @@ def _by_first_word(listed: frozenset[str]) -> _Known:
 
 
 def _stretch(words: Words, first: int, end: int) -> str:
-    """The text from one word to another, in lower case."""
+    """Return the text from one word to another, in lower case."""
     return words.lines.utf8[words.starts[first] : words.ends[end - 1]].tobytes().decode().casefold()

@@ -112,13 +112,13 @@ def _median(ordered: Array) -> float:
 
 
 def _duplicates(words: Sequences, n: int) -> Array:
-    """What n-grams that occur at least twice have of all n-grams of each text; overlaps count as often as they are."""
+    """Return the share of all n-grams of each text that occur at least twice; overlaps count as often as they are."""
     grams = words.joined(n)
     return _share(grams.repeated(1).covered, grams.totals)
 
 
 def _of_text(text: str, words: int, chars: int, apart: str) -> dict[str, float]:
-    """What is not in the table of words.
+    """Return the figures that are not in the table of words.
 
     Args:
         text: of a document.

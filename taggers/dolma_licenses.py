@@ -61,7 +61,7 @@ class DolmaLicenses(Tagger):
 
 
 def _links(html: str) -> Iterator[str]:
-    """The licences that elements link to, with version and language, from left to right."""
+    """Return the licences that elements link to, with version and language, from left to right."""
     if "://creativecommons.org/" not in html:
         return
     patterns = _patterns()
@@ -103,7 +103,7 @@ class _Patterns(NamedTuple):
 
 @functools.cache
 def _patterns() -> _Patterns:
-    """What an element may have before the attribute that is looked for; and the attribute."""
+    """Return the pattern of what an element may have before an attribute, and of the attribute."""
     letters, marks = "", ""
     every = map(chr, range(sys.maxunicode + 1))
     for category, points in itertools.groupby(every, unicodedata.category):

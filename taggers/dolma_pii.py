@@ -153,7 +153,7 @@ class _Email(NamedTuple):
 
 
 def _emails(text: str) -> Iterator[_Email]:
-    r"""What matches ``[.\s@,?!;:)(]*([^\s@]+@[^\s@,?!;:)(]+?)[.\s@,?!;:)(]?\s``, from left to right.
+    r"""Yield what matches ``[.\s@,?!;:)(]*([^\s@]+@[^\s@,?!;:)(]+?)[.\s@,?!;:)(]?\s``, from left to right.
 
     A match begins with all the blanks and marks before a name. Where marks alone are a name, as in ``(@b.example ``, a
     run of blanks and marks may go on beyond it, before another name: then the last name counts.
@@ -181,7 +181,7 @@ def _emails(text: str) -> Iterator[_Email]:
 
 
 def _last_of_marks(text: str, first: int, end: int) -> tuple[int, tuple[int, int]] | None:
-    """The last ``@`` with a mark before it and a domain behind, in a run of blanks and marks; and where that ends."""
+    """Return the last ``@`` in a run of blanks and marks with a mark before and a domain behind it; where that ends."""
     at = text.rfind("@", first + 1, end)
     while at >= 0:
         if text[at - 1] != "@" and not text[at - 1].isspace() and (found := _domain(text, at)):

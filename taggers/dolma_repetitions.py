@@ -7,13 +7,13 @@ that for all L together there are n log n places to look at (Main and Lorentz 19
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
 from toolkit import Batch, Document, Example, Span, Tagger
-from toolkit.text import compiled
+from toolkit.text import Bytes, Int32s, compiled
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Type = Literal[
@@ -83,7 +83,7 @@ def _spans(text: str, *, by_line: bool) -> Iterator[Span]:
 
 
 def _end(text: str, unit: str, start: int, limit: int) -> int | None:
-    """Where a repetition ends; as a pattern does, blanks are skipped if that leads to at least three more copies."""
+    """Return where a repetition ends; as a pattern does, it skips blanks if that leads to three more copies or more."""
 
     def after(at: int, copies: int) -> int | None:
         for skipped in (1, 0) if text[at : at + 1].isspace() else (0,):
@@ -103,7 +103,7 @@ def _end(text: str, unit: str, start: int, limit: int) -> int | None:
 
 
 def _units(text: str, *, by_line: bool) -> Array:
-    """How long the shortest unit is that stands at least four times from each place on; 0 where there is none."""
+    """Return how long the shortest unit is that stands at least four times from each place on; 0 without one."""
     points = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
     n = len(points)
     units = np.zeros(n, dtype=np.int32)
@@ -117,29 +117,42 @@ def _units(text: str, *, by_line: bool) -> Array:
     following = np.arange(n + 1, dtype=np.int32)
     following[:-1] += points == ord("\n")
     hashes, powers = np.zeros(2 * (n + 1), dtype=np.uint32), np.zeros(2 * 32, dtype=np.int64)
-    _find_units(points, n, longest, white, line_ends, limits, following, hashes, powers, units)
+    _find_units(points, n, longest, _Places(white, line_ends, limits, following), hashes, powers, units)
     return units
 
 
-@compiled("uint32* int64 int64 int8* int32* int32* int32* uint32* int64* int32*")
-def _find_units(
-    points: Any, n: Any, longest: Any, white: Any, line_ends: Any, limits: Any, following: Any,
-    hashes: Any, powers: Any, units: Any,
-) -> None:  # fmt: skip
-    """Finds the shortest unit from each place on.
+class _Places(NamedTuple):
+    """The places of a text.
+
+    Attributes:
+        white: whether it is white space, of each.
+        line_ends: where its line ends, of each.
+        limits: where a repetition from there must end, of each.
+        following: (n + 1) of each the place itself, or one towards the next where a unit may still be found.
+    """
+
+    white: Bytes
+    line_ends: Int32s
+    limits: Int32s
+    following: Int32s
+
+
+@compiled("uint32* int64 int64", _Places, "uint32* int64* int32*")
+def _find_units(  # noqa: C901  # one search, and the helpers that it calls millions of times
+    points: Any, n: Any, longest: Any, places: _Places, hashes: Any, powers: Any, units: Any
+) -> None:
+    """Find the shortest unit from each place on.
 
     Args:
         points: code points.
         n: how many.
         longest: of units to look for.
-        white: whether it is white space, of each.
-        line_ends: where its line ends, of each.
-        limits: where a repetition from there must end, of each.
-        following: (n + 1) of each the place itself, or one towards the next where a unit may still be found.
+        places: what is known of each.
         hashes: (2 n + 2) room for two hashes of what is before each place.
         powers: (64) room.
         units: what is found.
     """
+    white, line_ends, limits, following = places
     prime, other = 2147483647, 2147483629
     power, other_power = 1, 1
     powers[0], powers[32] = 911382323, 972663749

@@ -14,7 +14,7 @@ import numpy as np
 
 from taggers._datatrove import Language, check_language
 from toolkit import Batch, Document, Example, Tagger
-from toolkit.text import SPACE, TERMINALS, LineTable, Sequences, characters, compiled
+from toolkit.text import SPACE, TERMINALS, Characters, LineTable, Sequences, characters, compiled, decoded, number_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -136,48 +136,38 @@ class Fineweb(Tagger):
 
 @functools.cache
 def _marks() -> Array:
-    """Of each code point, whether it ends a sentence."""
+    """Return, of each code point, whether it ends a sentence."""
     found = np.zeros(0x110000, dtype=np.int8)
     found[list(map(ord, TERMINALS))] = 1
     return found
 
 
 def _look(lines: LineTable) -> tuple[Array, Array]:
-    """Of each line, bits of what is found, and a hash."""
+    """Return, of each line, bits of what is found, and a hash."""
     n = len(lines.starts)
     found, hashes = np.zeros((2, n), dtype=np.int64)
-    table = characters()
-    _look_at(lines.utf8, lines.starts, lines.ends, n, table.blocks, table.classes, _marks(), found, hashes)
+    _look_at(lines, n, characters(), _marks(), found, hashes)
     return found, hashes.view(np.uint64)
 
 
-@compiled("int8* int64* int64* int64 int64* int64* int8* int64* int64*")
-def _look_at(
-    utf8: Any, starts: Any, ends: Any, n: Any, blocks: Any, classes: Any, marks: Any, found: Any, hashes: Any
-) -> None:  # fmt: skip
-    """Fills `found` and `hashes` of n lines."""
+@compiled(LineTable, "int64", Characters, "int8* int64* int64*")
+def _look_at(lines: LineTable, n: Any, table: Characters, marks: Any, found: Any, hashes: Any) -> None:
+    """Fill `found` and `hashes` of n lines."""
+    utf8 = lines.utf8
     for line in range(n):
-        start, end = starts[line], ends[line]
+        start, end = lines.starts[line], lines.ends[line]
         bits = BLANK
         at = start
         while at < end:
-            byte = int(utf8[at])
-            more = 0 if byte >= 0 else 1 if byte < -32 else 2 if byte < -16 else 3  # bytes of this code point
-            point = byte if more == 0 else byte & (63 >> more)
-            for i in range(1, more + 1):
-                point = (point << 6) | (int(utf8[at + i]) & 63)
-            if not classes[(blocks[point >> 8] << 8) | (point & 255)] & SPACE:
+            point, at = decoded(utf8, at)
+            if not number_of(table, point) & SPACE:
                 bits = 0
                 break
-            at += 1 + more
         if bits == 0:
             at = end - 1
             while utf8[at] < -64:  # bytes that continue a code point
                 at -= 1
-            byte, more = int(utf8[at]), end - 1 - at
-            point = byte if more == 0 else byte & (63 >> more)
-            for i in range(1, more + 1):
-                point = (point << 6) | (int(utf8[at + i]) & 63)
+            point, at = decoded(utf8, at)
             if marks[point]:
                 bits = MARKED
         found[line] = bits

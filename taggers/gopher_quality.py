@@ -13,7 +13,7 @@ import re
 import string
 from collections.abc import Callable, Sequence
 from statistics import median
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -21,14 +21,21 @@ import numpy as np
 from toolkit import Attribute, Batch, ConfigError, Document, Example, Files, Tagger
 from toolkit.text import (
     HAS_ALPHA,
+    SPACE,
     TERMINALS,
+    Characters,
+    Int64s,
+    LineTable,
     Splitter,
     Words,
+    characters,
     characters_in,
     check_word_language,
     compiled,
+    decoded,
     decomposed,
     hashes_of,
+    number_of,
     places_among,
     stop_word_lists,
     stop_words,
@@ -234,9 +241,9 @@ def _list_of(language: str | None) -> frozenset[str]:
 
 def _paper(batch: Batch, words: Words, lists: list[frozenset[str]]) -> list[Quality]:
     lines, counts = batch.lines, words.counts
-    n_lines, bullets, trailing, hashes, ellipses = found = np.zeros((5, len(batch)), dtype=np.int64)
+    n_lines, bullets, trailing, hashes, ellipses = found = _Counted(*np.zeros((5, len(batch)), dtype=np.int64))
     marks = np.array(list(map(ord, BULLETS)), dtype=np.int64)
-    _look(lines.utf8, lines.starts, lines.ends, lines.bounds, len(batch), marks, len(marks), *found)
+    _look(lines, len(batch), characters(), marks, len(marks), found)
     stops, distinct = _stop_words(words, lists)
     by_word, by_line = np.maximum(counts, 1), np.maximum(n_lines, 1)
     columns = (
@@ -268,7 +275,7 @@ def _medians(words: Words) -> Array:
 
 
 def _stop_words(words: Words, lists: list[frozenset[str]]) -> tuple[Array, Array]:
-    """How many words of each text are in its list, and how many of the list there are."""
+    """Return how many words of each text are in its list, and how many of the list there are."""
     known = list(map(_folded, lists))
     places = places_among(words.folded, words.bounds, known)
     at = np.flatnonzero(places >= 0)
@@ -280,38 +287,31 @@ def _stop_words(words: Words, lists: list[frozenset[str]]) -> tuple[Array, Array
 
 @functools.cache
 def _folded(known: frozenset[str]) -> Array:
-    """Hashes of single words."""
+    """Return the hashes of single words."""
     return hashes_of([word for word in known if len(word.split()) == 1], folded=True)
 
 
-@compiled("int8* int64* int64* int64* int64 int64* int64 int64* int64* int64* int64* int64*")
-def _look(
-    utf8: Any, starts: Any, ends: Any, bounds: Any, documents: Any, marks: Any, n_marks: Any,
-    n_lines: Any, bullets: Any, trailing: Any, hashes: Any, ellipses: Any,
-) -> None:  # fmt: skip
-    """Counts, for each document, lines that are not blank, with a bullet, with an ellipsis; hashes and ellipses."""
+class _Counted(NamedTuple):
+    """Of each document: lines that are not blank, with a bullet, with an ellipsis; hashes and ellipses."""
+
+    lines: Int64s
+    bullets: Int64s
+    trailing: Int64s
+    hashes: Int64s
+    ellipses: Int64s
+
+
+@compiled(LineTable, "int64", Characters, "int64* int64", _Counted)
+def _look(lines: LineTable, documents: Any, table: Characters, marks: Any, n_marks: Any, found: _Counted) -> None:
+    """Count what `_Counted` has of each document."""
+    utf8 = lines.utf8
+    n_lines, bullets, trailing, hashes, ellipses = found
     for document in range(documents):
-        for line in range(bounds[document], bounds[document + 1]):
-            at, first, dots, ended, dotted = starts[line], -1, 0, False, False
-            while at < ends[line]:
-                point = int(utf8[at])
-                if point >= 0:
-                    at += 1
-                    space = point == 32 or 9 <= point <= 13 or 28 <= point <= 31
-                elif point < -32:
-                    point = (point & 31) << 6 | (int(utf8[at + 1]) & 63)
-                    at += 2
-                    space = point == 0x85 or point == 0xA0
-                elif point < -16:
-                    point = (point & 15) << 12 | (int(utf8[at + 1]) & 63) << 6 | (int(utf8[at + 2]) & 63)
-                    at += 3
-                    space = point == 0x3000 or 0x2000 <= point <= 0x200A or point == 0x2028 or point == 0x2029
-                    space = space or point == 0x202F or point == 0x205F or point == 0x1680
-                else:
-                    point = 0x10000  # no matter which
-                    at += 4
-                    space = False
-                if space:
+        for line in range(lines.bounds[document], lines.bounds[document + 1]):
+            at, end, first, dots, ended, dotted = lines.starts[line], lines.ends[line], -1, 0, False, False
+            while at < end:
+                point, at = decoded(utf8, at)
+                if number_of(table, point) & SPACE:
                     dots, dotted = 0, False
                     continue
                 if first < 0:
@@ -330,7 +330,7 @@ def _look(
 # --- other variants ---------------------------------------------------------------------------------------------------
 
 
-def _quality(
+def _quality(  # noqa: PLR0913  # what is counted is given by its name
     words: Sequence[str], tokens: Sequence[str], known: frozenset[str], *, hashes: int, ellipses: int, symbols: int,
     alphabetic: int, lines: int, bullets: int, trailing: int,
 ) -> Quality:  # fmt: skip

@@ -11,14 +11,27 @@ import re
 import string
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import msgspec
 import numpy as np
 
 from taggers._datatrove import Language, check_language
 from toolkit import Batch, Document, Example, Tagger
-from toolkit.text import LineTable, Sequences, Splitter, Words, compiled, decomposed
+from toolkit.text import (
+    SPACE,
+    Characters,
+    Int64s,
+    LineTable,
+    Sequences,
+    Splitter,
+    Words,
+    characters,
+    compiled,
+    decoded,
+    decomposed,
+    number_of,
+)
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -161,13 +174,14 @@ def _share(part: Array, whole: Array) -> Array:
 
 
 def _lines(lines: LineTable) -> list[Array]:
-    """Shares of duplicate lines and of their characters, and of paragraphs."""
+    """Return the shares of duplicate lines and of their characters, and of paragraphs."""
     texts = len(lines.bounds) - 1
     found = np.zeros((4, len(lines.starts)), dtype=np.int64)
     bounds = np.zeros((2, texts + 1), dtype=np.int64)
-    _look(lines.utf8, lines.starts, lines.ends, lines.bounds, texts, *found, *bounds)
+    parts = [_Parts(found[2 * i], found[2 * i + 1], bounds[i]) for i in range(2)]
+    _look(lines, texts, characters(), *parts)
     shares = []
-    for hashes, sizes, each in zip(found[::2], found[1::2], bounds, strict=True):
+    for hashes, sizes, each in parts:
         of = Sequences(hashes[: each[-1]].view(np.uint64), sizes[: each[-1]], each)
         repeated = of.repeated(1)
         shares += [_share(repeated.total - repeated.distinct, repeated.total), _share(repeated.again, of.totals)]
@@ -180,36 +194,30 @@ def _ngrams(words: Sequences, most: float) -> list[Array]:
     return shares + [_share(found.covered[n], totals) for n in DUPLICATE]
 
 
-@compiled("int8* int64* int64* int64* int64 int64* int64* int64* int64* int64* int64*")
+class _Parts(NamedTuple):
+    """Lines or paragraphs of documents: hashes, code points, the first of each document and the end of all."""
+
+    hashes: Int64s
+    sizes: Int64s
+    bounds: Int64s
+
+
+@compiled(LineTable, "int64", Characters, _Parts, _Parts)
 def _look(
-    utf8: Any, starts: Any, ends: Any, bounds: Any, documents: Any,
-    hashes: Any, sizes: Any, paragraphs: Any, paragraph_sizes: Any, line_bounds: Any, paragraph_bounds: Any,
-) -> None:  # fmt: skip
-    """Lines without white space at their ends, blank ones left out, and paragraphs: hashes, code points, bounds."""
+    table_of_lines: LineTable, documents: Any, table: Characters, of_lines: _Parts, of_paragraphs: _Parts
+) -> None:
+    """Find the lines without white space at their ends, blank ones left out, and the paragraphs."""
+    utf8, starts, ends, _, bounds = table_of_lines
+    hashes, sizes, line_bounds = of_lines
+    paragraphs, paragraph_sizes, paragraph_bounds = of_paragraphs
     lines = n = 0
     for document in range(documents):
         hash_of_paragraph = size_of_paragraph = 0
         for line in range(bounds[document], bounds[document + 1]):
             at, chars, size, hash_, kept = starts[line], 0, 0, 1, 0
             while at < ends[line]:
-                point = int(utf8[at])
-                if point >= 0:
-                    at += 1
-                    space = point == 32 or 9 <= point <= 13 or 28 <= point <= 31
-                elif point < -32:
-                    point = (point & 31) << 6 | (int(utf8[at + 1]) & 63)
-                    at += 2
-                    space = point == 0x85 or point == 0xA0
-                elif point < -16:
-                    point = (point & 15) << 12 | (int(utf8[at + 1]) & 63) << 6 | (int(utf8[at + 2]) & 63)
-                    at += 3
-                    space = point == 0x3000 or 0x2000 <= point <= 0x200A or point == 0x2028 or point == 0x2029
-                    space = space or point == 0x202F or point == 0x205F or point == 0x1680
-                else:
-                    point = (point & 7) << 18 | (int(utf8[at + 1]) & 63) << 12
-                    point |= (int(utf8[at + 2]) & 63) << 6 | (int(utf8[at + 3]) & 63)
-                    at += 4
-                    space = False
+                point, at = decoded(utf8, at)
+                space = number_of(table, point) & SPACE
                 if space and not chars:
                     continue
                 hash_ = ((hash_ ^ point) * 0x1E3779B97F4A7C15) & 0x7FFFFFFFFFFFFFFF
@@ -263,7 +271,7 @@ def _datatrove(text: str, words: list[str]) -> Repetition:
 
 
 def _greedy(words: list[str], n: int) -> int:
-    """The characters of n-grams that came before, from the start on; what follows one does not overlap with it."""
+    """Return the characters of n-grams that came before, from the start on; what follows one does not overlap it."""
     seen = set[str]()
     at = chars = 0
     while at + n <= len(words):

@@ -6,13 +6,13 @@ alphabetically first label wins.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
 
 from toolkit import Attribute, Batch, Document, Example, Prediction, Tagger
-from toolkit.text import LinePredictions, LineTable, compiled, shortest_float32
+from toolkit.text import Float32s, Int64s, LinePredictions, LineTable, compiled, shortest_float32
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -137,20 +137,22 @@ class Language(Tagger):
         for wanted, got in zip(counts, np.diff(found.bounds).tolist(), strict=True):
             if wanted != got:
                 raise ValueError(f"expected a value for each of {wanted} lines, got {got}")
-        keys, n_lines, n_bytes = np.zeros((3, len(found.numbers)), dtype=np.int64)
-        probs = np.zeros(len(found.numbers), dtype=np.float32)
-        ends = np.zeros(len(lines.bounds), dtype=np.int64)
+        keys, of_lines, of_bytes = np.zeros((3, len(found.numbers)), dtype=np.int64)
+        added = _Added(
+            keys=keys,
+            lines=of_lines,
+            bytes=of_bytes,
+            shares=np.zeros(len(found.numbers), dtype=np.float32),
+            ends=np.zeros(len(lines.bounds), dtype=np.int64),
+        )
         place = np.full(len(found.labels) + 1, -1, dtype=np.int64)
-        _add_up(
-            found.numbers, found.probs, _sizes(lines), lines.bounds, len(batch), len(found.labels), place,
-            keys, n_lines, n_bytes, probs, ends,
-        )  # fmt: skip
-        n = ends[-1]
-        each = map(Share, n_lines[:n].tolist(), n_bytes[:n].tolist(), shortest_float32(probs[:n]))
+        _add_up(found.numbers, found.probs, _sizes(lines), lines.bounds, len(batch), len(found.labels), place, added)
+        n = added.ends[-1]
+        each = map(Share, added.lines[:n].tolist(), added.bytes[:n].tolist(), shortest_float32(added.shares[:n]))
         names = [*found.labels, None]
-        shares = [(names[key], share) for key, share in zip(keys[:n].tolist(), each, strict=True)]
+        shares = [(names[key], share) for key, share in zip(added.keys[:n].tolist(), each, strict=True)]
         sure = lines.sums((found.numbers >= 0) & (found.probs >= _least_float32(self.min_prob))).tolist()
-        bounds = zip(ends.tolist(), ends[1:].tolist(), strict=False)
+        bounds = zip(added.ends.tolist(), added.ends[1:].tolist(), strict=False)
         return [self._vote(shares[a:b], *of) for (a, b), *of in zip(bounds, counts, sure, strict=True)]
 
     def _vote(self, shares: list[tuple[str | None, Share]], n: int, sure: int) -> Vote:
@@ -177,23 +179,40 @@ def _sizes(lines: LineTable) -> Array:
 
 
 def _most_bytes(item: tuple[str | None, Share]) -> tuple[int, bool, str]:
-    """The order of shares; no language comes after languages."""
+    """Return the place in the order of shares; no language comes after languages."""
     label, share = item
     return -share.bytes, label is None, label or ""
 
 
 def _least_float32(number: float) -> np.float32:
-    """The least float32 whose shortest text is at least a number."""
+    """Return the least float32 whose shortest text is at least a number."""
     near = np.float32(number)
     return near if shortest_float32([near])[0] >= number else np.nextafter(near, np.float32(np.inf))
 
 
-@compiled("int32* float32* int64* int64* int64 int64 int64* int64* int64* int64* float32* int64*")
+class _Added(NamedTuple):
+    """Shares of labels, one document behind the other.
+
+    Attributes:
+        keys: the labels of each document.
+        lines: of each.
+        bytes: of these.
+        shares: of the document.
+        ends: (documents + 1) the first label of each document, and the end of all.
+    """
+
+    keys: Int64s
+    lines: Int64s
+    bytes: Int64s
+    shares: Float32s
+    ends: Int64s
+
+
+@compiled("int32* float32* int64* int64* int64 int64 int64*", _Added)
 def _add_up(
-    numbers: Array, probs: Array, sizes: Array, bounds: Array, documents: int, null: int, place: Array,
-    keys: Array, n_lines: Array, n_bytes: Array, shares: Array, ends: Array,
-) -> None:  # fmt: skip
-    """Adds up the lines of each label of each document, in float32 one after the other, as the original does.
+    numbers: Array, probs: Array, sizes: Array, bounds: Array, documents: int, null: int, place: Array, added: _Added
+) -> None:
+    """Add up the lines of each label of each document, in float32 one after the other, as the original does.
 
     Args:
         numbers: label of each line, -1 for none.
@@ -203,12 +222,9 @@ def _add_up(
         documents: how many.
         null: the number that lines without label get.
         place: -1 for each number; room to work in.
-        keys: what is found: the labels of each document,
-        n_lines: the lines of each,
-        n_bytes: their bytes,
-        shares: and their share of the document.
-        ends: (documents + 1) of these, the first of each document.
+        added: what is found.
     """
+    keys, n_lines, n_bytes, shares, ends = added
     at = 0
     for i in range(documents):
         begin, total = at, 0

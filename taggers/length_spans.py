@@ -142,7 +142,7 @@ WHITE_KINDS = b" rnvt~"
 
 
 def _pattern() -> re.Pattern[bytes]:
-    """What stands between word boundaries; the rules of UAX #29 are in brackets."""
+    """Return what stands between word boundaries; the rules of UAX #29 are in brackets."""
     x = "[xz]*+"  # [WB4]
     in_word, in_number = f"[:.']{x}(?=[abh])", f"[,.']{x}(?=1)"
     letter = f"[ab]{x}(?:{in_word})?+"  # [WB5 to WB7]

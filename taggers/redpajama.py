@@ -298,7 +298,7 @@ class Redpajama(Tagger):
 
 
 def _of_texts(texts: Sequence[str], lines: LineTable, raw: Words) -> tuple[dict[str, Sequence[Any]], Words]:
-    """What is counted in whole texts; and the normal words, in the same lines."""
+    """Return what is counted in whole texts; and the normal words, in the same lines."""
     utf8, at = lines.utf8.tobytes(), 1
     ends = np.append(1, lines.ends + 1 + _carriage_returns(lines))  # of lines with their line ends
     marks = raw.sums(~_is_word(raw) & (raw.ends - raw.starts - raw.chars >= MANY))
@@ -338,7 +338,7 @@ def _of_raw_words(raw: Words) -> dict[str, Sequence[Any]]:
     latin, upper = (raw.sums((raw.kinds & kind) != 0) for kind in (HAS_ASCII_LETTER, IS_UPPER))
     sentences = np.zeros(len(n), dtype=np.int64)
     is_word = _is_word(raw).view(np.int8)
-    _count_sentences(raw.lines.utf8, raw.starts, raw.ends, is_word, raw.bounds, len(n), sentences)
+    _count_sentences(raw, is_word, len(n), sentences)
     return {
         "rps_doc_frac_no_alph_words": _shares(1 - latin / np.maximum(n, 1), n > 0, none=True),
         "rps_doc_frac_all_caps_words": _shares(upper, n, none=True),
@@ -408,7 +408,7 @@ def _carriage_returns(lines: LineTable) -> Array:
 
 
 def _three_bytes(lines: LineTable, at: Array) -> Array:
-    """The three bytes from each offset on, as a number."""
+    """Return the three bytes from each offset on, as a number."""
     first, second, third = (lines.utf8[at + i].astype(np.int64) & 255 for i in range(3))
     return cast("Array", first << 16 | second << 8 | third)
 
@@ -418,7 +418,7 @@ def _is_one_of(found: Array, marks: Iterable[str]) -> Array:
 
 
 def _shares(parts: Any, wholes: Any, *, none: bool = False) -> list[Any]:
-    """What parts have of wholes, rounded; without a whole 0, or null."""
+    """Return what parts have of wholes, rounded; without a whole 0, or null."""
     whole = np.asarray(wholes, dtype=np.int64)
     found = _rounded(np.asarray(parts) / np.maximum(whole, 1)).tolist()
     return [share if n else None for share, n in zip(found, whole.tolist(), strict=True)] if none else found
@@ -433,9 +433,10 @@ def _rounded(values: Array) -> Array:
     return cast("Array", found)
 
 
-@compiled("int8* int64* int64* int8* int64* int64 int64*")
-def _count_sentences(utf8: Any, starts: Any, ends: Any, is_word: Any, bounds: Any, texts: Any, found: Any) -> None:
-    r"""How many stretches without ``. ! ?`` have a ``\w``: each has one match of the pattern."""
+@compiled(Words, "int8* int64 int64*")
+def _count_sentences(words: Words, is_word: Any, texts: Any, found: Any) -> None:
+    r"""Count the stretches without ``. ! ?`` that have a ``\w``: each has one match of the pattern."""
+    utf8, starts, ends, bounds = words.lines.utf8, words.starts, words.ends, words.bounds
     for text in range(texts):
         between = True
         for i in range(bounds[text], bounds[text + 1]):

@@ -13,7 +13,20 @@ import msgspec
 import numpy as np
 
 from toolkit import Batch, Document, Example, Span, Tagger
-from toolkit.text import ALPHA, NUMBER, SPACE, UPPER, LineTable, characters, compiled
+from toolkit.text import (
+    ALPHA,
+    NUMBER,
+    SPACE,
+    UPPER,
+    Bytes,
+    Characters,
+    Int64s,
+    LineTable,
+    characters,
+    compiled,
+    decoded,
+    number_of,
+)
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -160,7 +173,7 @@ class RefinedwebLines(Tagger):
 
 
 def _without_parts(line: str) -> tuple[list[Span], str]:
-    """What is removed within a line, and what is left of it."""
+    """Return what is removed within a line, and what is left of it."""
     gone = np.ones(len(line), dtype=np.int8)
     places = np.arange(len(line))
     for part in PARTS:
@@ -175,7 +188,7 @@ def _without_parts(line: str) -> tuple[list[Span], str]:
 def _cuts(
     lines: LineTable, goes: Array, parts: dict[int, list[Span]], documents: Sequence[Document]
 ) -> list[list[Span]]:
-    """The spans of each document: of lines in a row that go, and of parts of others."""
+    """Return the spans of each document: of lines in a row that go, and of parts of others."""
     starts = np.zeros(len(goes) + 1, dtype=np.int64)
     np.cumsum(lines.chars + 1 + (lines.utf8[lines.ends] == ord("\r")), out=starts[1:])
     bases = starts[lines.bounds]
@@ -200,48 +213,53 @@ def _cuts(
 class _Seen(NamedTuple):
     """Of each line: capitals, numbers, words between white space, words that are counted, and bits."""
 
-    upper: Array
-    numbers: Array
-    words: Array
-    counted: Array
-    has: Array
+    upper: Int64s
+    numbers: Int64s
+    words: Int64s
+    counted: Int64s
+    has: Int64s
 
 
 def _look(lines: LineTable) -> _Seen:
     n = len(lines.starts)
     seen = _Seen(*np.zeros((5, n), dtype=np.int64))
-    table = characters()
     parts = [b"items in cart", b"read more", b"sign-in"]
     bounds = np.cumsum([0, *map(len, parts)])
     letters = np.frombuffer(b"".join(parts), dtype=np.int8)
-    _look_at(lines.utf8, lines.starts, lines.ends, n, table.blocks, table.classes, letters, bounds, len(parts), *seen)
+    _look_at(lines, n, characters(), _Parts(letters, bounds, len(parts)), seen)
     return seen
 
 
-@compiled("int8* int64* int64* int64 int64* int64* int8* int64* int64 int64* int64* int64* int64* int64*")
-def _look_at(
-    utf8: Any, starts: Any, ends: Any, n: Any, blocks: Any, classes: Any, parts: Any, bounds: Any, n_parts: Any,
-    upper: Any, numbers: Any, words: Any, counted: Any, has: Any,
-) -> None:  # fmt: skip
-    """Fills what `_Seen` has of n lines."""
+class _Parts(NamedTuple):
+    """Texts to look for, one behind the other; where each begins, and the end of all; and how many there are."""
+
+    letters: Bytes
+    bounds: Int64s
+    number: int
+
+
+@compiled(LineTable, "int64", Characters, _Parts, _Seen)
+def _look_at(  # noqa: C901, PLR0912  # one loop over the characters, without calls
+    lines: LineTable, n: Any, table: Characters, wanted: _Parts, seen: _Seen
+) -> None:
+    """Fill what `_Seen` has of n lines."""
+    utf8 = lines.utf8
+    parts, bounds, n_parts = wanted
+    upper, numbers, words, counted, has = seen
     for line in range(n):
-        at, end = starts[line], ends[line]
+        at, end = lines.starts[line], lines.ends[line]
         capitals = digits = n_words = n_counted = bits = 0
         inside, begins = False, True  # of a word between white space; at the beginning of one that is counted
         first, last = -1, 0  # of a word character: whether the first is a number; the last
         while at < end:
-            byte = int(utf8[at])
-            more = 0 if byte >= 0 else 1 if byte < -32 else 2 if byte < -16 else 3  # bytes of this code point
-            point = byte if more == 0 else byte & (63 >> more)
-            for i in range(at + 1, at + 1 + more):
-                point = (point << 6) | (int(utf8[i]) & 63)
-            number = classes[(blocks[point >> 8] << 8) | (point & 255)]
+            point, behind = decoded(utf8, at)
+            number = number_of(table, point)
             if number & SPACE:
                 inside = False
             elif not inside:
                 inside = True
                 n_words += 1
-            if 9 <= point <= 13 or point == 32 or point == 0:
+            if 9 <= point <= 13 or point in (0, 32):
                 begins = True
             elif begins:
                 begins = False
@@ -260,7 +278,7 @@ def _look_at(
                     while same < size and at + same < end and utf8[at + same] | 32 == parts[bounds[k] + same]:
                         same += 1
                     bits |= HAS_PART if same == size else 0
-            at += 1 + more
+            at = behind
         if first > 0 and last | 32 == 115:  # s
             bits |= MAYBE_COUNTER
         upper[line], numbers[line], words[line], counted[line], has[line] = capitals, digits, n_words, n_counted, bits

@@ -22,12 +22,14 @@ from toolkit.text import (
     PICTURE,
     PUNCTUATION,
     SPACE,
+    Characters,
     LineTable,
     Sequences,
     Words,
     characters,
     compiled,
     hashes_of,
+    number_of,
     places_among,
     stop_words,
 )
@@ -198,15 +200,14 @@ def _shares(words: Words, lists: Sequence[Array | None]) -> list[float | None]:
 
 
 def _look(texts: Sequence[str], sizes: Array, n: int) -> tuple[Array, Array]:
-    """Of each text, how many sequences of n characters are of the most frequent ones, and its special characters."""
+    """Return how many sequences of n characters of each text are most frequent ones, and its special characters."""
     points = np.frombuffer("".join(texts).encode("utf-32-le"), dtype=np.uint32)
     starts, bounds = np.zeros((2, len(sizes) + 1), dtype=np.int64)
     np.cumsum(sizes, out=starts[1:])
     np.cumsum(np.maximum(sizes - n + 1, 0), out=bounds[1:])
     special, frequent = np.zeros((2, len(sizes)), dtype=np.int64)
     hashes = np.zeros(bounds[-1], dtype=np.int64)
-    table = characters()
-    _hash(points, starts, len(sizes), n, table.blocks, table.classes, special, hashes, bounds)
+    _hash(points, starts, len(sizes), n, characters(), special, hashes, bounds)
     for begin, end in pairwise(bounds.tolist()):
         hashes[begin:end].sort()
     room = np.zeros(int(np.max(sizes, initial=0)) + 1, dtype=np.int64)
@@ -214,11 +215,11 @@ def _look(texts: Sequence[str], sizes: Array, n: int) -> tuple[Array, Array]:
     return frequent, special
 
 
-@compiled("uint32* int64* int64 int64 int64* int64* int64* int64* int64*")
+@compiled("uint32* int64* int64 int64", Characters, "int64* int64* int64*")
 def _hash(
-    points: Any, starts: Any, texts: Any, n: Any, blocks: Any, classes: Any, special: Any, hashes: Any, bounds: Any
+    points: Any, starts: Any, texts: Any, n: Any, table: Characters, special: Any, hashes: Any, bounds: Any
 ) -> None:
-    """Counts what is special in texts, and fills `hashes` with those of their sequences of n code points."""
+    """Count what is special in texts, and fill `hashes` with those of their sequences of n code points."""
     first = 1  # what the oldest of n + 1 code points is multiplied by
     for _ in range(n):
         first = (first * FACTOR) & MASK
@@ -226,7 +227,7 @@ def _hash(
         start, count, hash_ = starts[text], 0, 0
         for i in range(start, starts[text + 1]):
             point = int(points[i])
-            number = classes[(blocks[point >> 8] << 8) | (point & 255)]
+            number = number_of(table, point)
             if number & (SPACE | NUMBER | PUNCTUATION | PICTURE) and not number & ALPHA:  # some ideographs are numbers
                 count += 1
             hash_ = (hash_ * FACTOR + point + 1) & MASK
@@ -239,7 +240,7 @@ def _hash(
 
 @compiled("int64* int64* int64 int64* int64*")
 def _count(hashes: Any, bounds: Any, texts: Any, room: Any, frequent: Any) -> None:
-    """Fills `frequent` from sorted hashes; `room` is zeros, one more than the longest text has hashes."""
+    """Fill `frequent` from sorted hashes; `room` is zeros, one more than the longest text has hashes."""
     for text in range(texts):
         at, end = bounds[text], bounds[text + 1]
         different = several = most = 0

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from toolkit import Batch, Document, Example, Tagger
-from toolkit.text import compiled
+from toolkit.text import LineTable, compiled
 
 MIN_BYTES = 50
 
@@ -90,10 +90,7 @@ class Tlsh(Tagger):
         counts = np.zeros((len(documents), 256), dtype=np.int64)
         checksums = np.zeros((len(documents), 3), dtype=np.int64)
         sizes = np.zeros(len(documents), dtype=np.int64)
-        _count(
-            lines.utf8, lines.starts, lines.ends, lines.bounds, len(documents), _PEARSON,
-            counts, checksums, sizes,
-        )  # fmt: skip
+        _count(lines, len(documents), _PEARSON, counts, checksums, sizes)
         counts = counts[:, : self.buckets]
         quartiles = np.sort(counts, axis=1)[:, self.buckets // 4 - 1 :: self.buckets // 4]
         q1, q2, q3 = (quartiles[:, i] for i in range(3))
@@ -109,11 +106,10 @@ class Tlsh(Tagger):
         return [f"tlsh:T1{row.tobytes().hex().upper()}" if ok else None for row, ok in zip(rows, good, strict=True)]
 
 
-@compiled("int8* int64* int64* int64* int64 int64* int64* int64* int64*")
-def _count(
-    utf8: Any, starts: Any, ends: Any, bounds: Any, n: Any, table: Any, counts: Any, checksums: Any, sizes: Any
-) -> None:
-    """Counts triplets of bytes in each window of five, by their hash."""
+@compiled(LineTable, "int64 int64* int64* int64* int64*")
+def _count(lines: LineTable, n: Any, table: Any, counts: Any, checksums: Any, sizes: Any) -> None:
+    """Count triplets of bytes in each window of five, by their hash."""
+    utf8, starts, ends, _, bounds = lines
     for text in range(n):
         row = 256 * text
         size = b = c = d = e = check1 = check2 = check3 = 0  # b is the byte before a, c the one before b, …

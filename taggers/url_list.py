@@ -143,7 +143,7 @@ class UrlList(Tagger):
         return values
 
     def _sources(self, file: str | None) -> list[tuple[str | None, tuple[str, ...] | None]]:
-        """The folder with the wanted categories, and a file."""
+        """Return the folder with the wanted categories, and a file."""
         return [(self.lists, self.categories), (file, None)]
 
 
@@ -182,7 +182,7 @@ class _Index(NamedTuple):
 
 
 def _found(index: _Index, keys: Sequence[Sequence[str]]) -> list[set[str]]:
-    """The categories of some keys, for each sequence of such."""
+    """Return the categories of some keys, for each sequence of such."""
     found: list[set[str]] = [set() for _ in keys]
     owners = [i for i, of_one in enumerate(keys) for _ in of_one]
     if len(index.hashes) and owners:
@@ -234,7 +234,7 @@ def _words(path: str | None) -> frozenset[str]:
 
 
 def _hashes(data: bytes) -> Array:
-    """Of each line that is an entry (see `toolkit.entries`)."""
+    """Return a hash of each line that is an entry (see `toolkit.entries`)."""
     found = np.zeros(data.count(b"\n") + 1, dtype=np.int64)
     count = np.zeros(1, dtype=np.int64)
     _hash_lines(np.frombuffer(data + b"\n", dtype=np.int8), len(data) + 1, found, count)

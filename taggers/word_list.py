@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from toolkit import Attribute, Batch, Document, Example, Files, Tagger, entries, for_language
-from toolkit.text import LineTable, Splitter, Words, compiled, stop_words
+from toolkit.text import Int64s, LineTable, Splitter, UInt64s, Words, compiled, stop_words
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -46,13 +46,22 @@ class _Table(NamedTuple):
     """The entries of one list, for `_find_phrases` and `_find_strings`."""
 
     entries: int
-    slots: Array  # entry + 1 by the hash of its first word, open addressing
-    following: Array  # the next entry + 1 with the same first word
-    firsts: Array  # the first word of each entry, and the end
-    hashes: Array  # the words of all entries
-    nodes: Array  # 256 for each node of the tree of the entries' bytes: the next node, 0 for none
-    ends: Array  # of each node, entry + 1 if one ends here
-    anywhere: Array  # whether an entry is looked for inside words
+    mask: int  # of the slots
+    slots: Int64s  # entry + 1 by the hash of its first word, open addressing
+    following: Int64s  # the next entry + 1 with the same first word
+    firsts: Int64s  # the first word of each entry, and the end
+    hashes: UInt64s  # the words of all entries
+    nodes: Int64s  # 256 for each node of the tree of the entries' bytes: the next node, 0 for none
+    ends: Int64s  # of each node, entry + 1 if one ends here
+    anywhere: Int64s  # whether an entry is looked for inside words
+
+
+class _Found(NamedTuple):
+    """Of each entry the last text that has it, and 1; of each text hits and different entries."""
+
+    seen: Int64s
+    hits: Int64s
+    distinct: Int64s
 
 
 class WordList(Tagger):
@@ -132,20 +141,14 @@ class WordList(Tagger):
             of_language = np.array([i for i, each in enumerate(languages) if each == language])
             table = self._table(language)
             size[of_language] = table.entries
-            seen = np.zeros(table.entries, dtype=np.int64)
+            into = _Found(np.zeros(table.entries, dtype=np.int64), hits, distinct)
             if len(table.hashes):
-                _find_phrases(
-                    words.folded, words.bounds, of_language, len(of_language), table.slots, len(table.slots) - 1,
-                    table.following, table.firsts, table.hashes, seen, hits, distinct,
-                )  # fmt: skip
+                _find_phrases(words.folded, words.bounds, of_language, len(of_language), table, into)
             if len(table.nodes) > 256:
                 lower = [batch[i].text.lower().encode() for i in of_language.tolist()]
                 bounds = np.cumsum([0, *map(len, lower)])
                 utf8 = np.frombuffer(b"".join(lower) or b"\0", dtype=np.uint8)
-                _find_strings(
-                    utf8, bounds, of_language, len(lower), table.nodes, table.ends, table.anywhere, _INSIDE,
-                    seen, hits, distinct,
-                )  # fmt: skip
+                _find_strings(utf8, bounds, of_language, len(lower), table, _INSIDE, into)
         return [
             Hits(listed, found, different, 1000 * found / n if n else None)
             for listed, found, different, n in zip(
@@ -200,18 +203,28 @@ def _table_of(listed: Sequence[str], splitter: Splitter, strings: bool) -> _Tabl
         ends[node] = entry + 1
     tree = np.array(nodes, dtype=np.int64).reshape(-1)
     anywhere = (words.counts == 0) | strings
-    return _Table(len(listed), slots, following, firsts, words.folded, tree, np.array(ends), anywhere.astype(np.int64))
+    return _Table(
+        len(listed),
+        len(slots) - 1,
+        slots,
+        following,
+        firsts,
+        words.folded,
+        tree,
+        np.array(ends),
+        anywhere.astype(np.int64),
+    )
 
 
 def _is_odd(char: str) -> bool:
     return unicodedata.category(char)[0] in "PS" and char not in "-'’"
 
 
-@compiled("uint64* int64* int64* int64 int64* int64 int64* int64* uint64* int64* int64* int64*")
-def _find_phrases(
-    words: Any, bounds: Any, texts: Any, n: Any, slots: Any, mask: Any, following: Any, firsts: Any, hashes: Any,
-    seen: Any, hits: Any, distinct: Any,
-) -> None:  # fmt: skip
+@compiled("uint64* int64* int64* int64", _Table, _Found)
+def _find_phrases(words: Any, bounds: Any, texts: Any, n: Any, table: _Table, found: _Found) -> None:
+    """Count the entries that are words of n texts."""
+    slots, mask, following, firsts, hashes = table.slots, table.mask, table.following, table.firsts, table.hashes
+    seen, hits, distinct = found
     for k in range(n):
         text = texts[k]
         for i in range(bounds[text], bounds[text + 1]):
@@ -234,11 +247,11 @@ def _find_phrases(
                 entry = following[entry - 1]
 
 
-@compiled("uint8* int64* int64* int64 int64* int64* int64* int64* int64* int64* int64*")
-def _find_strings(
-    utf8: Any, bounds: Any, texts: Any, n: Any, nodes: Any, ends: Any, anywhere: Any, inside: Any,
-    seen: Any, hits: Any, distinct: Any,
-) -> None:  # fmt: skip
+@compiled("uint8* int64* int64* int64", _Table, "int64*", _Found)
+def _find_strings(utf8: Any, bounds: Any, texts: Any, n: Any, table: _Table, inside: Any, found: _Found) -> None:
+    """Count the entries that are in n texts as strings."""
+    nodes, ends, anywhere = table.nodes, table.ends, table.anywhere
+    seen, hits, distinct = found
     for k in range(n):
         text, begin, end = texts[k], bounds[k], bounds[k + 1]
         for i in range(begin, end):

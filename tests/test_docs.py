@@ -19,7 +19,8 @@ from toolkit.data.dataset import Dataset
 from toolkit.ingest.plan import Common
 from toolkit.ingest.reader import READERS
 from toolkit.interop.dolma import is_dolma, read_mixer
-from toolkit.mix.settings import OutputSettings, read_section
+from toolkit.mix.section import read_section
+from toolkit.mix.settings import OutputSettings
 from toolkit.mix.writer import WRITERS
 from toolkit.tag.tagger import TAGGERS
 

@@ -119,8 +119,14 @@ def _modules_of(package: str) -> frozenset[str]:
 
 @functools.cache
 def _entry_points(group: str) -> tuple[importlib.metadata.EntryPoint, ...]:
-    """Return those of all installed packages; to look through these takes milliseconds, and writers are made often."""
-    return tuple(importlib.metadata.entry_points(group=group))
+    """Return the entry points of a group; writers are made often."""
+    return tuple(_all_entry_points().select(group=group))
+
+
+@functools.cache
+def _all_entry_points() -> Any:  # Python 3.11 and 3.12 have types of their own, each with `select`
+    """Return those of all installed packages, read once for all kinds: that takes tens of milliseconds."""
+    return importlib.metadata.entry_points()
 
 
 def _module_of_file(path: str) -> ModuleType:

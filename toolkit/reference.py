@@ -150,7 +150,12 @@ def _formats() -> list[str]:
 
 
 def _rules() -> list[str]:
-    lines = ["# Kinds of rules and their options", "", "How they work together: [rules](rules.md).", ""]
+    lines = [
+        "# Kinds of rules and their options",
+        "",
+        "`E` stands for an [expression](rules.md#expressions). How they work together: [rules](rules.md).",
+        "",
+    ]
     for kind in all_kinds():
         about = str(sys.modules[kind.__module__].__doc__)
         lines += [f"## {kind.FORM.KEY}{f': {kind.FORM.WORD}' if kind.FORM.WORD else ''}", "", about, ""]

@@ -77,7 +77,7 @@ def test_any_text_is_a_configuration_or_an_error(text: str) -> None:
     try:
         value = config.parse(text, "c.yaml").value
     except ConfigError as error:
-        assert re.match(r"c\.yaml(:\d+)?: ", str(error))
+        assert re.match(r"c\.yaml(:\d+)?: ", str(error))  # noqa: PT017
     else:
         config.plain(value)
 

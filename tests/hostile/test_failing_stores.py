@@ -61,7 +61,7 @@ def _handler(way: Callable[[], str]) -> type[http.server.BaseHTTPRequestHandler]
             if self.command != "HEAD":
                 self.wfile.write(body.encode())
 
-        do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _answer
+        do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _answer  # noqa: N815
 
         def log_message(self, format: str, *args: object) -> None:
             pass

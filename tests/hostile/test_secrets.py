@@ -133,7 +133,7 @@ def test_failures_do_not_show_what_was_asked_for(
             try:
                 assert checked("ingest", *arguments).code in (1, 2)
             except ConfigError as error:  # --debug
-                assert not any(secret in str(error) for secret in SECRETS)
+                assert not any(secret in str(error) for secret in SECRETS)  # noqa: PT017
         checked("status", "--json")
     project.config["ingest"] = [{**entry, "from": closed}]
     ran = checked("ingest")

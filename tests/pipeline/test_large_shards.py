@@ -1453,7 +1453,7 @@ def limit_of(
     found: list[Any] = []
 
     def run(executor: Executor, function: Any, tasks: Iterable[Task[Any]], *, at_once: int | None = None) -> Any:
-        found.extend([executor.processes, [task.processes for task in tasks]])
+        found.extend([executor.cores[0], [task.processes for task in tasks]])
         raise Limits
 
     monkeypatch.setattr(Local, "run", run)

@@ -245,7 +245,7 @@ def _handler(target: Callable[[], int], faults: Plan) -> type[http.server.BaseHT
             if self.command != "HEAD":
                 self.wfile.write(data[: len(data) // 2] if fault == "cut" else data)
 
-        do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _forward
+        do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _forward  # noqa: N815
 
         def log_message(self, format: str, *args: object) -> None:
             pass

@@ -85,7 +85,7 @@ def test_a_file_with_a_changed_byte_is_an_error_or_the_same(
     try:
         found = read(path)
     except DataError as error:
-        assert str(error).startswith(f"{path}: expected ")
+        assert str(error).startswith(f"{path}: expected ")  # noqa: PT017
     else:
         assert found == b"".join(parts), "a header has bits that mean nothing"
 

@@ -13,10 +13,10 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.commands.steps.stats_files import prepare
 from toolkit.errors import ConfigError, amount, did_you_mean
-from toolkit.inspect.stats import groups, plots, shard, tables
+from toolkit.inspect.stats import groups, plots, tables
 from toolkit.inspect.stats.distributions import Distribution, Distributions, together
 from toolkit.inspect.stats.histograms import Histogram, text
-from toolkit.inspect.stats.shard import CountJob, Record, Settings
+from toolkit.inspect.stats.one_file import CountJob, Record, Settings, count_file
 from toolkit.inspect.stats.sketch import Sketch
 from toolkit.inspect.stats.thresholds import thresholds
 from toolkit.mix import publish
@@ -114,7 +114,7 @@ def run(context: Context, options: Options) -> Outcome:
         counting = prepare(context, options.targets, settings, temporary)
         context.sweep(*{work.folder: None for work in counting.works})
         tasks = [Task(work.path, work, size_of(work.path)) for work in counting.works]
-        results = context.run("stats", shard.count_file, tasks, counting.unit)
+        results = context.run("stats", count_file, tasks, counting.unit)
         if broken := failures(results):
             of = amount(len(tasks), counting.unit.removesuffix("s"))
             message = f"{len(broken)} of {of} failed; those that did not are not read again"

@@ -358,7 +358,8 @@ def _explain(text: str, path: Path, source: Source, type_: Any, what: str) -> st
             value = value[key]
         if choices := _choices(_type_at(type_, path)) if text.startswith("Invalid enum value") else ():
             return f"expected {', '.join(choices[:-1])} or {choices[-1]}, got {value!r}"
-        got = f" ({value!r})" if isinstance(value, str | int | float | bool) and repr(value) not in text else ""
+        told = f"got {value!r}" in text or not isinstance(value, str | int | float | bool)
+        got = "" if told else f" ({value!r})"
     except (KeyError, IndexError, TypeError):
         got = ""
     return (text[0].lower() + text[1:]).replace("`", "") + got

@@ -86,7 +86,7 @@ class InputBytes:
                     offset += len(block)
                     yield block
             with self._store.open(self._path, offset, self._found) as stream:
-                while block := stream.read(BLOCK):
+                while block := stream.read1(BLOCK):
                     if kept:
                         kept.write(block)
                     yield block

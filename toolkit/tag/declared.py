@@ -24,7 +24,7 @@ def set_schemas(
     planned: Mapping[str, records.SetSchema] | None = None,
     digest: Callable[[str], str] = models.digest,
 ) -> dict[str, records.SetSchema]:
-    """The schema that each set of the plan has on disk; checks what the taggers read against what there is.
+    """Return the schema that each set of the plan has on disk; check what the taggers read against what there is.
 
     Args:
         plan: of the ``tag:`` section.
@@ -103,7 +103,7 @@ def _check_read(step: Step, reference: Reference, type_: schema.Type, where: str
 
 
 def differences(old: records.SetSchema, new: records.SetSchema) -> list[str]:
-    """What has changed between two schemas of a set, a line each; empty if nothing."""
+    """Return what has changed between two schemas of a set, a line each; empty if nothing."""
     lines = []
     before, after = msgspec.to_builtins(old.of_values()), msgspec.to_builtins(new.of_values())
 

@@ -59,13 +59,13 @@ class Read:
 
 
 def source(class_: type[Any]) -> str:
-    """What the docstring of the class's module says of where it comes from."""
+    """Return what the docstring of the class's module says of where it comes from."""
     text = inspect.cleandoc(sys.modules[class_.__module__].__doc__ or "")
     return text.partition("\nSource: ")[2].partition("\n\n")[0]
 
 
 def options(class_: type[msgspec.Struct]) -> list[Option]:
-    """The options of a plugin, in their order."""
+    """Return the options of a plugin, in their order."""
     found = []
     for field in msgspec.structs.fields(class_):
         info, description = mi.type_info(field.type), ""
@@ -81,26 +81,26 @@ def values(class_: type[Tagger]) -> list[Value]:
 
 
 def reads(class_: type[Tagger]) -> list[Read]:
-    """The attributes that a tagger can read."""
+    """Return the attributes that a tagger can read."""
     marked = _marked(class_, "attribute")
     return [Read(field.encode_name, found.key, field.required, found.or_value) for field, found in marked]
 
 
 def models(class_: type[Tagger]) -> dict[str, Any]:
-    """The options of a tagger that name model files, with their defaults (None where there is none)."""
+    """Return the options of a tagger that name model files, with their defaults (None where there is none)."""
     marked = _marked(class_, "model")
     return {field.encode_name: None if field.required else field.default for field, _ in marked}
 
 
 def variants(class_: type[Tagger]) -> list[str]:
-    """The choices of the option ``variant``, in their order."""
+    """Return the choices of the option ``variant``, in their order."""
     hint = get_type_hints(class_, include_extras=True).get("variant")
     inner = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     return list(get_args(inner)) if get_origin(inner) is Literal else []
 
 
 def extras(class_: type[Tagger]) -> dict[str, str]:
-    """The extras that a tagger can need: those that its file says how to install, and those of its options' choices.
+    """Return the extras that a tagger can need: those that its file names, and those of its options' choices.
 
     With each, the choice that needs it, as ``option: choice``, or nothing.
     """
@@ -119,7 +119,7 @@ def extras(class_: type[Tagger]) -> dict[str, str]:
 
 
 def example(shown: Example, longest: int = sys.maxsize) -> Iterator[str]:
-    """The lines of an example: text, options, attributes, metadata, value."""
+    """Yield the lines of an example: text, options, attributes, metadata, value."""
     yield f"text: {short(shown.text, longest)}"
     for what in ("options", "attributes", "metadata"):
         for key, value in getattr(shown, what).items():
@@ -128,7 +128,7 @@ def example(shown: Example, longest: int = sys.maxsize) -> Iterator[str]:
 
 
 def type_name(info: mi.Type) -> str:
-    """A type for people."""
+    """Return the name of a type for people."""
     match info:
         case mi.Metadata():
             return type_name(info.type)
@@ -150,7 +150,7 @@ def type_name(info: mi.Type) -> str:
 
 
 def short(value: Any, longest: int = sys.maxsize) -> str:
-    """A value as JSON, cut if it is longer."""
+    """Return a value as JSON, cut if it is longer."""
     text = msgspec.json.encode(value, enc_hook=int).decode()
     return text if len(text) <= longest else text[:longest] + "…"
 
@@ -164,7 +164,7 @@ def _default(field: Any) -> str:
 
 
 def _marked(class_: type[Tagger], name: str) -> list[tuple[Any, Any]]:
-    """The fields with a marker of this name, and the marker's value."""
+    """Return the fields with a marker of this name, and the marker's value."""
     found = [(field, _marker(mi.type_info(field.type), name)) for field in msgspec.structs.fields(class_)]
     return [(field, value) for field, value in found if value is not None]
 

@@ -44,7 +44,7 @@ class Entry(ConfigStruct):
 
 
 class Plan(ConfigStruct):
-    """What a `toolkit tag` does, as data that can be sent to a worker."""
+    """The work of `toolkit tag`, as data that can be sent to a worker."""
 
     sets: dict[str, list[Entry]]
 
@@ -76,7 +76,7 @@ class Step:
 
 
 def read_section(section: Source) -> Plan:
-    """The plan that a ``tag:`` section describes; options are checked, nothing is loaded.
+    """Return the plan that a ``tag:`` section describes; options are checked, nothing is loaded.
 
     Raises:
         ConfigError: naming the place in the file.
@@ -245,7 +245,7 @@ def _sorted(reads: Mapping[T, Iterable[T]]) -> list[T]:
 
 
 def build(plan: Plan) -> list[Step]:
-    """The configured taggers, each after those that it reads, those of a set together.
+    """Return the configured taggers, each after those that it reads, those of a set together.
 
     Raises:
         ConfigError: if two read each other.

@@ -49,7 +49,7 @@ class ShardToTag(ConfigStruct):
 
 
 class TaggedShard(ConfigStruct):
-    """What was done to a shard: which sets were written, and how many documents it has."""
+    """A shard that was tagged: which sets were written, and how many documents it has."""
 
     shard: str
     written: list[str]
@@ -58,12 +58,12 @@ class TaggedShard(ConfigStruct):
 
 
 def settings_of(schemas: Mapping[str, sets.SetSchema]) -> dict[str, dict[str, Any]]:
-    """The settings of each set as its completion records hold them."""
+    """Return the settings of each set as its completion records hold them."""
     return {name: {key: k.settings for key, k in found.keys.items()} for name, found in schemas.items()}
 
 
 def holds(settings: Mapping[str, dict[str, Any]]) -> dict[str, str]:
-    """What a tagging works on, by set, with a digest of its settings: for `toolkit.runs.claims`."""
+    """Return what a tagging works on, by set, with a digest of its settings: for `toolkit.runs.claims`."""
     return {
         f"the set {name}": xxhash.xxh3_128_hexdigest(msgspec.json.encode(found, order="sorted"))
         for name, found in settings.items()
@@ -94,7 +94,7 @@ def outdated(work: ShardToTag, state: row_index.ShardState | None, *, learn: boo
 def _has_changed(
     dataset: Dataset, other: str, shard: str, record: sets.ShardRecord, state: row_index.ShardState
 ) -> bool:
-    """Whether a set that was read is another now, or is itself made from something that has changed."""
+    """Return whether a set that was read is another now, or is itself made from something that has changed."""
     try:
         lineage.check_lineage(dataset, other, shard, state)
     except StaleError:
@@ -234,7 +234,7 @@ def _parts(work: ShardToTag, external: list[str], lines: Lines, others: list[Lin
 
 
 class _BlocksToTag(NamedTuple):
-    """What is done to the blocks of a shard.
+    """The work on the blocks of a shard.
 
     Attributes:
         todo: the sets to write.
@@ -249,7 +249,7 @@ class _BlocksToTag(NamedTuple):
 
 
 class _Tagged(NamedTuple):
-    """What becomes of a block: rows of each set; of each row its index entry and its size."""
+    """A tagged block: rows of each set; of each row its index entry and its size."""
 
     rows: list[list[bytes]]
     entries: list[tuple[row_index.Entry, int]]
@@ -311,7 +311,7 @@ def _tag_batch(numbered: list[Numbered], steps: list[Step], todo: list[str], pat
 
 
 class _Read(NamedTuple):
-    """What is read of an existing attribute file.
+    """The attributes that are read of an existing file.
 
     Attributes:
         path: of the file.
@@ -353,7 +353,7 @@ class _Others(AttributeRows):
         self._references, self._ours = read.references, read.ours
 
     def give(self, document: Document, number: int) -> None:
-        """The values of the next row, to its document."""
+        """Give the values of the next row to its document."""
         row, _ = self.take(document.id, document.source, number)
         values = msgspec.json.decode(row.attributes)
         for reference in self._references:

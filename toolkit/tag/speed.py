@@ -20,7 +20,7 @@ SECONDS = 0.4
 
 @dataclass(frozen=True)
 class Cost:
-    """What a tagger takes, alone and in one process, with the words and lines that it needs.
+    """How fast a tagger is, alone and in one process, with the words and lines that it needs.
 
     Attributes:
         mb_per_s: 1,000,000 bytes of UTF-8 in a second of the processor.
@@ -38,7 +38,7 @@ class Cost:
 
 
 def measure(steps: Sequence[Step], key: str, documents: Sequence[Document]) -> Cost:
-    """The cost of the tagger that writes a key.
+    """Return the cost of the tagger that writes a key.
 
     Args:
         steps: the tagger, after those that it reads, whose time is not counted.
@@ -68,7 +68,7 @@ def _rounded(number: float) -> float:
 
 
 def _seconds(steps: Sequence[Step], key: str, documents: Sequence[Document]) -> float:
-    """Of the processor, for the values of one key of all documents, and their JSON; blocks as a worker has them."""
+    """Return the processor's seconds for the values of one key and their JSON; blocks are as a worker has them."""
     total = 0.0
     for block in _blocks(documents):
         batch = Batch([Document(d.text, id=d.id, source=d.source, metadata=d.raw_metadata) for d in block])

@@ -24,7 +24,7 @@ _ENCODER = msgspec.json.Encoder()
 def run_steps(
     batch: Batch, numbered: Sequence[Numbered], steps: Sequence[Step], path: str
 ) -> Iterator[tuple[Step, Sequence[Any]]]:
-    """The values of each tagger in turn; what later ones read is given to the documents.
+    """Yield the values of each tagger in turn; what later ones read is given to the documents.
 
     Args:
         batch: of the documents.

@@ -51,7 +51,7 @@ Neutral = msgspec.Meta(extra={"neutral": True})
 
 
 def Attribute(key: str, type: Any, *, or_value: bool = False) -> msgspec.Meta:  # noqa: N802  # reads as a type in annotations
-    """Marks an option that names an attribute of another set, written ``SET[.KEY[.field]]`` in the configuration.
+    """Mark an option that names an attribute of another set, written ``SET[.KEY[.field]]`` in the configuration.
 
     ``lines: Annotated[str, Attribute("line_language", list[Prediction | None])]``; in ``tag`` the value is
     ``document.attribute(self.lines)``. ``metadata.field`` names a field of the document's metadata instead: null where
@@ -86,11 +86,11 @@ class Tagger(msgspec.Struct, dict=True, **FROZEN):
         """Raise ConfigError if it cannot run here with these options; called before anything is written."""
 
     def tag(self, document: Document) -> Any:
-        """The attribute's value for one document."""
+        """Return the attribute's value for one document."""
         raise NotImplementedError(type(self).__name__)
 
     def tag_batch(self, documents: Sequence[Document]) -> Sequence[Any]:
-        """The values for some documents, in order. Override it where a batch is faster (see `toolkit.Batch`)."""
+        """Return the values for some documents, in order. Override it where a batch is faster (see `toolkit.Batch`)."""
         return [self.tag(document) for document in documents]
 
 
@@ -124,7 +124,7 @@ def value_type(tagger: type[Tagger]) -> schema.Type:
 
 
 def value_annotation(tagger: type[Tagger]) -> Any:
-    """The Python annotation of what ``tag`` returns."""
+    """Return the Python annotation of what ``tag`` returns."""
     return get_type_hints(tagger.tag, include_extras=True).get("return")
 
 
@@ -138,7 +138,7 @@ def _markers(tagger: type[Tagger], name: str) -> dict[str, Any]:
 
 
 def _metas(hint: Any) -> Iterator[Any]:
-    """What annotates a type, or a type inside it."""
+    """Yield what annotates a type, or a type inside it."""
     if get_origin(hint) is Annotated:
         yield from hint.__metadata__
     for inner in get_args(hint):
@@ -147,7 +147,7 @@ def _metas(hint: Any) -> Iterator[Any]:
 
 
 def references(tagger: Tagger) -> list[Reference]:
-    """The attributes that a configured tagger reads.
+    """Return the attributes that a configured tagger reads.
 
     Raises:
         ConfigError: if an option is neither ``SET[.KEY[.field]]`` nor ``metadata.field``.
@@ -173,7 +173,7 @@ def metadata_fields(tagger: Tagger) -> list[MetadataField]:
 
 
 def _named(tagger: Tagger) -> Iterator[tuple[str, _Wanted, list[str]]]:
-    """Each option that names an attribute or a field of the metadata, what it wants, and the parts of the name."""
+    """Yield each option that names an attribute or a field of the metadata, what it wants, and the name's parts."""
     for option, wanted in _markers(type(tagger), "attribute").items():
         text = getattr(tagger, option)
         if text is None or (wanted.or_value and not is_reference(text)):
@@ -185,7 +185,7 @@ def _named(tagger: Tagger) -> Iterator[tuple[str, _Wanted, list[str]]]:
 
 
 def model_options(tagger: Tagger) -> dict[str, str]:
-    """The options of a tagger that name model files, with their values."""
+    """Return the options of a tagger that name model files, with their values."""
     values = {option: getattr(tagger, option) for option in _markers(type(tagger), "model")}
     return {option: value for option, value in values.items() if value is not None}
 
@@ -203,7 +203,7 @@ def check_models(tagger: Tagger) -> None:
 
 
 def model_names(tagger: Tagger) -> dict[str, str]:
-    """What its models are called, by sha256: the address of those on the web, the last part of other paths."""
+    """Return what its models are called, by sha256: the address of those on the web, the last part of other paths."""
     return {models.digest(model): model_name(model) for model in model_options(tagger).values()}
 
 

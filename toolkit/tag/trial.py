@@ -38,7 +38,7 @@ class Tried(NamedTuple):
 
 
 def entries_of(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The taggers that arguments name, by their keys, as they stand in a configuration.
+    """Return the taggers that arguments name, by their keys, as they stand in a configuration.
 
     Args:
         arguments: ``NAME``, ``path/file.py:Class``, ``path/file.py`` (all that are in it), ``package.module:Class``, or
@@ -73,7 +73,7 @@ def _read_argument(argument: str) -> list[dict[str, Any]]:
 
 
 def plan_of(entries: Mapping[str, dict[str, Any]], overrides: Sequence[str], *, complete: bool = False) -> Plan:
-    """The plan of such taggers; each is a set of its own, called as its key.
+    """Return the plan of such taggers; each is a set of its own, called as its key.
 
     Args:
         entries: by key.
@@ -95,12 +95,12 @@ def plan_of(entries: Mapping[str, dict[str, Any]], overrides: Sequence[str], *, 
 
 
 def key_of(assignment: str) -> str:
-    """The tagger that ``KEY.option=value`` is for."""
+    """Return the tagger that ``KEY.option=value`` is for."""
     return assignment.partition("=")[0].partition(".")[0]
 
 
 def _connect(source: Source, *, complete: bool) -> None:
-    """Fills in the options that must name an attribute, with the taggers that there are."""
+    """Fill in the options that must name an attribute, with the taggers that there are."""
     todo = list(source.value)
     for key in todo:
         entry = source.value[key]
@@ -123,7 +123,7 @@ def _connect(source: Source, *, complete: bool) -> None:
 
 
 def steps_of(plan: Plan) -> list[Step]:
-    """The configured taggers of a plan, each after those that it reads, all of which are in the plan.
+    """Return the configured taggers of a plan, each after those that it reads, all of which are in the plan.
 
     Raises:
         ConfigError: if one reads what is not there, or not of the type that it takes, or a model is not there.
@@ -143,7 +143,7 @@ def steps_of(plan: Plan) -> list[Step]:
 
 
 def read_documents(path: str, count: int, *, lines: bool, max_bytes: int) -> list[Tried]:
-    """The first documents of a shard or a text.
+    """Return the first documents of a shard or a text.
 
     Args:
         path: a shard, told by its suffix; a text; or ``-`` for standard input, where documents are told by their form,
@@ -216,7 +216,7 @@ def _is_document(line: bytes) -> bool:
 
 
 def values_of(steps: Sequence[Step], tried: Sequence[Tried], path: str) -> list[dict[tuple[str, str], Any]]:
-    """What each document's values are as JSON, by set and key."""
+    """Return each document's values as JSON, by set and key."""
     documents = [document for document, _ in tried]
     numbered = [(document, number) for number, document in enumerate(documents, 1)]
     found: list[dict[tuple[str, str], Any]] = [{} for _ in documents]

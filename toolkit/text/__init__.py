@@ -7,6 +7,17 @@ from toolkit.text.code_points import count_code_points
 from toolkit.text.fasttext.model import FastText, load_fasttext
 from toolkit.text.fasttext.predictions import LinePredictions, without_capitals
 from toolkit.text.kernels.compiling import compiled
+from toolkit.text.kernels.signatures import (
+    Bytes,
+    Float32s,
+    Float64s,
+    Int32s,
+    Int64s,
+    UInt8s,
+    UInt32s,
+    UInt64s,
+    inlined,
+)
 from toolkit.text.languages.spacy_kinds import SpacyKind, spacy_kind
 from toolkit.text.languages.spacy_rules import spacy_languages
 from toolkit.text.languages.spacy_tokenizer import spacy_words
@@ -31,7 +42,10 @@ from toolkit.text.unicode_table import (
     PUNCTUATION,
     SPACE,
     UPPER,
+    Characters,
     characters,
+    decoded,
+    number_of,
 )
 from toolkit.text.words import (
     ALL_PUNCTUATION,
@@ -67,7 +81,13 @@ __all__ = [
     "SPACE",
     "TERMINALS",
     "UPPER",
+    "Bytes",
+    "Characters",
     "FastText",
+    "Float32s",
+    "Float64s",
+    "Int32s",
+    "Int64s",
     "LineMeasures",
     "LinePredictions",
     "LineTable",
@@ -77,6 +97,9 @@ __all__ = [
     "SpacyKind",
     "Splitter",
     "Top",
+    "UInt8s",
+    "UInt32s",
+    "UInt64s",
     "WordMeasures",
     "Words",
     "characters",
@@ -85,12 +108,15 @@ __all__ = [
     "compiled",
     "count_code_points",
     "datatrove_words",
+    "decoded",
     "decomposed",
     "hashes_of",
+    "inlined",
     "is_among",
     "load_fasttext",
     "load_tokenizer",
     "natural_logs",
+    "number_of",
     "occurrences",
     "places_among",
     "shortest_float32",

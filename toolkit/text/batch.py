@@ -28,7 +28,7 @@ class Column(Sequence[T], ABC):
 
     @abstractmethod
     def raw(self) -> list[msgspec.Raw]:
-        """The JSON text of each value, as `msgspec` would encode the object."""
+        """Return the JSON text of each value, as `msgspec` would encode the object."""
 
     @overload
     def __getitem__(self, index: int) -> T: ...
@@ -43,7 +43,7 @@ class Column(Sequence[T], ABC):
 
     @abstractmethod
     def value(self, index: int) -> T:
-        """One value."""
+        """Return one value."""
 
 
 class Batch(Sequence[Document]):
@@ -61,16 +61,16 @@ class Batch(Sequence[Document]):
 
     @classmethod
     def of(cls, documents: Sequence[Document]) -> Self:
-        """The documents as a batch; one that is a batch already stays what it is."""
+        """Return the documents as a batch; one that is a batch already stays what it is."""
         return documents if isinstance(documents, cls) else cls(documents)
 
     @cached_property
     def lines(self) -> LineTable:
-        """The lines of all texts."""
+        """Return the lines of all texts."""
         return LineTable.of([document.text for document in self._documents])
 
     def words(self, splitter: Splitter = "unicode", language: str = "") -> Words:
-        """The words of all texts; computed once for each way to split them (see `Words.of`)."""
+        """Return the words of all texts; computed once for each way to split them (see `Words.of`)."""
         found = self._words.get((splitter, language))
         if found is None:
             segments = self._words.get(("segments", language)) if splitter == "unicode" else None
@@ -99,17 +99,17 @@ class Batch(Sequence[Document]):
         return cast("T", self._kept[key])
 
     def attribute(self, path: str) -> Sequence[Any]:
-        """The values of an attribute that the tagger declared to read; a `Column` where it was made as one."""
+        """Return the values of an attribute that the tagger declared to read; a `Column` where it was made as one."""
         return self._columns.get(path) or [document.attribute(path) for document in self._documents]
 
     def given(self, option: str | None) -> Sequence[Any]:
-        """The value that an option names, or is, for each document (see `toolkit.Attribute`)."""
+        """Return the value that an option names, or is, for each document (see `toolkit.Attribute`)."""
         if option is not None and is_reference(option):
             return self.attribute(option)
         return [option] * len(self)
 
     def give(self, path: str, values: Iterable[Any]) -> None:
-        """Makes values available to `attribute`, here and of each document; the engine calls it."""
+        """Make values available to `attribute`, here and of each document; the engine calls it."""
         if isinstance(values, Column):
             self._columns[path] = values
             for i, document in enumerate(self._documents):

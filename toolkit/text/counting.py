@@ -32,7 +32,7 @@ _unicode_words = Compiled(
 
 
 class Counts(msgspec.Struct):
-    r"""What some documents come to.
+    r"""Totals of some documents.
 
     Attributes:
         documents: of them.
@@ -52,7 +52,7 @@ class Counts(msgspec.Struct):
     unicode_words: int | None = None
 
     def add(self, other: "Counts") -> None:
-        """Adds those of other documents."""
+        """Add those of other documents."""
         self.documents += other.documents
         self.lines += other.lines
         self.chars += other.chars
@@ -62,13 +62,13 @@ class Counts(msgspec.Struct):
             self.unicode_words = (self.unicode_words or 0) + other.unicode_words
 
     def add_rows(self, rows: "Array", *, unicode: bool) -> None:
-        """Adds documents that were measured, a row for each."""
+        """Add documents that were measured, a row for each."""
         lines, chars, size, words, unicode_words = rows.sum(axis=0).tolist()
         self.add(Counts(len(rows), lines, chars, size, words, unicode_words if unicode else None))
 
 
 def measure(texts: Sequence[str | bytes], *, unicode: bool = False, joined: bool = False) -> "Array":
-    """int64 (texts, 5): the numbers of `COLUMNS` of each text.
+    """Return the numbers of `COLUMNS` of each text, int64 (texts, 5).
 
     Args:
         texts: to be measured; as bytes they are UTF-8.
@@ -91,7 +91,7 @@ def measure(texts: Sequence[str | bytes], *, unicode: bool = False, joined: bool
 def measure_json(
     raws: Sequence[msgspec.Raw], *, unicode: bool = False, joined: bool = False
 ) -> "tuple[Array, list[int]]":
-    """As `measure`, of texts as they stand in JSON, which need not become Python's; and which are no texts.
+    """Return the same of texts as they stand in JSON, which need not become Python's; and which are no texts.
 
     Args:
         raws: JSON strings, with their quotes; some may be other values, or not in UTF-8.

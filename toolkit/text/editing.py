@@ -62,7 +62,7 @@ class Edited:
 
 
 def edits_of_spans(spans: Iterable[Span], by: str, text: str) -> list[Edit]:
-    """The edits that a rule's spans ask for; empty spans ask for none.
+    """Return the edits that a rule's spans ask for; empty spans ask for none.
 
     Raises:
         DataError: if a span is out of range.
@@ -77,14 +77,14 @@ def edits_of_spans(spans: Iterable[Span], by: str, text: str) -> list[Edit]:
 
 
 def edits_of_lines(lines: Iterable[int], text: str) -> list[Edit]:
-    """The edits that cut these lines, with their line ends."""
+    """Return the edits that cut these lines, with their line ends."""
     starts = line_starts(text)
     ends = [*starts[1:], len(text)]
     return [Edit(starts[i], ends[i], "") for i in lines if starts[i] < ends[i]]
 
 
 def line_starts(text: str) -> list[int]:
-    """The offset at which each line begins."""
+    """Return the offset at which each line begins."""
     starts, offset = [], 0
     for piece in text.split("\n"):
         starts.append(offset)
@@ -93,7 +93,7 @@ def line_starts(text: str) -> list[int]:
 
 
 def merge(edits: Sequence[Edit], overlaps: Overlaps = "union") -> list[Edit]:
-    """Disjoint edits, sorted: those that overlap have become one. The order of the argument is that of the rules."""
+    """Return disjoint edits, sorted: those that overlap become one. The order of the argument is that of the rules."""
     ordered = sorted(edits, key=lambda edit: edit.start)  # stable: by rule where starts are equal
     if overlaps == "first":
         first: list[Edit] = []
@@ -118,7 +118,7 @@ def merge(edits: Sequence[Edit], overlaps: Overlaps = "union") -> list[Edit]:
 
 
 def apply(text: str, edits: Sequence[Edit], overlaps: Overlaps = "union") -> Edited:
-    """The text after its edits.
+    """Return the text after its edits.
 
     Args:
         text: the original.
@@ -167,7 +167,7 @@ def along(edited: Edited, values: Sequence[T]) -> list[T]:
 
 
 def check_replacement(by: str) -> str:
-    r"""A replacement that may be used.
+    r"""Return a replacement, checked.
 
     Raises:
         ValueError: if it has a line feed, which would make lines that no attribute describes.

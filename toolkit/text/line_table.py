@@ -34,7 +34,7 @@ class LineTable(NamedTuple):
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> "LineTable":
-        """Of these texts."""
+        """Return the lines of these texts."""
         import numpy as np
 
         pieces = [b"\n"]
@@ -56,11 +56,11 @@ class LineTable(NamedTuple):
 
     @property
     def bytes(self) -> "Array":
-        """UTF-8 length of each line."""
+        """Return the UTF-8 length of each line."""
         return cast("Array", self.ends - self.starts)
 
     def sums(self, values: "Array") -> "Array":
-        """Of a value of each line, the sum of each text's lines."""
+        """Return, of a value of each line, the sum of each text's lines."""
         import numpy as np
 
         total = np.zeros(len(values) + 1, dtype=np.int64)

@@ -49,7 +49,7 @@ _USES = ["toolkit.text.measures", "toolkit.text.unicode_table", "toolkit.text.wo
 
 
 class Roles(NamedTuple):
-    """What each byte is, and each character, where it matters at the edges of a line or in an address: bits."""
+    """Roles of bytes and of characters, where it matters at the edges of a line or in an address: bits."""
 
     of_bytes: Int64s
     of_points: Int64s
@@ -87,7 +87,7 @@ _count_words = Compiled(
 
 
 class LineMeasures(NamedTuple):
-    """What each line of some texts has; a line that is blank has white space alone.
+    """Measures of each line of some texts; a line that is blank has white space alone.
 
     Attributes:
         lines: where they are.
@@ -117,7 +117,7 @@ class LineMeasures(NamedTuple):
 
     @classmethod
     def of(cls, segments: Words) -> "LineMeasures":
-        """Of the lines that segments are in."""
+        """Measure the lines that segments are in."""
         import numpy as np
 
         lines, firsts, roles = segments.lines, segments.of_lines(), _roles()
@@ -129,14 +129,14 @@ class LineMeasures(NamedTuple):
         return cls(lines, hashes, firsts[1:] > firsts[:-1], *bits, *counts)
 
     def not_blank(self) -> Sequences:
-        """The lines that are not blank, so that those that occur again can be counted (`Sequences.repeated`)."""
+        """Return the lines that are not blank, so that those that occur again can be counted (`Sequences.repeated`)."""
         import numpy as np
 
         bounds = np.concatenate([[0], np.cumsum(self.filled)])[self.lines.bounds]
         return Sequences(self.hashes[self.filled], self.lines.chars[self.filled], bounds)
 
     def paragraphs(self) -> Sequences:
-        """Stretches of lines that are not blank, likewise; line ends within count as code points."""
+        """Return stretches of lines that are not blank, likewise; line ends within count as code points."""
         import numpy as np
 
         hashes, chars, bounds = lines = self.not_blank()
@@ -155,7 +155,7 @@ class LineMeasures(NamedTuple):
 
 
 class WordMeasures(NamedTuple):
-    """What the segments of each text are; those with a letter or a number are words. int64, but for `entropy`.
+    """Counts of each text's segments; those with a letter or a number are words. int64, but for `entropy`.
 
     Attributes:
         chars: code points of all segments.
@@ -185,7 +185,7 @@ class WordMeasures(NamedTuple):
 
     @classmethod
     def of(cls, segments: Words) -> "WordMeasures":
-        """Of the texts that segments are of."""
+        """Measure the texts that segments are of."""
         import numpy as np
 
         texts, longest = len(segments.counts), int(np.max(segments.counts, initial=0))

@@ -33,7 +33,7 @@ class Top(NamedTuple):
 
 
 class Repeated(NamedTuple):
-    """What n-grams that occur at least twice in a text have of it.
+    """The part of each text that n-grams have which occur at least twice.
 
     Attributes:
         covered: int64, the sum of sizes of all words that are in some occurrence of one.
@@ -51,7 +51,7 @@ class Repeated(NamedTuple):
 
 
 class Repetition(NamedTuple):
-    """What repeated n-grams have of each text; row n is about those of n words, row 0 about none.
+    """The part of each text that repeated n-grams have; row n is about those of n words, row 0 about none.
 
     Attributes:
         occurrences: int64 of each word, how often it occurs in its text, at its first occurrence; 0 at the others.
@@ -80,26 +80,26 @@ class Sequences(NamedTuple):
 
     @classmethod
     def of(cls, words: "Words", *, folded: bool = False) -> "Sequences":
-        """Of a table of words, in lower case if asked for."""
+        """Return those of a table of words, in lower case if asked for."""
         return cls(words.folded if folded else words.hashes, words.chars, words.bounds)
 
     @property
     def totals(self) -> "Array":
-        """int64: the sizes of all words of each text."""
+        """Return the sizes of all words of each text, int64."""
         from toolkit.text.words import sums
 
         return sums(self.sizes, self.bounds)
 
     def top(self, n: int) -> Top:
-        """The most frequent n-gram of each text."""
+        """Return the most frequent n-gram of each text."""
         return self._counted(n, cover=False)[0]
 
     def repeated(self, n: int) -> Repeated:
-        """What the n-grams that occur at least twice have of each text."""
+        """Return what the n-grams that occur at least twice have of each text."""
         return self._counted(n, cover=True)[1]
 
     def repetition(self, longest: int) -> Repetition:
-        """What n-grams of all lengths up to the longest have of each text, faster than one length after the other."""
+        """Return what repeated n-grams of all lengths up to the longest have, faster than length after length."""
         import numpy as np
 
         texts = len(self.bounds) - 1
@@ -111,7 +111,7 @@ class Sequences(NamedTuple):
         return found
 
     def joined(self, n: int) -> "Sequences":
-        """Each n-gram as a word: a hash of its words, and the sum of their sizes."""
+        """Return each n-gram as a word: a hash of its words, and the sum of their sizes."""
         import numpy as np
 
         last = np.repeat(self.bounds[1:], np.diff(self.bounds))
@@ -209,7 +209,7 @@ def _count(sequences: Sequences, texts: Any, n: Any, cover: Any, table: _Table, 
 def _grow(
     sequences: Sequences, texts: Any, longest: Any, table: _Table, places: Any, grams: Any, found: Repetition
 ) -> None:
-    """A longer n-gram can only be repeated where two shorter ones are: `places` and `grams` are of these alone."""
+    """Count n-grams of all lengths; a longer one is repeated only where two shorter ones are (`places`, `grams`)."""
     hashes, sizes, bounds = sequences
     keys, stamps, counts, firsts, slots = table
     occurrences, top, covered = found

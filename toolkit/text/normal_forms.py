@@ -9,7 +9,7 @@ PLANES = 0x20000  # above it are no marks that combine
 
 
 def decomposed(text: str) -> str:
-    r"""``unicodedata.normalize("NFD", text)``, in linear time.
+    r"""Return ``unicodedata.normalize("NFD", text)``, in linear time.
 
     Python sorts the marks behind a letter by insertion: 200,000 take a minute.
 

@@ -10,7 +10,7 @@ _PLACES = 12  # decimals that are tried; 10^12 times a number below 1000 is exac
 
 
 def shortest_float32(values: "np.ndarray[Any, Any] | list[Any]") -> list[float]:
-    """For each float32, the float whose text is the shortest that reads back as that float32.
+    """Return, for each float32, the float with the shortest text that reads back as that float32.
 
     Source: OSCAR's files, written by Rust's float32 formatting.
 

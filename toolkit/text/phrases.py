@@ -24,7 +24,7 @@ class _Phrases(NamedTuple):
 
 
 def occurrences(segments: Words, lists: Sequence[frozenset[str] | None]) -> "Array":
-    """int64: how often entries of a list occur in each text, as whole words in any case; 0 without a list.
+    """Return how often entries of a list occur in each text, as whole words in any case, int64; 0 without a list.
 
     Args:
         segments: of the texts, or words; what has no letter and no number is passed over.

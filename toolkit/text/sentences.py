@@ -11,7 +11,7 @@ from toolkit.text.languages.spacy_tokenizer import spacy_words
 
 
 def characters_in(ranges: str) -> Iterator[str]:
-    """Those of hexadecimal code points and ranges of them, such as ``21 2e 61d-61f``."""
+    """Yield the characters of hexadecimal code points and ranges of them, such as ``21 2e 61d-61f``."""
     for each in ranges.split():
         first, _, last = each.partition("-")
         yield from map(chr, range(int(first, 16), int(last or first, 16) + 1))
@@ -38,7 +38,7 @@ _SPACY = TERMINALS - frozenset(characters_in(_NOT_OF_SPACY))
 
 
 def spacy_sentences(text: str, language: str = "xx") -> int:
-    """How many sentences there are: one begins with what is no punctuation behind a mark."""
+    """Return how many sentences there are: one begins with what is no punctuation behind a mark."""
     count, marked = min(len(text), 1), False
     for word in spacy_words(text, language):
         if word in _SPACY:

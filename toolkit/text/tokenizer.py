@@ -9,7 +9,7 @@ from toolkit.storage.models import resolve
 
 
 def load_tokenizer(model: str) -> Any:
-    """A tokenizer of that library, told neither to truncate nor to pad.
+    """Return a tokenizer of that library, told neither to truncate nor to pad.
 
     Args:
         model: its file, as `resolve` takes it.

@@ -61,7 +61,7 @@ class Words(NamedTuple):
 
     @classmethod
     def of(cls, lines: LineTable, splitter: Splitter = "unicode", language: str = "") -> "Words":
-        r"""The words of the texts of a table.
+        r"""Return the words of the texts of a table.
 
         Args:
             lines: the texts.
@@ -88,7 +88,7 @@ class Words(NamedTuple):
         return words
 
     def where(self, mask: "Array") -> "Words":
-        """Some of the words."""
+        """Return some of the words."""
         import numpy as np
 
         before = np.zeros(len(mask) + 1, dtype=np.int64)
@@ -99,26 +99,26 @@ class Words(NamedTuple):
         return Words(self.lines, starts, ends, chars, kinds, hashes, folded, before[self.bounds])
 
     def with_alnum(self) -> "Words":
-        """Those with a letter or a number: of segments, the words."""
+        """Return those with a letter or a number: of segments, the words."""
         return self.where(self.kinds & HAS_ALNUM != 0)
 
     def sums(self, values: "Array") -> "Array":
-        """Of a value of each word, the sum of each text's words."""
+        """Return, of a value of each word, the sum of each text's words."""
         return sums(values, self.bounds)
 
     @property
     def counts(self) -> "Array":
-        """How many words each text has."""
+        """Return how many words each text has."""
         return cast("Array", self.bounds[1:] - self.bounds[:-1])
 
     def of_lines(self) -> "Array":
-        """int64 (lines + 1): the first word of each line, and the end of all."""
+        """Return the first word of each line, and the end of all; int64 (lines + 1)."""
         import numpy as np
 
         return np.append(np.searchsorted(self.starts, self.lines.starts), len(self.starts))
 
     def strings(self) -> list[str]:
-        """Each word."""
+        """Return each word."""
         utf8 = self.lines.utf8.tobytes()
         return [utf8[a:b].decode() for a, b in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
 
@@ -127,7 +127,7 @@ _describe = Compiled("toolkit.text.kernels.words:describe", Words, "int64", Char
 
 
 def sums(values: "Array", bounds: "Array") -> "Array":
-    """Of values in a row, the sums between bounds; int64 or float64."""
+    """Return the sums of values between bounds; int64 or float64."""
     import numpy as np
 
     total = np.zeros(len(values) + 1, dtype=np.float64 if values.dtype.kind == "f" else np.int64)
@@ -136,7 +136,7 @@ def sums(values: "Array", bounds: "Array") -> "Array":
 
 
 def hashes_of(words: Iterable[str], *, folded: bool = False) -> "Array":
-    """Sorted hashes of given words, to be looked up in `Words.hashes` or `Words.folded`; see `is_among`."""
+    """Return sorted hashes of given words, to be looked up in `Words.hashes` or `Words.folded`; see `is_among`."""
     import numpy as np
 
     table = Words.of(LineTable.of(list(words)), "white_space")
@@ -144,14 +144,14 @@ def hashes_of(words: Iterable[str], *, folded: bool = False) -> "Array":
 
 
 def is_among(hashes: "Array", known: "Array") -> "Array":
-    """Which hashes are among known ones."""
+    """Return which hashes are among known ones."""
     import numpy as np
 
     return cast("Array", places_among(hashes, np.array([0, len(hashes)]), [known]) >= 0)
 
 
 def places_among(hashes: "Array", bounds: "Array", lists: "Sequence[Array | None]") -> "Array":
-    """Of the hashes of some texts, each one's place in the list of its text; -1 where it is not in it.
+    """Return each hash's place in the list of its text; -1 where it is not in it.
 
     Args:
         hashes: uint64.
@@ -219,14 +219,14 @@ def _found(lines: LineTable, splitter: Splitter) -> "tuple[Array, Array]":
 
 
 def _text_starts(lines: LineTable) -> "Array":
-    """Where each text begins in the buffer, and the end of all."""
+    """Return where each text begins in the buffer, and the end of all."""
     import numpy as np
 
     return np.append(lines.starts, len(lines.utf8))[lines.bounds]
 
 
 def words_of(text: str, splitter: Splitter = "unicode") -> list[str]:
-    """The words of one text."""
+    """Return the words of one text."""
     return Words.of(LineTable.of([text]), splitter).strings()
 
 

@@ -88,7 +88,7 @@ def check(context: Context, settings: MixSettings, planned: Mapping[str, records
             bound(settings, stream, joined_sets.resolve_sets(stream, will_be, {}))
 
 
-def check_sets(context: Context, settings: MixSettings) -> None:
+def _check_sets(context: Context, settings: MixSettings) -> None:
     """Check that the sets which a mix joins were made as the configuration's section ``tag:`` says now.
 
     Raises:
@@ -119,7 +119,7 @@ def prepare(context: Context, settings: MixSettings) -> PreparedMix:
         ConfigError: for whatever is wrong with sets and rules.
         DataError: if shards that are known are gone.
     """
-    check_sets(context, settings)
+    _check_sets(context, settings)
     prepared = PreparedMix(settings)
     if settings.streams[0].weight is not None and context.options.shard:
         raise ConfigError(f"{settings.place}: expected a mix without weights for --shard: they depend on all shards")

@@ -20,7 +20,7 @@ from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest.shares import Share
 from toolkit.inspect.describe.about import read_splits
 from toolkit.interop.dolma import is_dolma, pointers
-from toolkit.mix import settings as mix_settings
+from toolkit.mix import section as mix_section
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs import claims, workers
@@ -107,7 +107,7 @@ class Context:
             ConfigError: naming the place in the file; if there is no such section, too.
         """
         folder = os.path.dirname(self.options.config or "")
-        found = mix_settings.read_section(self.section("mix"), folder, lambda: self.dataset)
+        found = mix_section.read_section(self.section("mix"), folder, lambda: self.dataset)
         splits = read_splits(self.section("about")) if self.has("about") else None
         return msgspec.structs.replace(found, splits=splits.shares) if splits and splits.by == "file" else found
 

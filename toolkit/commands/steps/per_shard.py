@@ -175,7 +175,7 @@ def _works(
 
 
 def _check_no_others(inputs: list[ingest_plan.InputToIngest], dataset: Dataset) -> None:
-    """Raises ConfigError if there are documents that are not of these inputs: they would not be in the output."""
+    """Raise ConfigError if there are documents that are not of these inputs: they would not be in the output."""
     try:
         there = dataset.shards()
     except NoDocuments:

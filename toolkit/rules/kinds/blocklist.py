@@ -1,4 +1,4 @@
-"""``{drop: blocklist, files: takedowns.txt}``: the documents that files list go (`toolkit.rules.blocklist`)."""
+"""``{drop: blocklist, files: takedowns.txt}``: the documents that files list go, by id, host or URL."""
 
 import os
 from collections.abc import Sequence

@@ -12,7 +12,7 @@ import os
 import re
 import urllib.parse
 from http.cookiejar import DefaultCookiePolicy
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
 from toolkit import distribution
 from toolkit.errors import DataError, Unreadable
@@ -59,7 +59,7 @@ class Http(Store):
                 raise Unreadable(f"expected the file, got {_said(answer)}", path=path)
             return _stat(answer)
 
-    def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> IO[bytes]:
+    def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> io.BufferedReader:
         return io.BufferedReader(Reading(path, offset, expected), BUFFER)
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:

@@ -89,7 +89,7 @@ class Local(Store):
             return []
         return sorted(name for name in names if _is_folder(os.path.join(root, name)))
 
-    def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> IO[bytes]:
+    def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> io.BufferedReader:
         """Return the file as it is: if a rename replaces it, the one that is open stays."""
         if expected and self.stat(path) != expected:
             raise DataError("expected the file as it was, it has been changed", path=path)
@@ -193,7 +193,7 @@ _KINDS = {
 }
 
 
-def _opened(path: str) -> IO[bytes]:
+def _opened(path: str) -> io.BufferedReader:
     """Return a file, to be read, and nothing else: a pipe may wait for ever, and gives its bytes once, to one process.
 
     Raises:

@@ -139,7 +139,7 @@ class Model(NamedTuple):
 
 
 class Best(NamedTuple):
-    """What is asked of some lines, and what is found.
+    """The question to a model about some lines, and its answer.
 
     Attributes:
         k: at most so many labels a line.

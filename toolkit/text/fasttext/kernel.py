@@ -56,20 +56,20 @@ _inline = functools.partial(numba.njit, inline="always")
 
 @_inline
 def _step(hash_: Any, byte: Any) -> Any:
-    """FNV-1a, of signed bytes."""
+    """Take FNV-1a on by a signed byte."""
     return numba.uint32(numba.uint32(hash_ ^ numba.uint32(numba.int32(byte))) * numba.uint32(PRIME))
 
 
 @_inline
 def _mixed(hash_: Any, eight: Any) -> Any:
-    """A hash of words for the table of known words, taken on by up to 8 bytes; the upper bits are the good ones."""
+    """Take a hash of words on by up to 8 bytes; the upper bits are the good ones."""
     mix = (numba.uint64(hash_) ^ numba.uint64(eight)) * numba.uint64(0x9E3779B97F4A7C15)
     return mix ^ (mix >> numba.uint64(32))
 
 
 @_inline
 def _modulo(value: Any, magic: Any, divisor: Any) -> Any:
-    """Without a division (Granlund and Montgomery 1994); magic is 2^64 // divisor + 1, value and divisor are uint32."""
+    """Return the remainder of uint32 without a division (Granlund and Montgomery 1994), by 2^64 // divisor + 1."""
     quotient = high_product(numba.uint64(value), magic)
     return numba.uint32(numba.uint32(value) - numba.uint32(quotient) * numba.uint32(divisor))
 
@@ -150,7 +150,7 @@ def _gather_ngrams(model: Model, text: Any, start: Any, end: Any, first: Any, la
 
 @_inline
 def _gather_ascii(model: Model, text: Any, start: Any, end: Any, first: Any, last: Any, rows: Any, n: Any) -> Any:
-    """As `_gather_ngrams`, where each byte is a code point; written out for n-grams of 2 to 4, those of lid.176."""
+    """Do as `_gather_ngrams` where each byte is a code point; written out for n-grams of 2 to 4, those of lid.176."""
     buckets = model.buckets
     if model.minn == 2 and model.maxn == 4 and buckets.is_pruned:
         whole = min(last, end - 3)
@@ -206,7 +206,7 @@ def _to_rows(buckets: Buckets, rows: Any, begin: Any, end: Any) -> None:
 
 @_inline
 def _add(matrix: Any, rows: Any, n: Any, dim: Any, out: Any) -> None:
-    """Adds rows of a matrix."""
+    """Add rows of a matrix."""
     done = 0
     while done + LANES <= dim:
         add_lanes(matrix, rows, n, dim, done, out)
@@ -220,7 +220,7 @@ def _add(matrix: Any, rows: Any, n: Any, dim: Any, out: Any) -> None:
 
 @_inline
 def _dot(hidden: Any, matrix: Any, row: Any, dim: Any) -> Any:
-    """The product of two rows, in the same order on every machine."""
+    """Return the product of two rows, in the same order on every machine."""
     total = dot_eights(hidden, matrix, row, dim >> 3)
     for d in range(dim & ~7, dim):
         total += hidden[d] * matrix[row + d]
@@ -229,7 +229,7 @@ def _dot(hidden: Any, matrix: Any, row: Any, dim: Any) -> Any:
 
 @_inline
 def _exp(x: Any) -> Any:
-    """e^x to 1e-12: the range cut to half a binary digit, then Taylor's series, in pairs that do not wait."""
+    """Return e^x to 1e-12: the range cut to half a binary digit, then Taylor's series, in pairs that do not wait."""
     y = numba.float64(x)
     y = y if y > -80.0 else -80.0  # so is what is no number, if a mapped file has changed
     y = y if y < 80.0 else 80.0
@@ -332,7 +332,7 @@ def _best_of_all(model: Model, room: Room, best: Best, first_of_row: Any) -> Non
 
 @_inline
 def _end_of_word(text: Any, start: Any, end: Any, separators: Any) -> Any:
-    """Where the next separator is; looks at 8 bytes at once for one below 33, as all separators are."""
+    """Return where the next separator is; look at 8 bytes at once for one below 33, as all separators are."""
     found = start
     while found < end:
         eight = eight_bytes(text, found)
@@ -349,7 +349,7 @@ def _end_of_word(text: Any, start: Any, end: Any, separators: Any) -> Any:
 
 @_inline
 def _begins(text: Any, start: Any, length: Any, word: Any) -> Any:
-    """Whether the bytes begin with a word, given as a tuple of bytes."""
+    """Return whether the bytes begin with a word, given as a tuple of bytes."""
     if length < len(word):
         return False
     same = True

@@ -59,7 +59,7 @@ class FastTextModel:
         self._found = found
 
     def predict(self, texts: Sequence[str], *, k: int = 1, threshold: float = 0.0) -> list[list[Prediction]]:
-        r"""The best labels of each text, without ``__label__``, best first.
+        r"""Return the best labels of each text, without ``__label__``, best first.
 
         Probabilities are float32, given as the number with the shortest text; they may exceed 1 by 1e-4. A text without
         words has no label.
@@ -75,7 +75,7 @@ class FastTextModel:
         return [[Prediction(self.labels[i], next(flat)) for i in row if i >= 0] for row in labels.tolist()]
 
     def predict_lines(self, lines: LineTable, *, threshold: float = 0.0, min_chars: int = 0) -> LinePredictions:
-        """The best label of each line of some texts; null for one without, see `predict`.
+        """Return the best label of each line of some texts; null for one without, see `predict`.
 
         Args:
             lines: of the texts; marks are written into their buffer, and taken back.
@@ -153,7 +153,7 @@ def _none_found(lines: int, k: int) -> "tuple[Array, Array]":
 
 
 def _without_nul(lines: LineTable) -> LineTable:
-    """The same lines in a buffer without NUL; their code points are not counted anew."""
+    """Return the same lines in a buffer without NUL; their code points are not counted anew."""
     text = lines.utf8.tobytes()[1:-PADDING].replace(b"\0", b"").decode()
     return LineTable.of([text])
 
@@ -181,7 +181,7 @@ written."""
 
 
 def load_fasttext(model: str) -> FastTextModel:
-    """The model for a configured name or path; loaded once a process, shared by all taggers that use it."""
+    """Return the model for a configured name or path; loaded once a process, shared by all taggers that use it."""
     return _load(os.path.realpath(models.resolve(model)))
 
 

@@ -86,7 +86,7 @@ class Quantised(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """What a file holds, checked.
+    """The contents of a file, checked.
 
     Attributes:
         path: of the file.
@@ -127,7 +127,7 @@ class Contents(NamedTuple):
 
     @property
     def bytes(self) -> Array:
-        """The file's bytes as uint8."""
+        """Return the file's bytes as uint8."""
         return np.frombuffer(self.data, dtype=np.uint8)
 
     def check_unchanged(self) -> None:

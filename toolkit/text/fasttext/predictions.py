@@ -46,7 +46,7 @@ class LinePredictions(Column[list[Prediction | None]]):
 
     @classmethod
     def of(cls, values: Sequence[Sequence[Prediction | None]]) -> "LinePredictions":
-        """From the values of each text; what is one already stays what it is."""
+        """Return those of the values of each text; what is one already stays what it is."""
         import numpy as np
 
         if isinstance(values, cls):

@@ -96,7 +96,7 @@ class Compiled:
         return called
 
     def _key(self) -> str:
-        """Of everything that the machine code is made from."""
+        """Return a digest of everything that the machine code is made from."""
         import llvmlite.binding as llvm
 
         digest = xxhash.xxh3_64()
@@ -111,13 +111,13 @@ class Compiled:
 
 @functools.cache
 def _source_of(module: str) -> bytes:
-    """Of a module that is imported, what it was when this was first asked: what is compiled is that."""
+    """Return the source of a module; of one that is imported, as it was when this was first asked: that is compiled."""
     with open(_file_of(module), "rb") as stream:
         return stream.read()
 
 
 def _file_of(module: str) -> str:
-    """Where its source is, whether it has been imported or not."""
+    """Return where a module's source is, whether it has been imported or not."""
     if module in sys.modules:
         return str(sys.modules[module].__file__)
     spec = importlib.util.find_spec(module)
@@ -125,7 +125,7 @@ def _file_of(module: str) -> str:
 
 
 def compiled(*signature: Type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Makes a function of a module one that is compiled when it is first called; see `Compiled`.
+    """Make a function of a module one that is compiled when it is first called; see `Compiled`.
 
     ``@compiled("int64* int64 float32*")`` over ``def add_up(values, n, out): …``; a NamedTuple may be one of the types,
     as in ``@compiled(LineTable, "int64 int64*")`` (see `signatures`).

@@ -10,7 +10,7 @@ _inline = functools.partial(numba.njit, inline="always")
 
 @_inline
 def _is_space(utf8: Any, at: Any) -> Any:
-    """1 if the code point at an offset, which is not ASCII, is white space as ``str.isspace`` has it."""
+    """Return 1 if the code point at an offset, which is not ASCII, is white space as ``str.isspace`` has it."""
     first, second, third = utf8[at], utf8[at + 1] & 255, utf8[at + 2] & 255
     space = False
     if first == -62:  # U+0085, U+00A0
@@ -26,7 +26,7 @@ def _is_space(utf8: Any, at: Any) -> Any:
 
 
 def measure(utf8: Any, bounds: Any, texts: Any, joined: Any, kinds: Any, found: Any) -> None:
-    """Fills rows of `found` with lines, code points, bytes and words.
+    """Fill rows of `found` with lines, code points, bytes and words.
 
     Args:
         utf8: int8, texts with a line feed behind each.
@@ -57,7 +57,7 @@ def measure(utf8: Any, bounds: Any, texts: Any, joined: Any, kinds: Any, found: 
 
 @_inline
 def _unit(source: Any, at: Any) -> Any:
-    r"""The number in ``\uXXXX``; -1 if there is none."""
+    r"""Return the number in ``\uXXXX``; -1 if there is none."""
     value = numba.int64(-1)
     if source[at] == 92 and source[at + 1] == 117:
         value = numba.int64(0)
@@ -76,7 +76,7 @@ def _unit(source: Any, at: Any) -> Any:
 
 @_inline
 def _length_of(source: Any, at: Any, end: Any) -> Any:
-    """Bytes of the code point at an offset, no ASCII; 0 if it is not one in UTF-8 before the end."""
+    """Return the bytes of the code point at an offset, no ASCII; 0 if it is not one in UTF-8 before the end."""
     first, second = source[at] & 255, source[at + 1] & 255
     length = numba.int64(0)
     if second >> 6 == 2:
@@ -100,7 +100,7 @@ def _length_of(source: Any, at: Any, end: Any) -> Any:
 
 @_inline
 def _simple(letter: Any) -> Any:
-    """What a letter behind a backslash stands for; -1 if it is none."""
+    """Return what a letter behind a backslash stands for; -1 if it is none."""
     point = numba.int64(-1)
     if letter == 110:
         point = numba.int64(10)
@@ -120,7 +120,7 @@ def _simple(letter: Any) -> Any:
 def unescape(
     source: Any, source_bounds: Any, texts: Any, joined: Any, utf8: Any, bounds: Any, bad: Any, found: Any
 ) -> None:
-    """The texts of JSON strings in UTF-8, measured on the way.
+    """Write the texts of JSON strings in UTF-8, measured on the way.
 
     Args:
         source: int8, the strings one behind the other, with padding.

@@ -29,7 +29,7 @@ def _place_of(builder: Any, pointer: Any, index: Any, type_: Any) -> Any:
 
 @intrinsic
 def offset(_: Any, array: Any, index: Any) -> Any:
-    """The pointer to ``pointer[index]``."""
+    """Return the pointer to ``pointer[index]``."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return _place(builder, *arguments)
@@ -39,7 +39,7 @@ def offset(_: Any, array: Any, index: Any) -> Any:
 
 @intrinsic
 def eight_bytes(_: Any, array: Any, index: Any) -> Any:
-    """uint64 of the 8 bytes from an index, little-endian."""
+    """Return the 8 bytes from an index as uint64, little-endian."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return _load(builder, arguments[0], arguments[1], _WORD, align=1)
@@ -49,7 +49,7 @@ def eight_bytes(_: Any, array: Any, index: Any) -> Any:
 
 @intrinsic
 def ones(_: Any, bits: Any) -> Any:
-    """How many bits of a uint64 are set."""
+    """Return how many bits of a uint64 are set."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
@@ -59,7 +59,7 @@ def ones(_: Any, bits: Any) -> Any:
 
 @intrinsic
 def lowest_bit(_: Any, bits: Any) -> Any:
-    """Which bit of a uint64 is the lowest that is set; it is not 0."""
+    """Return which bit of a uint64 is the lowest that is set; it is not 0."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
@@ -69,7 +69,7 @@ def lowest_bit(_: Any, bits: Any) -> Any:
 
 @intrinsic
 def high_product(_: Any, a: Any, b: Any) -> Any:
-    """The upper 64 bits of the product of two uint64."""
+    """Return the upper 64 bits of the product of two uint64."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         product = builder.mul(*(builder.zext(each, _WIDE) for each in arguments))
@@ -80,7 +80,7 @@ def high_product(_: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def float_of(_: Any, bits: Any) -> Any:
-    """The float64 that has these 64 bits."""
+    """Return the float64 that has these 64 bits."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.DoubleType())
@@ -90,7 +90,7 @@ def float_of(_: Any, bits: Any) -> Any:
 
 @intrinsic
 def add_lanes(_: Any, matrix: Any, rows: Any, n: Any, dim: Any, first: Any, out: Any) -> Any:
-    """Adds to `LANES` numbers of ``out``, from ``first``, those of ``n`` rows of a float32 matrix, one by one."""
+    """Add to `LANES` numbers of ``out``, from ``first``, those of ``n`` rows of a float32 matrix, one by one."""
     vector = ir.VectorType(_FLOAT, LANES)
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -110,7 +110,7 @@ def add_lanes(_: Any, matrix: Any, rows: Any, n: Any, dim: Any, first: Any, out:
 
 @intrinsic
 def dot_eights(_: Any, a: Any, matrix: Any, row: Any, n: Any) -> Any:
-    """The sum of products of ``n`` times eight numbers, those of ``a`` with those of a matrix from the offset ``row``.
+    """Return the sum of products of ``n`` times eight numbers of ``a`` and of a matrix from the offset ``row``.
 
     Eight sums, whatever the machine has vectors for, then added in pairs.
     """

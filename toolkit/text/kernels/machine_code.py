@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from toolkit.text.kernels.signatures import Type, fields_of, flat_types
+from toolkit.text.kernels.signatures import CALLED, Type, fields_of, flat_types
 
 TESTED = ((0, 62), (0, 68))
 """The first and the last version of numba that the private part was tested with."""
@@ -41,6 +41,7 @@ def compiled(function: Callable[..., None], types: Sequence[Type]) -> bytes:
     """
     import numba
 
+    _register_called()
     signature = _signature(types)
     options = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     made = numba.njit(signature, **options)(function).overloads[signature.args]
@@ -82,6 +83,7 @@ def by_numba(function: Callable[..., None], types: Sequence[Type], folder: str |
     """
     import numba
 
+    _register_called()
     before = numba.config.CACHE_DIR
     if folder:
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -92,6 +94,14 @@ def by_numba(function: Callable[..., None], types: Sequence[Type], folder: str |
         numba.config.CACHE_DIR = before
     _held.append(made)
     return ctypes.CFUNCTYPE(None, *_arguments(types))(made.address)
+
+
+def _register_called() -> None:
+    """Tell numba of the functions of Python that compiled ones may call."""
+    import numba.extending
+
+    while CALLED:
+        numba.extending.register_jitable(CALLED.pop())
 
 
 def _signature(types: Sequence[Type]) -> Any:

@@ -5,13 +5,15 @@ one type, a NamedTuple is a record in the record. Compiled code reads ``record.f
 by one, so a record costs nothing there.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, np.dtype[Any]]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 Bytes = Annotated["Array", "int8*"]
 UInt8s = Annotated["Array", "uint8*"]
@@ -26,6 +28,15 @@ Float32 = Annotated[float, "float32"]
 
 Type: TypeAlias = str | type
 """Of an argument: ``int64``, ``float32*`` (a pointer), or a record."""
+
+CALLED: list[Callable[..., Any]] = []
+"""Functions of Python that compiled functions may call (see `inlined`)."""
+
+
+def inlined(function: F) -> F:
+    """Let compiled functions call a function of Python: its code becomes part of theirs."""
+    CALLED.append(function)
+    return function
 
 
 def types_of(signature: Iterable[Type]) -> list[Type]:

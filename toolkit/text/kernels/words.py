@@ -5,6 +5,7 @@ from typing import Any
 
 import numba
 
+from toolkit.text import unicode_table
 from toolkit.text.unicode_table import (
     ALETTER,
     ALPHA,
@@ -49,25 +50,7 @@ from toolkit.text.words import (
 _inline = functools.partial(numba.njit, inline="always")
 
 
-@_inline
-def decoded(utf8: Any, at: Any) -> Any:
-    """The code point at an offset, and where the next is."""
-    first = numba.int64(utf8[at])
-    if first >= 0:
-        return first, at + 1
-    if first < -32:  # 0xC0 to 0xDF
-        return ((first & 31) << 6) | (numba.int64(utf8[at + 1]) & 63), at + 2
-    second = (numba.int64(utf8[at + 1]) & 63) << 6
-    if first < -16:
-        return ((first & 15) << 12) | second | (numba.int64(utf8[at + 2]) & 63), at + 3
-    third = (numba.int64(utf8[at + 2]) & 63) << 6
-    return ((first & 7) << 18) | (second << 6) | third | (numba.int64(utf8[at + 3]) & 63), at + 4
-
-
-@_inline
-def number_of(table: Characters, point: Any) -> Any:
-    """Return what is known of a code point."""
-    return table.classes[(table.blocks[point >> 8] << 8) | (point & 255)]
+decoded, number_of = _inline(unicode_table.decoded), _inline(unicode_table.number_of)
 
 
 @_inline
@@ -82,7 +65,7 @@ def _is_letter(kind: Any) -> Any:
 
 @_inline
 def _next_kind(utf8: Any, at: Any, end: Any, table: Characters) -> Any:
-    """The Word_Break class of what follows, leaving out what is ignored (WB4); -1 at the end."""
+    """Return the Word_Break class of what follows, leaving out what is ignored (WB4); -1 at the end."""
     kind = numba.int64(-1)
     while at < end:
         point, at = decoded(utf8, at)
@@ -95,7 +78,7 @@ def _next_kind(utf8: Any, at: Any, end: Any, table: Characters) -> Any:
 
 @_inline
 def _joins(before: Any, kind: Any) -> Any:
-    """WB5, WB8 to WB10, WB13 to WB13b."""
+    """Return whether two classes are not parted: WB5, WB8 to WB10, WB13 to WB13b."""
     before_word = _is_letter(before) | (before == NUMERIC)
     word = _is_letter(kind) | (kind == NUMERIC)
     return (
@@ -109,7 +92,7 @@ def _joins(before: Any, kind: Any) -> Any:
 def unicode_words(
     utf8: Any, begin: Any, end: Any, only_words: Any, table: Characters, starts: Any, ends: Any, counts: Any
 ) -> None:
-    """Segments between word boundaries (UAX #29) that are not white space.
+    """Find the segments between word boundaries (UAX #29) that are not white space.
 
     Args:
         utf8: int8.
@@ -185,7 +168,7 @@ def unicode_words(
 
 
 def runs(utf8: Any, begin: Any, end: Any, apart: Any, table: Characters, starts: Any, ends: Any, counts: Any) -> None:
-    r"""Runs of what is not white space, as ``str.split`` has them; what it takes is as of `unicode_words`.
+    r"""Find runs of what is not white space, as ``str.split`` has them; the arguments are those of `unicode_words`.
 
     With ``apart`` 1 a run is parted where ``\w`` begins or ends, as ``\w+|[^\w\s]+`` does.
     """

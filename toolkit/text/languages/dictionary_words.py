@@ -17,7 +17,7 @@ Split = Callable[[str], Iterable[str]]
 
 
 class Library(NamedTuple):
-    """What splits words of a language.
+    """A splitter of words of a language.
 
     Attributes:
         extra: that brings it.

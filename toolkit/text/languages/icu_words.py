@@ -15,7 +15,7 @@ _NO_WORD = 100  # UBRK_WORD_NONE_LIMIT: below it are segments without letters an
 
 
 def boundaries(lines: "LineTable", language: str) -> "tuple[Array, Array]":
-    """Where words begin and end in the table's buffer, int64.
+    """Return where words begin and end in the table's buffer, int64.
 
     All texts are split in one go: there is always a boundary where a line ends.
 
@@ -45,7 +45,7 @@ def boundaries(lines: "LineTable", language: str) -> "tuple[Array, Array]":
 
 
 def _offsets(utf8: "Array", units: int) -> "Array":
-    """The offset in UTF-8 of each UTF-16 code unit, which ICU counts in, and of the end."""
+    """Return the offset in UTF-8 of each UTF-16 code unit, which ICU counts in, and of the end."""
     import numpy as np
 
     if units == len(utf8):

@@ -1,4 +1,4 @@
-"""What a word is, by spaCy's attributes of its pipeline ``xx``: a URL, a number, punctuation …
+"""Kinds of words by spaCy's attributes of its pipeline ``xx``: URLs, numbers, punctuation and others.
 
 Source: spaCy 3.8 (MIT): ``lang/tokenizer_exceptions.py`` (URLs), ``lang/lex_attrs.py``. Written anew, in linear time.
 """
@@ -14,7 +14,7 @@ SpacyKind = Literal["space", "word", "punctuation", "number", "url", "email", "o
 
 
 class _Patterns(NamedTuple):
-    """Of URLs and addresses."""
+    """Patterns of URLs and addresses."""
 
     scheme: re.Pattern[str]
     host_end: re.Pattern[str]
@@ -52,7 +52,7 @@ _TOP_LEVELS = frozenset(_GENERIC.split()) | {each[0] + second for each in _COUNT
 
 
 def spacy_kind(word: str) -> SpacyKind:
-    """What a word is, by spaCy's attributes of ``xx``; the first of these that holds.
+    """Return what a word is, by spaCy's attributes of ``xx``; the first of these that holds.
 
     ``space``; ``word``: ``str.isalnum``; ``punctuation``: Unicode's; ``number``: digits with a sign, with full stops
     and commas, or a fraction; ``url``: something with a scheme, ``www.`` or a known top-level domain, or what looks
@@ -87,7 +87,7 @@ def _is_like_url(word: str) -> bool:
 
 
 def is_url(chunk: str) -> bool:
-    """Whether all of it looks like a URL: perhaps a scheme, a user, then a host, perhaps a port, a path."""
+    """Return whether all of it looks like a URL: perhaps a scheme, a user, then a host, perhaps a port, a path."""
     if "." not in chunk:
         return False
     if (scheme := _patterns().scheme.match(chunk)) and _is_host(chunk[scheme.end() :], last=True):
@@ -100,7 +100,7 @@ def is_url(chunk: str) -> bool:
 
 
 def _is_host(place: str, *, last: bool) -> bool:
-    """Whether a place is a host, up to the end or with a path; what is not the last one needs a path."""
+    """Return whether a place is a host, up to the end or with a path; what is not the last one needs a path."""
     find = _patterns()
     end = find.host_end.search(place)
     host, rest = (place[: end.start()], place[end.start() :]) if end else (place, "")

@@ -16,7 +16,7 @@ FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "tables", "spacy
 
 
 class Rules(NamedTuple):
-    """How words of a language are split.
+    """The rules by which words of a language are split.
 
     Attributes:
         prefix: what is split off where it matches.

@@ -50,7 +50,7 @@ def _chunks(text: str) -> list[str]:
 
 
 class _Tokenizer(dict[str, tuple[str, ...]]):
-    """The tokenizer of a language; itself the words that chunks of text gave so far."""
+    """The tokenizer of a language; a dict of the words that chunks of text gave so far."""
 
     def __init__(self, language: str) -> None:
         rules = rules_of(language)

@@ -13,7 +13,7 @@ import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import IO, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, Forbidden, Unreadable
@@ -166,7 +166,7 @@ class S3(Store):
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> IO[bytes]:
+    def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> io.BufferedReader:
         found = expected or self.stat(path)
         if found is None:
             raise FileNotFoundError(2, "No such object", path)
