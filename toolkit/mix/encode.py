@@ -96,7 +96,7 @@ class Encoder:
                 size += len(joint[0].row)
         except DataError as error:
             fault = error
-        encoded = iter(self._encoded([row for row in rows if isinstance(row, _Kept)]))
+        encoded = iter(list(self._encoded([row for row in rows if isinstance(row, _Kept)])))
         if fault:  # of a document behind those that could be encoded
             raise fault
         pieces = [piece for row in rows for piece in (next(encoded) if isinstance(row, _Kept) else row)]
