@@ -28,8 +28,8 @@ from toolkit.text.line_table import LineTable
 from toolkit.text.measures import LineMeasures, WordMeasures
 from toolkit.text.ngrams import Repeated, Repetition, Sequences, Top
 from toolkit.text.normal_forms import decomposed
-from toolkit.text.numbers import natural_logs, shortest_float32
-from toolkit.text.phrases import occurrences
+from toolkit.text.occurrences import occurrences
+from toolkit.text.portable_floats import natural_logs, shortest_float32
 from toolkit.text.sentences import TERMINALS, characters_in, spacy_sentences
 from toolkit.text.tokenizer import load_tokenizer
 from toolkit.text.unicode_table import (
