@@ -12,7 +12,7 @@ import msgspec
 from toolkit import Document, Labelled, Mixed, Wanted, Writer, check_label, label_of, merge_fields
 
 _WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
-"""What is white space to Dolma: that of Unicode, without the separators U+001C to U+001F that Python adds."""
+"""White space as Dolma has it: that of Unicode, without the separators U+001C to U+001F that Python adds."""
 
 
 class Dolma(Writer):

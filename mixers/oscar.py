@@ -281,7 +281,7 @@ def _rename(found: Prediction, labels: dict[str, str]) -> Prediction:
 
 
 def _is_2301(line: bytes) -> bool:
-    """Whether the keys of a line are those of 23.01, whatever else is wrong with it."""
+    """Return whether the keys of a line are those of 23.01, whatever else is wrong with it."""
     try:
         keys = _KEYS.decode(line).metadata
     except (ValueError, RecursionError):

@@ -70,7 +70,7 @@ class _Row(msgspec.Struct):
 
 
 class _Columns(_Row):
-    """With JSON as text, as it is in files."""
+    """A row as it is in files, with JSON as text."""
 
     metadata: str | None  # type: ignore[assignment]  # that of a file, not of what it is made from
     attributes: str | None  # type: ignore[assignment]
@@ -83,7 +83,7 @@ _TEXT = msgspec.json.Decoder(str | None)
 
 
 class Parquet(Writer):
-    """One row a document; the columns are always these, null where a document has no value:
+    """One row a document. The columns are always these, null where a document has no value.
 
     - `id`, `source`, `text`: texts, never null
     - `added`, `created`: texts
@@ -170,7 +170,7 @@ class Parquet(Writer):
         return [(check_label(found.label if found else self.name), _ENCODER.encode(row) + b"\n")]
 
     def assemble(self, pieces: Iterator[bytes], out: IO[bytes]) -> None:
-        """Rows become Arrow's piece by piece, and a row group once they are as many as one holds."""
+        """Write row groups: rows become Arrow's piece by piece, and a group once they are as many as one holds."""
         self.check_installed()
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -294,7 +294,11 @@ def _object(text: str | None) -> msgspec.Raw:
 
 
 def _checked(attributes: msgspec.Raw) -> msgspec.Raw:
-    """The attributes, if they can be text; of what other programs wrote, nothing has read all yet."""
+    """Return the attributes, if they are UTF-8; nothing has read all that other programs wrote yet.
+
+    Raises:
+        DataError: if they are not.
+    """
     try:
         str(memoryview(attributes), "utf-8")
     except UnicodeDecodeError as error:
@@ -340,7 +344,7 @@ def _schema_faults(found: Any) -> Iterator[tuple[None, str]]:
 
 
 def _row_faults(batch: Any) -> Iterator[tuple[int, str]]:
-    """Nulls where none may be, and texts that are no JSON; rows of a batch are numbered from 1."""
+    """Yield nulls where none may be, and texts that are no JSON; rows of a batch are numbered from 1."""
     for name in _NEVER_NULL:
         column = batch.column(name)
         if column.null_count:

@@ -15,7 +15,7 @@ from toolkit import DataError, Document, Mixed, Wanted, Writer, check_label, lab
 
 
 class _Labelled(msgspec.Struct, frozen=True, gc=False):
-    """What is needed of a prediction."""
+    """A prediction, of which only the label is needed."""
 
     label: str
 

@@ -181,7 +181,7 @@ def _emails(text: str) -> Iterator[_Email]:
 
 
 def _last_of_marks(text: str, first: int, end: int) -> tuple[int, tuple[int, int]] | None:
-    """Return the last ``@`` with a mark before and a domain behind it in a run of blanks and marks, and its end."""
+    """Return the last ``@`` in a run of blanks and marks with a mark before and a domain behind it; where that ends."""
     at = text.rfind("@", first + 1, end)
     while at >= 0:
         if text[at - 1] != "@" and not text[at - 1].isspace() and (found := _domain(text, at)):

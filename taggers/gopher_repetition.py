@@ -178,7 +178,7 @@ def _lines(lines: LineTable) -> list[Array]:
     texts = len(lines.bounds) - 1
     found = np.zeros((4, len(lines.starts)), dtype=np.int64)
     bounds = np.zeros((2, texts + 1), dtype=np.int64)
-    parts = [_Parts(*found[2 * i : 2 * i + 2], bounds[i]) for i in range(2)]
+    parts = [_Parts(found[2 * i], found[2 * i + 1], bounds[i]) for i in range(2)]
     _look(lines, texts, characters(), *parts)
     shares = []
     for hashes, sizes, each in parts:
@@ -203,11 +203,13 @@ class _Parts(NamedTuple):
 
 
 @compiled(LineTable, "int64", Characters, _Parts, _Parts)
-def _look(table_of_lines: LineTable, documents: Any, table: Characters, kept_lines: _Parts, kept: _Parts) -> None:
+def _look(
+    table_of_lines: LineTable, documents: Any, table: Characters, of_lines: _Parts, of_paragraphs: _Parts
+) -> None:
     """Find the lines without white space at their ends, blank ones left out, and the paragraphs."""
     utf8, starts, ends, _, bounds = table_of_lines
-    hashes, sizes, line_bounds = kept_lines
-    paragraphs, paragraph_sizes, paragraph_bounds = kept
+    hashes, sizes, line_bounds = of_lines
+    paragraphs, paragraph_sizes, paragraph_bounds = of_paragraphs
     lines = n = 0
     for document in range(documents):
         hash_of_paragraph = size_of_paragraph = 0

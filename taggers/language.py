@@ -137,8 +137,11 @@ class Language(Tagger):
         for wanted, got in zip(counts, np.diff(found.bounds).tolist(), strict=True):
             if wanted != got:
                 raise ValueError(f"expected a value for each of {wanted} lines, got {got}")
+        keys, of_lines, of_bytes = np.zeros((3, len(found.numbers)), dtype=np.int64)
         added = _Added(
-            *np.zeros((3, len(found.numbers)), dtype=np.int64),
+            keys=keys,
+            lines=of_lines,
+            bytes=of_bytes,
             shares=np.zeros(len(found.numbers), dtype=np.float32),
             ends=np.zeros(len(lines.bounds), dtype=np.int64),
         )

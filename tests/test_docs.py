@@ -19,7 +19,8 @@ from toolkit.data.dataset import Dataset
 from toolkit.ingest.plan import Common
 from toolkit.ingest.reader import READERS
 from toolkit.interop.dolma import is_dolma, read_mixer
-from toolkit.mix.settings import OutputSettings, read_section
+from toolkit.mix.section import read_section
+from toolkit.mix.settings import OutputSettings
 from toolkit.mix.writer import WRITERS
 from toolkit.tag.tagger import TAGGERS
 
@@ -156,7 +157,7 @@ def test_configurations_are_configurations(path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "text"), _blocks("python"))
 def test_python_in_pages_compiles(name: str, text: str) -> None:
-    compile(text, name, "exec")
+    assert compile(text, name, "exec").co_code
 
 
 @pytest.mark.parametrize("path", [*PAGES, ROOT / "README.md"], ids=lambda path: path.name)

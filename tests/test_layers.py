@@ -63,7 +63,7 @@ def test_imports_between_folders_form_no_circle() -> None:
     for module, path in MODULES.items():
         here = folder(module)
         graph.setdefault(here, set()).update(there for name in ours(path) if (there := folder(name)) != here)
-    list(TopologicalSorter(graph).static_order())
+    assert {*TopologicalSorter(graph).static_order()} >= {*graph}
 
 
 def test_folders_hold_what_can_be_read_at_a_glance() -> None:
@@ -73,7 +73,7 @@ def test_folders_hold_what_can_be_read_at_a_glance() -> None:
 
 def test_modules_do_not_import_each_other_in_circles() -> None:
     graph = {name: ours(path, top_only=True) - {"toolkit"} for name, path in MODULES.items() if name != "toolkit"}
-    list(TopologicalSorter(graph).static_order())
+    assert {*TopologicalSorter(graph).static_order()} >= {*graph}
 
 
 def test_executors_know_nothing_of_the_work() -> None:

@@ -1,20 +1,28 @@
 """What the pages for authors of plugins show is run: through tag, mix, validate, stats, head and the others."""
 
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from tests.conftest import Run
 from tests.pages import ROOT, assert_shown, blocks, carried_out, commands
-from toolkit import Document, cli
+from tests.pipeline.conftest import read_rows
+from toolkit import cli
+from toolkit.ingest.reader import READERS
+from toolkit.mix.writer import WRITERS
 from toolkit.plugins import default_name
 from toolkit.tag.tagger import TAGGERS
+from toolkit.testing import check_reader, check_tagger, check_writer
 
 FORMATS = "docs/writing-an-output-format.md"
+INPUTS = "docs/writing-an-input-format.md"
 A_TAGGER = "docs/writing-a-tagger.md"
+THREE = (FORMATS, INPUTS, A_TAGGER)
 
 
 @pytest.fixture(scope="module")
@@ -41,18 +49,24 @@ def _plugins(base: str) -> list[tuple[str, str]]:
     """The classes that blocks define, each with its block; fragments, which import nothing, are none."""
     return [
         (name, block.text)
-        for page in (FORMATS, A_TAGGER)
+        for page in THREE
         for block in blocks(page)
         if block.language == "python" and "import" in block.text
         for name in re.findall(rf"^class (\w+)\({base}\):$", block.text, re.MULTILINE)
     ]
 
 
-OF_FORMATS, OF_TAGGERS = _plugins("Writer"), _plugins("Tagger")
-PLUGINS = [*OF_FORMATS, *OF_TAGGERS]
+OF_FORMATS, OF_INPUTS, OF_TAGGERS = _plugins("Writer"), _plugins("Reader"), _plugins("Tagger")
+PLUGINS = [*OF_FORMATS, *OF_INPUTS, *OF_TAGGERS]
+SAMPLES = {
+    "Reviews": (b"r1\t2024-05-17\tA caf\xc3\xa9.\nr2\t2024-05-18\tToo loud.\n", ["A café.", "Too loud."]),
+    "Rated": (b"5\tA caf\xc3\xa9.\n1\tToo loud.\n", ["A café.", "Too loud."]),
+    "Fixed": (b"a" * 80 + b"b" * 80 + b"c" * 7, ["a" * 80, "b" * 80, "c" * 7]),
+}
+"""The bytes of a file of each input format of the page, and its texts."""
 OTHERS = [
     b.text
-    for page in (FORMATS, A_TAGGER)
+    for page in THREE
     for b in blocks(page)
     if b.language == "python" and b.text not in [text for _, text in PLUGINS] and "import" in b.text
 ]
@@ -71,16 +85,39 @@ def _place(name: str) -> str:
 @pytest.mark.parametrize("text", OTHERS, ids=range(len(OTHERS)))
 def test_code_without_a_plugin_runs(text: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(here / "my"))
-    exec(compile(text, "page", "exec"), {"__name__": "page"})
+    names = {"__name__": "page"}
+    exec(compile(text, "page", "exec"), names)
+    assert names.keys() - {"__name__", "__builtins__"}, "a block defines or imports what it shows"
+
+
+@pytest.mark.parametrize("name", [name for name, _ in OF_INPUTS])
+def test_input_formats_are_ingested(name: str, here: Path, run: Run) -> None:
+    content, texts = SAMPLES[name]
+    check_reader(READERS.find(_place(name)), content, texts)
+    (here / f"{name}.in").write_bytes(content)
+    entry = f"dataset: data/{name}\ningest: [{{format: '{_place(name)}', from: {name}.in, source: pages}}]\n"
+    (here / "pages.yaml").write_text(entry, encoding="utf-8")
+    command = ("ingest", "-c", "pages.yaml", "executor={type: in_process}", "--quiet")
+    ran = run(*command)
+    assert ran.code == 0, ran.err
+    assert [row["text"] for row in read_rows(here / f"data/{name}/documents/pages/{name}.in.jsonl.gz")] == texts
+    assert "(1 before)" in run(*command).out
+    assert run("validate", f"data/{name}", "--quiet").code == 0
+    place = here / "my" / f"{default_name(f'x:{name}')}.py"
+    code = place.read_text(encoding="utf-8")
+    place.write_text(code + "\nLATER = 1\n", encoding="utf-8")
+    try:
+        ran = run(*command)
+    finally:
+        place.write_text(code, encoding="utf-8")
+    assert ran.code == 2
+    assert f"the code of the format has changed: {place.name}" in ran.err
 
 
 @pytest.mark.parametrize("name", [name for name, _ in OF_TAGGERS])
 def test_taggers_compute_their_examples_and_a_set(name: str, here: Path, run: Run) -> None:
     place = _place(name)
-    class_ = TAGGERS.find(place)
-    for example in class_.EXAMPLES if name not in OPTIONS else ():
-        value = class_(**example.options).tag(Document(example.text))
-        assert msgspec.json.decode(msgspec.json.encode(value)) == example.value
+    check_tagger(TAGGERS.find(place), {"model": "lid.176.ftz"} if name == "Topic" else {})
     entry = f"tag={{page-0: {{tagger: '{place}'{OPTIONS.get(name, '')}}}}}"
     ran = run("tag", "-c", "configs/quickstart.yaml", entry, "executor={type: in_process}", "--quiet", "--overwrite")
     assert ran.code == 0, ran.err
@@ -93,6 +130,7 @@ def test_taggers_compute_their_examples_and_a_set(name: str, here: Path, run: Ru
 
 @pytest.mark.parametrize("name", [name for name, _ in OF_FORMATS])
 def test_output_formats_are_mixed_and_read_by_every_command(name: str, here: Path, run: Run) -> None:
+    check_writer(WRITERS.find(_place(name)))
     out = f"data/out-{name}"
     output = f"output: {{format: '{_place(name)}', path: {out}}}"
     mix = f"{{attributes: [language-0], rules: [{{drop: language.label is None}}], {output}}}"
@@ -133,7 +171,7 @@ def test_a_damaged_output_of_a_plugin_is_found(here: Path, run: Run) -> None:
     assert "expected BEGIN and END around the texts, got others" in ran.out + ran.err
 
 
-@pytest.mark.parametrize("page", [FORMATS, A_TAGGER])
+@pytest.mark.parametrize("page", THREE)
 def test_commands_print_what_the_page_shows(page: str, here: Path, run: Run) -> None:
     """Only the commands, and the configurations that they name; what they print has the lines that the page shows."""
     configuration = ""
@@ -141,8 +179,38 @@ def test_commands_print_what_the_page_shows(page: str, here: Path, run: Run) -> 
         if block.language == "yaml" and block.text.startswith("dataset:"):
             configuration = block.text
         for shown in commands(block):
-            if not shown.command.startswith(("toolkit", "echo", "zcat")):
+            if not shown.command.startswith(("toolkit", "echo", "zcat", "printf")):
                 continue
             if named := re.search(r"-c (\w+\.yaml)", shown.command):
                 (here / named[1]).write_text(configuration, encoding="utf-8")
             assert_shown(shown.lines, carried_out(shown.command, here, run))
+
+
+def test_a_package_offers_plugins_of_each_kind_by_entry_points(here: Path, tmp_path: Path) -> None:
+    """Installed is what has a ``.dist-info`` on the path."""
+    folder = tmp_path / "site"
+    shutil.copytree(here / "my", folder / "my_plugins")
+    found = {"readers": ("reviews", "Reviews"), "writers": ("tabbed", "Tabbed"), "taggers": ("shouting", "Shouting")}
+    info = folder / "my_plugins-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-plugins\nVersion: 1\n", encoding="utf-8")
+    points = [f"[toolkit.{kind}]\n{name} = my_plugins.{name}:{class_}\n" for kind, (name, class_) in found.items()]
+    (info / "entry_points.txt").write_text("\n".join(points), encoding="utf-8")
+    (tmp_path / "reviews.tsv").write_bytes(SAMPLES["Reviews"][0])
+    (tmp_path / "all.yaml").write_text(
+        "dataset: data\n"
+        "ingest: [{format: reviews, from: reviews.tsv, source: r, language: en}]\n"
+        "tag: {shouting-0: shouting}\n"
+        "mix: {output: {format: tabbed, path: out, compression: none}}\n",
+        encoding="utf-8",
+    )
+    ran = subprocess.run(
+        [sys.executable, "-m", "toolkit", "run", "-c", "all.yaml", "processes=1", "--quiet"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "out/all/all.tsv").read_text(encoding="utf-8") == "r1\tA café.\nr2\tToo loud.\n"

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from toolkit import distribution
 from toolkit.commands.command_line import parser
-from toolkit.commands.command_line.options import Options
+from toolkit.commands.command_line.options import Looking, Options
 from toolkit.errors import ConfigError, ToolkitError, advice
 from toolkit.interrupts import STATUS, Terminated, ignore_sigterm, is_terminated, note_sigint, raise_on_sigterm
 from toolkit.storage.addresses import hidden
@@ -82,7 +82,7 @@ def _run(options: Options) -> int:
         os.getcwd()
     except OSError as error:
         raise ConfigError(f"the working directory is gone ({error.strerror}); change to one that exists") from None
-    note_roots(options.targets)
+    note_roots(options.targets if isinstance(options, Looking) else ())
     with open_context(options) as context:
         outcome = parser.find(options.command).run(context, options)
     status = int(outcome.exit_code)

@@ -1,4 +1,4 @@
-"""Finding taggers, readers and writers by name. There is no list to edit.
+"""Plugins by name: taggers, input formats, output formats and stores. There is no list to edit.
 
 A reference is, in the order in which it is tried:
 
@@ -45,11 +45,11 @@ class Kind(Generic[T]):
     home: str = "toolkit"
 
     def names(self) -> list[str]:
-        """All names that can be used: modules of the package and entry points, sorted."""
+        """Return all names that can be used: modules of the package and entry points, sorted."""
         return sorted(_modules_of(self.package) | {entry.name for entry in _entry_points(self.group)})
 
     def find(self, reference: str) -> type[T]:
-        """The class that a reference names.
+        """Return the class that a reference names.
 
         Raises:
             UnknownPlugin: if there is none.
@@ -78,7 +78,7 @@ class Kind(Generic[T]):
         return self._checked(getattr(module, class_name, None), f"{self.package}/{reference}.py: {class_name}")
 
     def in_file(self, path: str) -> list[str]:
-        """References to the plugins that a file defines, in their order.
+        """Return references to the plugins that a file defines, in their order.
 
         Raises:
             ConfigError: if it cannot be imported.
@@ -119,8 +119,14 @@ def _modules_of(package: str) -> frozenset[str]:
 
 @functools.cache
 def _entry_points(group: str) -> tuple[importlib.metadata.EntryPoint, ...]:
-    """Of all installed packages; looking through these takes milliseconds, and writers are made often."""
-    return tuple(importlib.metadata.entry_points(group=group))
+    """Return the entry points of a group; writers are made often."""
+    return tuple(_all_entry_points().select(group=group))
+
+
+@functools.cache
+def _all_entry_points() -> Any:  # Python 3.11 and 3.12 have types of their own, each with `select`
+    """Return those of all installed packages, read once for all kinds: that takes tens of milliseconds."""
+    return importlib.metadata.entry_points()
 
 
 def _module_of_file(path: str) -> ModuleType:
@@ -153,15 +159,15 @@ def _module_of_file(path: str) -> ModuleType:
 
 
 def camel_case(name: str) -> str:
-    """``line_shape`` → ``LineShape``."""
+    """Return a name in CamelCase: ``line_shape`` → ``LineShape``."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
 
 def snake_case(name: str) -> str:
-    """``LineShape`` → ``line_shape``."""
+    """Return a name in snake case: ``LineShape`` → ``line_shape``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def default_name(reference: str) -> str:
-    """The name that a plugin goes by when no alias is given: the reference's own, or its class's in snake case."""
+    """Return the name that a plugin goes by when no alias is given: that of the reference, or of its class."""
     return snake_case(reference.rpartition(":")[2]) if ":" in reference else reference

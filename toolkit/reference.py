@@ -1,6 +1,6 @@
 """Write the reference pages from the code: commands, taggers, input and output formats.
 
-    python -m toolkit.reference            writes docs/commands.md, docs/taggers.md, docs/formats-reference.md
+    python -m toolkit.reference            writes docs/commands.md, taggers.md, formats-reference.md, rules-reference.md
     python -m toolkit.reference --check    exit status 1 if one of them is not what the code says
 
 Only built-in plugins are described, not those of other installed packages. The pages are the same with every supported
@@ -23,6 +23,7 @@ from toolkit.ingest.reader import READERS
 from toolkit.mix.settings import OutputSettings
 from toolkit.mix.writer import WRITERS
 from toolkit.plugins import Kind
+from toolkit.rules.kinds import all_kinds
 from toolkit.tag import describe, tagger
 
 FOLDER = Path(__file__).parent.parent / "docs"
@@ -34,7 +35,12 @@ _NOTE = "<!-- Made from the code by `python -m toolkit.reference`; change it the
 
 def pages() -> dict[str, str]:
     """Return the text of each page, by file name."""
-    made = {"commands.md": _commands(), "taggers.md": _taggers(), "formats-reference.md": _formats()}
+    made = {
+        "commands.md": _commands(),
+        "taggers.md": _taggers(),
+        "formats-reference.md": _formats(),
+        "rules-reference.md": _rules(),
+    }
     return {
         name: "\n".join([_NOTE, "", *lines]).rstrip().replace("\n\n\n", "\n\n") + "\n" for name, lines in made.items()
     }
@@ -133,13 +139,27 @@ def _formats() -> list[str]:
         suffixes = ", ".join(f"`{suffix}`" for suffix in class_.SUFFIXES)
         lines += [f"A shard is named by the file's name without {suffixes} (and before that a compression's).", ""]
         if class_.TYPES:
-            lines += ["Attributes:", "", *(f"- `{key}`: `{type_}`" for key, type_ in class_.TYPES.items()), ""]
+            lines += ["Attributes:", "", *(f"- `{key}`: `{type_}`" for key, type_ in class_.types().items()), ""]
         lines += _options(class_)
     lines += ["## Output formats", "", "Options of `output:`, whatever the format:", "", *_options(OutputSettings)]
     for name, class_ in built_in(WRITERS).items():
         lines += [f"### Output format {name}", "", *_about(class_)]
         compression = " and the suffix of the compression" if class_.CONCATENATES else ""
         lines += [f"Parts end in `{class_.SUFFIX}`{compression}.", "", *_options(class_)]
+    return lines
+
+
+def _rules() -> list[str]:
+    lines = [
+        "# Kinds of rules and their options",
+        "",
+        "`E` stands for an [expression](rules.md#expressions). How they work together: [rules](rules.md).",
+        "",
+    ]
+    for kind in all_kinds():
+        about = str(sys.modules[kind.__module__].__doc__)
+        lines += [f"## {kind.FORM.KEY}{f': {kind.FORM.WORD}' if kind.FORM.WORD else ''}", "", about, ""]
+        lines += _options(kind.FORM)
     return lines
 
 

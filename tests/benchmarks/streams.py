@@ -16,7 +16,8 @@ from typing import Any
 from tests.storage.servers import ACCESS, SECRET, Faults, Seaweed, proxy
 from tests.storage.web_server import Behaviour, web
 from toolkit.storage import store_of
-from toolkit.storage.streams import Output, open_stored, write_file
+from toolkit.storage.outputs import Output, write_file
+from toolkit.storage.reading import open_stored
 
 SIZE = 200_000_000
 BLOCK = 1 << 20

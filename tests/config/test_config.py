@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
+from tests.conftest import ROOT
 from toolkit import reference
 from toolkit.config import settings as config
 from toolkit.config.settings import (
@@ -235,3 +236,11 @@ def test_settings_of_plugins_are_the_same_when_they_have_been_written_and_read(k
     for name, class_ in found.items():
         settings = config.plain(class_())
         assert json.loads(json.dumps(settings)) == settings, name
+
+
+def test_settings_are_read_without_compression_and_outputs() -> None:
+    """Whoever changes how files are compressed or written need not think of configurations."""
+    apart = [f"toolkit.storage.{name}" for name in ("reading", "outputs", "compression", "models")]
+    path = ROOT / "toolkit" / "config"
+    found = [name for each in path.glob("*.py") for name in apart if name in each.read_text(encoding="utf-8")]
+    assert found == []

@@ -63,4 +63,4 @@ def end_well() -> None:
         run(*arguments, **named)
         return 0
 
-    setattr(toolkit.cli, "main", main)  # noqa: B010
+    setattr(toolkit.cli, "main", main)

@@ -21,7 +21,8 @@ from tests.pipeline.test_ingest import INFO, record, rejects, wet
 from toolkit.data.documents import MAX_NESTING, DocumentRow, is_nested_too_deeply
 from toolkit.errors import ToolkitError
 from toolkit.ingest.reader import READERS, Input, Rejects
-from toolkit.storage.streams import HEAD, Lines, LongLine, compress_zstd
+from toolkit.storage.compression import compress_zstd
+from toolkit.storage.reading import HEAD, Lines, LongLine
 
 DEEP = b'{"id": "d", "text": "t", "source": "s", "metadata": {"x": ' + b"[" * 1000 + b"]" * 1000 + b"}}"
 GOOD = b'{"id": "%d", "text": "good", "source": "s"}'
@@ -99,8 +100,8 @@ def test_a_long_line_is_not_held(project: Project) -> None:
 def test_long_lines_are_those_that_are_too_long(
     parts: list[bytes], block: int, limit: int, ended: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolkit.storage.streams.READ", block)
-    monkeypatch.setattr("toolkit.storage.streams.HEAD", 4)
+    monkeypatch.setattr("toolkit.storage.reading.READ", block)
+    monkeypatch.setattr("toolkit.storage.reading.HEAD", 4)
     data = b"\n".join(parts) + (b"\n" if ended else b"")
     (tmp_path / "x.jsonl").write_bytes(data)
     expected = data.split(b"\n")
@@ -150,7 +151,7 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 LIMITED = """
 import resource, sys
 from toolkit.cli import main
-from toolkit.ingest import input_bytes, run; from toolkit.ingest.web import records  # what is loaded is not what is measured
+from toolkit.ingest import input_bytes, run; from toolkit.ingest.web import records  # not what is measured
 from toolkit.ingest.formats import dolma, jsonl, oscar, text, wet
 import fastwarc.warc, isal.igzip
 held = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()

@@ -81,4 +81,5 @@ def test_what_python_writes_is_read(moment: datetime) -> None:
 
 @given(value=st.text(alphabet="SunMoJ, 0123456789:-+GMT\t", max_size=40) | st.text(max_size=20))
 def test_nothing_is_an_error(value: str) -> None:
-    http_date(value)
+    found = http_date(value)
+    assert found is None or datetime.fromisoformat(found).tzinfo

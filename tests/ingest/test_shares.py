@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolkit.data.dataset import Dataset
-from toolkit.ingest.plan import Entry, Work, makers
+from toolkit.ingest.plan import Entry, InputToIngest, makers
 from toolkit.ingest.shares import Dealer, Share
 
 NAMES = st.text("ab.019/é", min_size=1, max_size=6)
@@ -61,10 +61,12 @@ def test_things_of_one_size_are_dealt_in_turn() -> None:
     assert Dealer(3).deal(dict.fromkeys("gfedcba")) == dict(zip("abcdefg", [0, 1, 2] * 3, strict=False))
 
 
-def work(dataset: Dataset, shard: str, *, cut: bool, size: int | None = 1) -> Work:
+def work(dataset: Dataset, shard: str, *, cut: bool, size: int | None = 1) -> InputToIngest:
     common = {"format": "jsonl", "from": "x", **({"shard_size": 1000} if cut else {})}
     entry = Entry(common=common, options={})
-    return Work(dataset, entry, path=f"in/{shard}", relative=shard, shard=shard, max_document_bytes=1, size=size)
+    return InputToIngest(
+        dataset, entry, path=f"in/{shard}", relative=shard, shard=shard, max_document_bytes=1, size=size
+    )
 
 
 @given(st.dictionaries(NAMES, st.booleans(), min_size=1, max_size=8), COUNTS, st.integers(0, 200_000))

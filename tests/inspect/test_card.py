@@ -24,7 +24,7 @@ from toolkit.inspect.describe.about import About
 from toolkit.inspect.describe.card import head as hub
 from toolkit.inspect.describe.card.licences import identifiers
 from toolkit.inspect.describe.card.page import read
-from toolkit.inspect.describe.wording import counted
+from toolkit.inspect.describe.ingest_counts import counted
 
 Head = dict[str, Any]
 

@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 import yaml
 
 from toolkit.rules.filters import Syntax, all_keys, matcher
-from toolkit.storage.streams import Lines, compressor_for
+from toolkit.storage.compression import compressor_for
+from toolkit.storage.reading import Lines
 
 MANY = 30
 """Globs of a configuration above which each gets one file only."""

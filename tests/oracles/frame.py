@@ -20,7 +20,7 @@ import msgspec
 
 from tests.conftest import ROOT
 from tests.oracles.pages import Page, real_pages
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 
 FOLDER = Path(__file__).parent
 

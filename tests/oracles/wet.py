@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from toolkit.storage.streams import compressor_for
+from toolkit.storage.compression import compressor_for
 
 HEADER = "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Record-ID: {id}\r\nWARC-Date: 2024-05-18T01:58:10Z\r\n"
 HOST = "http://oracle.example/"

@@ -11,9 +11,9 @@ from tests.conftest import Run
 from tests.inspect.conftest import ABOUT
 from tests.pipeline.conftest import Project, tree
 from toolkit.errors import Forbidden
+from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import check_writable
 from toolkit.storage.stores import local
-from toolkit.storage.streams import write_file
 
 
 @pytest.fixture

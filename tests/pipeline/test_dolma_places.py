@@ -10,7 +10,9 @@ import pytest
 from tests.pipeline.conftest import Project, attributes, document, read_rows, write_rows
 from tests.pipeline.dolma import Dolma, filtered, outputs
 from toolkit.data.dataset import SHARD_SUFFIXES
-from toolkit.storage.streams import Lines, compressor_for, write_file
+from toolkit.storage.compression import compressor_for
+from toolkit.storage.outputs import write_file
+from toolkit.storage.reading import Lines
 
 SHARDS = ["a/x", "a-b/x", "b/y", "b/a", "B/z", "a/sub/q", "z", "a0/x", "é/x", "10/x", "9/x"]
 

@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, strays, tree, write_rows
 from toolkit.mix import publish
-from toolkit.storage import json_files, paths, streams
+from toolkit.storage import json_files, outputs, paths
 
 SIZE = 250
 """Documents of each of the `INPUTS`: enough that every stage takes a moment."""
@@ -338,12 +338,12 @@ def test_a_publication_that_was_killed_is_finished_before_another_begins(
 
 
 def test_a_full_disk_fails_the_shard_and_leaves_nothing(small: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_space(self: streams.RowOutput) -> None:
+    def no_space(self: outputs.RowOutput) -> None:
         raise OSError(28, "No space left on device")
 
     small.config["tag"]["more-0"] = {"tagger": "noise", "as": "more"}
     with monkeypatch.context() as patch:
-        patch.setattr(streams.RowOutput, "_flush", no_space)
+        patch.setattr(outputs.RowOutput, "_flush", no_space)
         ran = small("tag")
     assert ran.code == 1
     assert "No space left" in ran.err

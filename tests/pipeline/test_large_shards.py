@@ -39,7 +39,8 @@ from toolkit.runs.executors import Executor, Report, Task
 from toolkit.runs.executors.in_process import InProcess
 from toolkit.runs.executors.local import Local
 from toolkit.runs.workers import LARGE
-from toolkit.storage import streams
+from toolkit.storage import reading
+from toolkit.storage.compression import compress_zstd
 from toolkit.tag import run as tagging
 
 SHARD = "d.jsonl.gz"
@@ -315,7 +316,7 @@ def spread(monkeypatch: pytest.MonkeyPatch) -> Spreading:
     """Also makes blocks small, and what is read at a time: that is done in this process."""
     monkeypatch.setattr(blocks, "BLOCK_ROWS", 16)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 3000)
-    monkeypatch.setattr(streams, "READ", 2000)
+    monkeypatch.setattr(reading, "READ", 2000)
     return Spreading(monkeypatch)
 
 
@@ -640,7 +641,7 @@ def test_several_large_shards_are_the_same_in_workers_that_have_processes(
         if shard.endswith(".zst"):
             for path in (project.data / folder for folder in ("documents", "attributes/exp", "attributes/dedup")):
                 plain = path / "c.jsonl"
-                plain.with_suffix(".jsonl.zst").write_bytes(streams.compress_zstd(plain.read_bytes()))
+                plain.with_suffix(".jsonl.zst").write_bytes(compress_zstd(plain.read_bytes()))
                 plain.unlink()
             (project.attributes / "nameless" / "c.jsonl").unlink()
     (project.root / "list.txt").write_text("a3\nt\tb5\nnobody\nh1.example\n")
@@ -1452,7 +1453,7 @@ def limit_of(
     found: list[Any] = []
 
     def run(executor: Executor, function: Any, tasks: Iterable[Task[Any]], *, at_once: int | None = None) -> Any:
-        found.extend([executor.processes, [task.processes for task in tasks]])
+        found.extend([executor.cores[0], [task.processes for task in tasks]])
         raise Limits
 
     monkeypatch.setattr(Local, "run", run)

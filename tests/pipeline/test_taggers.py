@@ -78,6 +78,7 @@ def installed(own: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (info / "entry_points.txt").write_text("\n".join(["[toolkit.taggers]", *entries]))
     monkeypatch.syspath_prepend(str(own.parent))
     plugins._entry_points.cache_clear()
+    plugins._all_entry_points.cache_clear()
     return own
 
 
@@ -85,6 +86,7 @@ def installed(own: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def forget_entry_points() -> Any:
     yield
     plugins._entry_points.cache_clear()
+    plugins._all_entry_points.cache_clear()
     for name in ("my_vowels", "broken_module"):
         sys.modules.pop(name, None)
 

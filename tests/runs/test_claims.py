@@ -14,7 +14,7 @@ import pytest
 from toolkit.errors import ConfigError, ToolkitError, Unreadable
 from toolkit.runs import claims
 from toolkit.runs.claims import claimed, held
-from toolkit.storage.streams import write_file
+from toolkit.storage.outputs import write_file
 
 RUNS = 5
 

@@ -25,7 +25,7 @@ from toolkit.runs.blocks import in_order
 from toolkit.runs.executors import Executor, Failure, Report, Result, Task, attempt, local
 from toolkit.runs.executors.in_process import InProcess
 from toolkit.runs.executors.local import Local, LocalSettings
-from toolkit.storage.streams import Output
+from toolkit.storage.outputs import Output
 
 PATIENCE = 120.0
 

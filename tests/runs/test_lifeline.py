@@ -88,6 +88,7 @@ def test_what_has_ended_is_not_interrupted() -> None:
     for thread in threading.enumerate():  # an interruption by one of them would come before it ends
         if thread.name == "lifeline":
             thread.join()
+            assert not thread.is_alive()
 
 
 def test_where_the_driver_cannot_be_reached_tasks_go_on() -> None:

@@ -33,8 +33,8 @@ from toolkit import storage
 from toolkit.errors import ToolkitError
 from toolkit.storage import store_of
 from toolkit.storage.models import resolve
+from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, list_files
-from toolkit.storage.streams import write_file
 
 CONNECTION = ("reset", "cut", "500", "503", "403")
 """Faults of requests."""

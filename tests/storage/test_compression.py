@@ -12,7 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from toolkit.errors import DataError
-from toolkit.storage.streams import Decompressed, Lines, compress_zstd
+from toolkit.storage.compression import compress_zstd
+from toolkit.storage.reading import Decompressed, Lines
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "gz": lambda data: gzip.compress(data, 6, mtime=0),

@@ -16,6 +16,7 @@ from toolkit.plugins import Kind
 from toolkit.storage import STORES, Stat, Store, store_of
 from toolkit.storage.options import StorageOptions, set_options
 from toolkit.storage.paths import join, list_files
+from toolkit.storage.stores.s3 import S3
 from toolkit.testing import MemoryStore, check_readable_store, check_store
 
 PAGE = "docs/writing-a-store.md"
@@ -118,6 +119,7 @@ def test_the_store_of_the_page_keeps_the_contract(page: Path) -> None:
     check_store(STORES.find("my/sqlite.py:Sqlite")(), "sqlite://test/root")
 
 
+@pytest.mark.slow
 def test_a_whole_run_on_the_store_of_the_page_makes_what_a_run_on_disk_makes(page: Path, run: Run) -> None:
     (yaml,) = (block.text for block in blocks(PAGE) if block.language == "yaml")
     (page / "c.yaml").write_text(yaml, encoding="utf-8")
@@ -142,7 +144,7 @@ def test_stores_are_found_as_other_plugins_are(page: Path, run: Run, monkeypatch
     assert {"http", "https", "local", "s3"} <= set(STORES.names())
     with pytest.raises(ConfigError, match=r"^sqlite://: expected a local path, http:// or https:// or s3://; "):
         store_of("sqlite://x/y")
-    with pytest.raises(ConfigError, match="^local://: expected a local path"):
+    with pytest.raises(ConfigError, match=r"^local://: expected a local path"):
         store_of("local://x")
     set_options(StorageOptions(stores={"sqlite": "json:JSONDecoder"}))
     with pytest.raises(ConfigError, match=r"json:JSONDecoder: expected a class that extends toolkit\.storage\.Store"):
@@ -162,6 +164,17 @@ def test_stores_are_found_as_other_plugins_are(page: Path, run: Run, monkeypatch
     assert isinstance(store_of("memory://x"), MemoryStore)
     assert store_of("memory://x") is store_of("memory://y/z")
     assert isinstance(STORES, Kind)
+
+
+@pytest.mark.s3
+def test_options_that_are_set_after_a_store_was_used_count(bucket: str) -> None:
+    """As when the configuration itself lies in a bucket."""
+    before = store_of(bucket)
+    set_options(StorageOptions(region="elsewhere"))
+    after = store_of(bucket)
+    assert isinstance(before, S3)
+    assert isinstance(after, S3)
+    assert (before.options.region, after.options.region) == (None, "elsewhere")
 
 
 # --- nothing goes around ----------------------------------------------------------------------------------------------

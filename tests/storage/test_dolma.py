@@ -9,8 +9,9 @@ import pytest
 
 from tests.conftest import Run
 from toolkit.storage import store_of
+from toolkit.storage.compression import compress_small, compress_zstd
+from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import glob_folders, join, list_files
-from toolkit.storage.streams import compress_small, compress_zstd, write_file
 
 pytestmark = [pytest.mark.s3, pytest.mark.slow]
 

@@ -18,11 +18,11 @@ from tests.storage.faults import environment
 from tests.storage.servers import Asked, Faults, Seaweed, proxy
 from toolkit.errors import DataError, Forbidden, Unreadable
 from toolkit.storage import json_files, roots, store_of
+from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, list_files
 from toolkit.storage.retrying import Trouble
 from toolkit.storage.stores.s3.errors import explain
 from toolkit.storage.stores.s3.writing import SMALL
-from toolkit.storage.streams import write_file
 
 s3 = pytest.mark.s3
 

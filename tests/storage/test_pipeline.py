@@ -15,8 +15,8 @@ from tests.storage.faults import KINDS, Corpus, play
 from tests.storage.servers import Seaweed
 from toolkit.storage import store_of
 from toolkit.storage.models import resolve
+from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import expand_sized, join, list_files
-from toolkit.storage.streams import write_file
 
 pytestmark = [pytest.mark.s3, pytest.mark.slow]
 

@@ -13,10 +13,11 @@ from tests.storage.conftest import use
 from tests.storage.servers import Faults, Seaweed, proxy
 from toolkit.errors import ConfigError, DataError, Unreadable
 from toolkit.storage import Stat, retrying, store_of
+from toolkit.storage.outputs import Output, write_file
 from toolkit.storage.paths import expand, join, list_files
+from toolkit.storage.reading import open_stored
 from toolkit.storage.stores.s3.names import split
 from toolkit.storage.stores.s3.writing import SMALL
-from toolkit.storage.streams import Output, open_stored, write_file
 
 NAMES = ["a b", "a+b", "100%", "#1", "ü/ö", "c?d", "q=1&r", "a/b", "a-b", "a", "a.b", "日本", "x/y/z.gz", "~", "(1)"]
 ROOTS = ["local", pytest.param("s3", marks=pytest.mark.s3)]
@@ -179,7 +180,7 @@ def test_what_a_killed_process_leaves_is_found_and_aborted(bucket: str, run: Run
 def test_what_is_wrong_is_said_at_once(
     wrong: str, said: str, bucket: str, seaweed: Seaweed, monkeypatch: pytest.MonkeyPatch, naps: list[float]
 ) -> None:
-    from toolkit.storage.streams import open_stored
+    from toolkit.storage.reading import open_stored
 
     url = "http://127.0.0.1:9" if wrong == "server" else seaweed.url
     use(monkeypatch, url, "no" if wrong == "secret" else "test-secret")
@@ -261,6 +262,7 @@ def test_a_folder_that_others_delete_meanwhile_is_made_again(tmp_path: Path) -> 
     try:
         for i in range(300):
             write_file(f"{folder}/{i}", b"x")
+            assert store.stat(f"{folder}/{i}")
             store.remove(f"{folder}/{i}")
     finally:
         ended.set()

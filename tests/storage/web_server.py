@@ -129,6 +129,7 @@ def _handler(root: Path, behaviour: Behaviour) -> type[http.server.BaseHTTPReque
             elif behaviour.length == "chunked":
                 headers["Transfer-Encoding"] = "chunked"
             self.close_connection = True
+            headers["Connection"] = "close"
             sent = data[first : first + min(end, said)] if body else b""
             self._log(206 if first else 200, len(sent))
             self._begin(206 if first else 200, headers)

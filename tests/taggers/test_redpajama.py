@@ -232,4 +232,4 @@ def test_values_of_other_attributes_are_copied() -> None:
     ids=str.split,
 )
 def test_no_text_takes_more_than_its_length(text: str) -> None:
-    Redpajama(language="en").tag(Document(text))
+    assert Redpajama(language="en").tag(Document(text))

@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from toolkit import Draft, Input, Reader
-from toolkit.data import schema
 from toolkit.testing import check_reader
 
 CONTENT = b"a,one text\nb,another\nc,last\n"
@@ -114,7 +113,7 @@ class OtherBatches(Sound):
 class Attributes(Sound):
     """Lines with an attribute that is not of its type."""
 
-    TYPES = {"length": schema.from_annotation(int, "length")}
+    TYPES = {"length": int}
 
     def attribute_set(self) -> str:
         return "carried-0"

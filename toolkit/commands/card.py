@@ -10,8 +10,8 @@ from toolkit.errors import ConfigError, DataError
 from toolkit.inspect.describe.about import read_about
 from toolkit.inspect.describe.card import head, merge, page
 from toolkit.storage import store_of
+from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import exists, join, list_files
-from toolkit.storage.streams import write_file
 
 
 class Options(DescriptionOptions, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ class Options(Looking, frozen=True, kw_only=True):
 
     EXAMPLES: ClassVar = ("toolkit clean data/quickstart",)
 
-    targets: Annotated[tuple[str, ...], Words("folders, or settings with -c", "PATH | KEY=VALUE")] = ()
+    targets: Annotated[tuple[str, ...], Words("folders, or settings with -c")] = ()
     dry_run: Annotated[bool, Flag("only list them")] = False
 
 

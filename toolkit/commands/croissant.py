@@ -16,8 +16,8 @@ from toolkit.inspect.describe.croissant import document, jsonld
 from toolkit.inspect.describe.facts import Facts, splits
 from toolkit.storage import store_of
 from toolkit.storage.globs import glob_regex
+from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import exists, join
-from toolkit.storage.streams import write_file
 
 
 class Options(DescriptionOptions, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ from toolkit.inspect.targets import format_of, recorded_format
 from toolkit.mix import publish
 from toolkit.mix.writer import Writer
 from toolkit.storage.paths import is_folder, join, not_in
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 
 _VALUES = {"bool": "bool", "int": "int64", "float": "float64", "str": "string"}
 
@@ -31,7 +31,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
 
     EXAMPLES: ClassVar = ("toolkit features data/quickstart/oscar",)
 
-    targets: Annotated[tuple[str, ...], Words("an output, or settings with -c", "PATH | KEY=VALUE")] = ()
+    targets: Annotated[tuple[str, ...], Words("an output, or settings with -c")] = ()
     first: Annotated[int | None, Flag("only the first N rows of each file", metavar="N")] = None
 
 

@@ -24,7 +24,7 @@ from toolkit.mix.settings import REJECTED
 from toolkit.mix.writer import Writer
 from toolkit.records import sets as records
 from toolkit.storage.paths import exists, is_folder, join, lacking, not_in
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 
 TEXT_LINES = 12
 TEXT_CHARS = 160
@@ -38,7 +38,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
 
     EXAMPLES: ClassVar = ("toolkit head data/quickstart/documents/cc/sample-00000.jsonl.gz -n 1",)
 
-    targets: Annotated[tuple[str, ...], Words("a shard, or settings with -c", "PATH | KEY=VALUE")] = ()
+    targets: Annotated[tuple[str, ...], Words("a shard, or settings with -c")] = ()
     count: Annotated[int, Flag("so many documents (3)", "-n", metavar="N")] = 3
     id: Annotated[str | None, Flag("the document with this id", metavar="ID")] = None
 

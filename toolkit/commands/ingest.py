@@ -37,8 +37,8 @@ class PlannedIngest:
     """
 
     entries: list[ingest_plan.Entry]
-    inputs: list[ingest_plan.Work]
-    works: list[ingest_plan.Work]
+    inputs: list[ingest_plan.InputToIngest]
+    works: list[ingest_plan.InputToIngest]
 
 
 def plan(context: Context) -> PlannedIngest:
@@ -119,13 +119,13 @@ class _Counted(Protocol):
     def rejects(self) -> str: ...
 
 
-def task_name(work: ingest_plan.Work) -> str:
+def task_name(work: ingest_plan.InputToIngest) -> str:
     """Return what the task of an input is called."""
     return f"{work.path} -> {work.shard}"
 
 
 def verdicts(
-    context: Context, works: Iterable[ingest_plan.Work], results: Iterable[Result[D]]
+    context: Context, works: Iterable[ingest_plan.InputToIngest], results: Iterable[Result[D]]
 ) -> list[rejected.Verdict]:
     """Return a verdict for each entry of which too much was rejected; of a part of the inputs it is only told.
 
@@ -157,7 +157,7 @@ def run_inputs(
     what: str,
     function: Callable[[P, Report], R],
     tasks: list[Task[P]],
-    works: list[ingest_plan.Work],
+    works: list[ingest_plan.InputToIngest],
     noted: FailureRecords,
     *,
     spreads: bool = False,

@@ -13,18 +13,18 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.commands.steps.stats_files import prepare
 from toolkit.errors import ConfigError, amount, did_you_mean
-from toolkit.inspect.stats import groups, plots, shard, tables
+from toolkit.inspect.stats import groups, plots, tables
 from toolkit.inspect.stats.distributions import Distribution, Distributions, together
 from toolkit.inspect.stats.histograms import Histogram, text
-from toolkit.inspect.stats.shard import CountJob, Record, Settings
+from toolkit.inspect.stats.one_file import CountJob, Record, Settings, count_file
 from toolkit.inspect.stats.sketch import Sketch
 from toolkit.inspect.stats.thresholds import thresholds
 from toolkit.mix import publish
 from toolkit.rules import Rule
 from toolkit.runs.executors import Task
 from toolkit.storage import json_files
+from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import is_folder, join, not_in, size_of
-from toolkit.storage.streams import write_file
 
 FORMATS = {".md": "markdown", ".csv": "csv", ".json": "json"}
 
@@ -36,10 +36,10 @@ _REMEDIES = {
 }
 
 TOP = 1000
-"""Groups that are shown."""
+"""Groups that are shown, unless `--top` says otherwise."""
 
 MERGED = 4096
-"""Groups that are taken from a file at a time."""
+"""Groups that are merged at a time."""
 
 
 class Options(Looking, Limited, frozen=True, kw_only=True):
@@ -55,9 +55,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
         "toolkit stats -c configs/quickstart.yaml --histogram language.prob --output prob.svg",
     )
 
-    targets: Annotated[
-        tuple[str, ...], Words("datasets, outputs or files, or settings with -c", "PATH | KEY=VALUE")
-    ] = ()
+    targets: Annotated[tuple[str, ...], Words("datasets, outputs or files, or settings with -c")] = ()
     first: Annotated[int | None, Flag("only the first N rows of each file", metavar="N")] = None
     by: Annotated[
         tuple[str, ...],
@@ -116,7 +114,7 @@ def run(context: Context, options: Options) -> Outcome:
         counting = prepare(context, options.targets, settings, temporary)
         context.sweep(*{work.folder: None for work in counting.works})
         tasks = [Task(work.path, work, size_of(work.path)) for work in counting.works]
-        results = context.run("stats", shard.count_file, tasks, counting.unit)
+        results = context.run("stats", count_file, tasks, counting.unit)
         if broken := failures(results):
             of = amount(len(tasks), counting.unit.removesuffix("s"))
             message = f"{len(broken)} of {of} failed; those that did not are not read again"

@@ -27,8 +27,8 @@ from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecords
 from toolkit.runs import claims
 from toolkit.storage import json_files
-from toolkit.storage.concurrent import for_each
 from toolkit.storage.paths import exists, join
+from toolkit.storage.threads import for_each
 from toolkit.tag import declared
 from toolkit.tag import run as tagging
 
@@ -135,7 +135,7 @@ class _Look:
         if self.context.share:
             inputs = self.context.share.inputs
 
-        def look(work: ingest_plan.Work) -> Item:
+        def look(work: ingest_plan.InputToIngest) -> Item:
             try:
                 cause = ingest_records.why_not_done(work)
                 if not cause or (work.key in by_shard and self._is_mixed(by_shard[work.key])):

@@ -16,15 +16,15 @@ from toolkit.data.schema import SPANS, Type
 from toolkit.errors import ConfigError
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Task
-from toolkit.storage.concurrent import for_each
 from toolkit.storage.paths import size_of
+from toolkit.storage.threads import for_each
 from toolkit.tag import declared, trial
 from toolkit.tag import run as tagging
 
 VALUE_CHARS = 160
 TEXT_CHARS = 60
 ELEMENTS = 6
-"""Of a list or a mapping that are shown."""
+"""Elements of a list or a mapping that are shown, at most."""
 
 
 class Options(Stage, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """Check documents, attribute sets and outputs."""
 
 import os
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from toolkit.commands.command_line.options import Flag, Limited, Looking, Shared, Words
 from toolkit.commands.steps import shards as sharing
@@ -26,8 +26,8 @@ from toolkit.mix import settings as mix_settings
 from toolkit.mix.writer import Writer
 from toolkit.records import ingested, rejected, sets
 from toolkit.runs.executors import Result, Task
-from toolkit.storage.concurrent import for_each
 from toolkit.storage.paths import exists, is_folder, join, size_of
+from toolkit.storage.threads import for_each
 from toolkit.tag import declared
 from toolkit.text.languages.labels import label_of_path
 
@@ -37,9 +37,7 @@ class Options(Looking, Shared, Limited, frozen=True, kw_only=True):
 
     EXAMPLES: ClassVar = ("toolkit validate data/quickstart/oscar --first 100",)
 
-    targets: Annotated[
-        tuple[str, ...], Words("datasets, outputs or files, or settings with -c", "PATH | KEY=VALUE")
-    ] = ()
+    targets: Annotated[tuple[str, ...], Words("datasets, outputs or files, or settings with -c")] = ()
     first: Annotated[int | None, Flag("only the first N rows of each file", metavar="N")] = None
     labels: Annotated[
         Literal["known", "any"],
@@ -152,13 +150,13 @@ class _Validation:
         mine = self._shards(dataset)
         shards = self.context.limited(mine)
         self.checked.append(f"{len(shards)} shards of {dataset.documents}")
-        self._check_shards("documents", "documents", dataset, shards)
+        self._run("documents", [self._job("documents", shard, dataset=dataset) for shard in shards])
         for set_name in dataset.sets():
             extra = [] if self.context.in_part else whole_dataset.extra_files(dataset, set_name, shards)
             covered = inputs.carried_shards(dataset, set_name)
             self.checked.append(f"the set {set_name}")
             listed = [*(shard for shard in shards if covered is None or shard in covered), *extra]
-            self._check_shards(set_name, "attributes", dataset, listed, set_name)
+            self._run(set_name, [self._job("attributes", shard, dataset=dataset, set=set_name) for shard in listed])
         if self.options.first is None and self.options.shard is None:
             self.findings += whole_dataset.check_ingested(dataset)
             self.findings += map(str, rejected.too_many(ingested.load_undamaged(dataset), dataset.bookkeeping))
@@ -171,17 +169,10 @@ class _Validation:
             self.findings += repeated.listed(dataset.documents)
         return mine
 
-    def _check_shards(
-        self, what: str, kind: Literal["documents", "attributes"], dataset: Dataset, shards: list[str], set_: str = ""
-    ) -> None:
-        limit, first = self.limit, self.options.first
-        self._run(
-            what,
-            [
-                ValidateJob(kind=kind, path=shard, dataset=dataset, set=set_, max_document_bytes=limit, first=first)
-                for shard in shards
-            ],
-        )
+    def _job(self, kind: str, path: str, **more: Any) -> ValidateJob:
+        """Return the check of a file, or of the rows that `--first` lets in."""
+        how: dict[str, Any] = {"max_document_bytes": self.limit, "first": self.options.first, **more}
+        return ValidateJob(kind=kind, path=path, **how)
 
     def _shards(self, dataset: Dataset) -> list[str]:
         """Return the shards of the run's share; none where all were deleted on purpose."""
@@ -211,24 +202,12 @@ class _Validation:
         folder, name = os.path.split(target)
         self.checked.append(target)
         if (found := format_of(target)) is not None:
-            work = ValidateJob(
-                kind="output",
-                path=target,
-                format=found.name,
-                options=found.options,
-                label=label_of_path(name),
-                labels=self.options.labels,
-                max_document_bytes=self.limit,
-                first=self.options.first,
-            )
+            how = {"options": found.options, "label": label_of_path(name), "labels": self.options.labels}
+            work = self._job("output", target, format=found.name, **how)
         else:
-            work = ValidateJob(
-                kind="documents",
-                path=name,
-                dataset=Dataset(folder or ".", join(folder or ".", ".toolkit", "none")),
-                max_document_bytes=self.limit,
-                first=self.options.first if self.options.first is not None else 1 << 60,
-            )
+            dataset = Dataset(folder or ".", join(folder or ".", ".toolkit", "none"))
+            first = 1 << 60 if self.options.first is None else self.options.first  # no records: a file has none
+            work = self._job("documents", name, dataset=dataset, first=first)
         self._run("validate", [work])
 
     def _check_output(self, folder: str, rejected: str | None = None, files: list[str] | None = None) -> None:
@@ -251,17 +230,15 @@ class _Validation:
                 self.findings.append(f"{join(folder, path)}: {what}")
                 continue
             works.append(
-                ValidateJob(
-                    kind="rejected" if is_rejected else "output",
-                    path=join(folder, path),
+                self._job(
+                    "rejected" if is_rejected else "output",
+                    join(folder, path),
                     format=found.name if found else "",
                     options=found.options if found else {},
                     fields=fields,
                     documents=documents.get(path),
                     label=labels.get(path),
                     labels=self.options.labels if manifest is None else "any",  # a mix may be told any
-                    max_document_bytes=self.limit,
-                    first=self.options.first,
                 )
             )
         results = self._run("output", works, "files")

@@ -1,4 +1,4 @@
-"""What docstrings say of classes and their attributes."""
+"""The texts that docstrings have about classes and their attributes."""
 
 import inspect
 import re

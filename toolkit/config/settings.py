@@ -54,27 +54,27 @@ class Source:
     inside: Path = ()
 
     def place(self, path: Path) -> str:
-        """``file:line`` of a part, or of the nearest part around it."""
+        """Return ``file:line`` of a part, or of the nearest part around it."""
         for end in range(len(path), -1, -1):
             if path[:end] in self.lines:
                 return f"{self.name}:{self.lines[path[:end]]}"
         return self.name
 
     def keys(self, path: Path) -> str:
-        """The keys of a part, from the top of the file."""
+        """Return the keys of a part, from the top of the file."""
         return show(path)
 
     def where(self, path: Path) -> str:
-        """``file:line: keys`` of a part, for messages."""
+        """Return ``file:line: keys`` of a part, for messages."""
         return ": ".join(part for part in (self.place(path), self.keys(path)) if part)
 
     def error(self, path: Path, message: str) -> ConfigError:
-        """An error at a part of the configuration."""
+        """Return an error at a part of the configuration."""
         where = self.where(path)
         return ConfigError(f"{where}: {message}" if where else message)
 
     def at(self, *path: str | int) -> "Source":
-        """The same source, seen from a part."""
+        """Return the same source, seen from a part."""
         value = self.value
         for key in path:
             value = value[key]
@@ -97,7 +97,7 @@ class _Part(Source):
 
 
 def show(path: Path) -> str:
-    """``("tag", "a-0", 1)`` → ``tag.a-0[1]``."""
+    """Return keys as they are written: ``("tag", "a-0", 1)`` → ``tag.a-0[1]``."""
     text = ""
     for key in path:
         text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else key
@@ -112,7 +112,7 @@ MAX_BYTES = 16_000_000
 
 
 def _read(path: str) -> bytes:
-    """What a configuration has, and a byte more if it is too large. It may be a pipe: it is read once, and here."""
+    """Return what a configuration has, and a byte more if it is too large. It may be a pipe, so it is read once."""
     store = store_of(path)
     if not store.is_local:
         return store.read(path, 0, MAX_BYTES + 1)
@@ -121,7 +121,7 @@ def _read(path: str) -> bytes:
 
 
 def load(path: str) -> Source:
-    """Reads a YAML (or JSON) file; ``${NAME}`` in its texts is replaced from the environment.
+    """Read a YAML (or JSON) file; ``${NAME}`` in its texts is replaced from the environment.
 
     Raises:
         ConfigError: if there is no such file, or it is not YAML.
@@ -142,7 +142,7 @@ def load(path: str) -> Source:
 
 
 def parse(text: str, name: str = "", inside: Path = ()) -> Source:
-    """As `load`, from a text, to which these keys lead."""
+    """Read a text as `load` reads a file; these keys lead to it."""
     try:
         loader = Loader(text)
     except yaml.reader.ReaderError as error:
@@ -197,7 +197,7 @@ _TEXTS = ("by", "replacement")
 
 
 def without_secret(text: str, path: Path, source: Source) -> str:
-    """A text as it is; an address without what nobody else should see, which its store knows."""
+    """Return a text as it is; an address without what nobody else should see, which its store knows."""
     keys = (*source.inside, *path)
     if keys[:1] == ("about",):
         if has_secret(text):
@@ -234,7 +234,7 @@ _VARIABLE = r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}"
 
 
 def _substitute(loader: Any, text: str, path: Path, source: Source) -> Any:
-    """A text with ``${NAME}`` replaced; if it is nothing else, the value is read as YAML (``processes: ${N}``)."""
+    """Return a text with ``${NAME}`` replaced; of a text that is nothing else, return the value as YAML."""
 
     def value(match: re.Match[str]) -> str:
         if match[1] not in os.environ:
@@ -248,7 +248,7 @@ def _substitute(loader: Any, text: str, path: Path, source: Source) -> Any:
 
 
 def override(source: Source, assignment: str) -> None:
-    """Applies ``key.key=value`` from the command line; the value is read as YAML.
+    """Apply ``key.key=value`` from the command line; the value is read as YAML.
 
     Lists are indexed by number (``tag.shape-0.0.short_chars=80``).
 
@@ -298,7 +298,7 @@ def _grown(value: Any, path: list[str | int], new: dict[str, Any]) -> dict[str, 
 
 
 def convert(source: Source, type_: type[T], what: str = "") -> T:
-    """The value as a typed setting.
+    """Return the value as a typed setting.
 
     Args:
         source: what was read.
@@ -358,7 +358,8 @@ def _explain(text: str, path: Path, source: Source, type_: Any, what: str) -> st
             value = value[key]
         if choices := _choices(_type_at(type_, path)) if text.startswith("Invalid enum value") else ():
             return f"expected {', '.join(choices[:-1])} or {choices[-1]}, got {value!r}"
-        got = f" ({value!r})" if isinstance(value, str | int | float | bool) and repr(value) not in text else ""
+        told = f"got {value!r}" in text or not isinstance(value, str | int | float | bool)
+        got = "" if told else f" ({value!r})"
     except (KeyError, IndexError, TypeError):
         got = ""
     return (text[0].lower() + text[1:]).replace("`", "") + got
@@ -396,7 +397,7 @@ def _struct_in(type_: Any) -> type[msgspec.Struct] | None:
 
 
 def divide(source: Source, keys: Collection[str]) -> tuple[Source, Source]:
-    """The parts of a mapping with these keys, and with the others; both know their place in the file."""
+    """Return the parts of a mapping with these keys, and with the others; both know their place in the file."""
     if not isinstance(source.value, dict):
         raise source.error((), f"expected a mapping, got {source.value!r}")
     inside, rest = source.at(), source.at()
@@ -406,13 +407,13 @@ def divide(source: Source, keys: Collection[str]) -> tuple[Source, Source]:
 
 
 def split(source: Source, keys: Mapping[str, Any]) -> tuple[dict[str, Any], Source]:
-    """Takes some keys out of a mapping: their values (or the given defaults), and the source of the rest."""
+    """Return the values of some keys of a mapping (or the given defaults), and the source of the rest."""
     inside, rest = divide(source, keys)
     return {**keys, **inside.value}, rest
 
 
 def refuse_unknown(source: Source, class_: type[msgspec.Struct], others: Collection[str], what: str) -> None:
-    """Raises ConfigError for a key that is neither an option of the class nor among the others."""
+    """Raise ConfigError for a key that is neither an option of the class nor among the others."""
     known = sorted({*(f.encode_name for f in msgspec.structs.fields(class_)), *others})
     for key in source.value:
         if key not in known:
@@ -452,7 +453,7 @@ class Config(ConfigStruct):
 
 
 def load_source(path: str, overrides: list[str]) -> Source:
-    """What a configuration file says, with overrides from the command line.
+    """Return what a configuration file says, with overrides from the command line.
 
     Raises:
         ConfigError: if it says nothing.
@@ -466,12 +467,12 @@ def load_source(path: str, overrides: list[str]) -> Source:
 
 
 def plain(value: Any) -> Any:
-    """Settings as dicts, lists and scalars: as they are when they have been written and read."""
+    """Return settings as dicts, lists and scalars, as they are when they have been written and read."""
     return msgspec.json.decode(
         msgspec.json.encode(value, enc_hook=lambda value: int(value) if value == int(value) else float(value))
     )
 
 
 def dump(value: Any) -> str:
-    """YAML for people, keys in their order."""
+    """Return YAML for people, keys in their order."""
     return yaml.safe_dump(plain(value), sort_keys=False, allow_unicode=True, width=120)

@@ -11,7 +11,7 @@ class Size(int):
 
     @classmethod
     def parse(cls, value: object) -> "Size":
-        """Raises ValueError for what is neither."""
+        """Return a size; raise ValueError for what is none."""
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return cls(value)
         if isinstance(value, str) and (m := re.fullmatch(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", value)):

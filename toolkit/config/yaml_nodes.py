@@ -1,4 +1,4 @@
-"""YAML as nodes: by version 1.2 where 1.1 surprises, and no more of them than their text is worth."""
+"""A loader of YAML: version 1.2 where 1.1 surprises, and bounds on what a small text can ask for."""
 
 import re
 from typing import Any
@@ -42,6 +42,8 @@ class Loader(yaml.SafeLoader):
         return node
 
 
+# PyYAML reads version 1.1. These lines are fewer than what another library would need: ruamel.yaml makes dates of
+# `2024-01-01` and numbers of `0b11`, and yamlcore a text of `1_000_000`, which configurations have for a size.
 _CHANGED = {f"tag:yaml.org,2002:{name}" for name in ("bool", "int", "float", "timestamp")}
 Loader.yaml_implicit_resolvers = {
     first: [(tag, regexp) for tag, regexp in resolvers if tag not in _CHANGED]

@@ -11,7 +11,7 @@ from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, AttributesRow, Row
 from toolkit.data.row_index import row_hash
 from toolkit.errors import AlignmentError, DataError
 from toolkit.storage.paths import lacking
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 
 MAX_ROW = 1_000_000_000
 """Bytes of a row of attributes; a longer one is an error."""

@@ -24,8 +24,9 @@ from toolkit.errors import DataError
 from toolkit.storage import Stat
 from toolkit.storage.compression import compression_of
 from toolkit.storage.json_files import load
+from toolkit.storage.outputs import Output, write_file
 from toolkit.storage.paths import join, remove, stat
-from toolkit.storage.streams import Lines, Output, open_stored, write_file
+from toolkit.storage.reading import Lines, open_stored
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from toolkit.errors import ConfigError, DataError, NothingThere
 from toolkit.storage import store_of
 from toolkit.storage.paths import fault_of_name, join
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 
 BASE = "https://data.commoncrawl.org/"
 """Where the files officially are."""
@@ -28,7 +28,7 @@ _LONGEST = 10_000  # bytes of a path
 
 
 def check_name(name: str) -> None:
-    """Raises ValueError for what can be no crawl's name."""
+    """Raise ValueError for what can be no crawl's name."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"expected the name of a crawl such as CC-MAIN-2024-10, got {name!r}")
 
@@ -38,7 +38,7 @@ Files = int | str | list[int | str] | None
 
 
 def chosen(files: Files) -> list[range] | None:
-    """The numbers that are meant; None for all.
+    """Return the numbers that are meant; None for all.
 
     Raises:
         ValueError: if it is nothing of this kind.
@@ -57,7 +57,7 @@ def chosen(files: Files) -> list[range] | None:
 
 
 def listed(crawl: str, format: str, base: str) -> list[str]:
-    """The paths of a crawl's files, below its base, in the order of its list.
+    """Return the paths of a crawl's files, below its base, in the order of its list.
 
     Args:
         crawl: its name.
@@ -72,7 +72,7 @@ def listed(crawl: str, format: str, base: str) -> list[str]:
 
 
 def choose(paths: list[str], files: Files) -> list[str]:
-    """Those of them that are meant, each once, in their order.
+    """Return those paths that are meant, each once, in their order.
 
     Raises:
         ConfigError: if there are not so many.
@@ -84,7 +84,7 @@ def choose(paths: list[str], files: Files) -> list[str]:
 
 
 def place_of(path: str, base: str) -> tuple[str, str]:
-    """Where a file is, and its path below the folder of all crawls, which names its shard."""
+    """Return where a file is, and its path below the folder of all crawls, which names its shard."""
     return join(base, store_of(base).quoted(path)), path.removeprefix(_FOLDER)
 
 

@@ -15,15 +15,15 @@ import msgspec
 import xxhash
 
 from toolkit.storage import Stat, store_of
+from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join
-from toolkit.storage.streams import write_file
 
 BLOCK = 1 << 18
 """Bytes that are read at a time."""
 
 
 class Keep(msgspec.Struct, frozen=True):
-    """That downloads are kept while they are read.
+    """Where a download is kept while it is read.
 
     Attributes:
         folder: on disk.
@@ -37,7 +37,7 @@ class Keep(msgspec.Struct, frozen=True):
 
 
 class Download(msgspec.Struct, frozen=True):
-    """Of which version of which file there is a part; its size is reserved."""
+    """A version of a file of which there is a part; its size is reserved."""
 
     path: str
     size: int
@@ -54,7 +54,7 @@ class Kept:
         self._file: IO[bytes] | None = None
 
     def begin(self) -> bool:
-        """Whether there is room for it, and nobody else is fetching it."""
+        """Return whether there is room for it, and nobody else is fetching it; then it is kept from here on."""
         stamp = self._found.stamp
         if not self._found.size or stamp == "date None" or stamp.startswith("etag W/"):
             return False  # a part of it could not be trusted later
@@ -75,13 +75,13 @@ class Kept:
         return True
 
     def blocks(self) -> Iterator[bytes]:
-        """What there is of it."""
+        """Yield what there is of it."""
         with open(self._stem + ".part", "rb") as stream:
             while block := stream.read(BLOCK):
                 yield block
 
     def write(self, block: bytes) -> None:
-        """What follows; nothing is kept any more when the disk is full."""
+        """Append what follows; keep nothing any more when the disk is full."""
         if self._file:
             try:
                 self._file.write(block)
@@ -91,7 +91,7 @@ class Kept:
                 self.delete()
 
     def end(self) -> None:
-        """No more of it comes."""
+        """Close the file: no more of it comes."""
         file, self._file = self._file, None
         if file:
             with suppress(OSError):
@@ -107,7 +107,7 @@ class Kept:
 
 
 def sweep(folder: str, wanted: Iterable[str]) -> None:
-    """Deletes downloads that nobody wants any more.
+    """Delete downloads that nobody wants any more.
 
     Args:
         folder: of the downloads.
@@ -131,7 +131,7 @@ def _stem(name: str) -> str:
 
 
 def _downloads(folder: str) -> dict[str, Download]:
-    """Those of a folder, by their paths without suffix; one whose description cannot be read is none."""
+    """Return the downloads of a folder, by their paths without suffix; one whose description cannot be read is none."""
     found = {}
     for name in sorted(os.listdir(folder)):
         if name.endswith(".json"):
@@ -148,7 +148,7 @@ def _remove(stem: str) -> None:
 
 @contextmanager
 def _locked(folder: str) -> Iterator[None]:
-    """One process at a time decides on what is in the folder."""
+    """Let one process at a time decide on what is in the folder."""
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, ".lock"), "ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -156,7 +156,7 @@ def _locked(folder: str) -> Iterator[None]:
 
 
 def _lock(file: IO[bytes]) -> bool:
-    """Whether nobody else has it; until it is closed."""
+    """Lock a file until it is closed; return whether nobody else has it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

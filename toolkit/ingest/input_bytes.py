@@ -1,4 +1,4 @@
-"""Inputs as they come in: each read once, digested on the way; from afar by a thread that reads ahead.
+"""The stored bytes of inputs: each read once, digested on the way; from afar by a thread that reads ahead.
 
 web or bucket ──thread──> a bounded queue ──> decompressor, reader, writer
                   └──> what is kept of a download, with `max_disk:` (see `toolkit.ingest.downloads`)
@@ -17,7 +17,7 @@ from toolkit.errors import DataError, Unreadable
 from toolkit.ingest.downloads import BLOCK, Keep, Kept
 from toolkit.storage import Stat, store_of
 from toolkit.storage.paths import stat
-from toolkit.storage.streams import open_stored
+from toolkit.storage.reading import open_stored
 
 QUEUED = 64
 """Blocks that wait for the reader: with that many the thread pauses."""
@@ -47,13 +47,13 @@ class InputBytes:
         return self
 
     def open(self) -> IO[bytes]:
-        """The bytes, from the beginning; closed by ``with``."""
+        """Return the bytes, from the beginning; closed by ``with``."""
         stream = open_stored(self._path) if self._store.is_local else _Ahead(self._blocks())
         self._digested = _Digested(stream)
         return cast("IO[bytes]", self._digested)
 
     def content(self) -> str:
-        """xxh3-128 (hex) of the bytes.
+        """Return xxh3-128 (hex) of the bytes.
 
         Raises:
             DataError: if the input is another now than the one that was to be read.
@@ -69,7 +69,7 @@ class InputBytes:
         return self._digested.content()
 
     def discard(self) -> None:
-        """Deletes what is kept of it."""
+        """Delete what is kept of a download."""
         if self._kept:
             self._kept.delete()
 
@@ -86,7 +86,7 @@ class InputBytes:
                     offset += len(block)
                     yield block
             with self._store.open(self._path, offset, self._found) as stream:
-                while block := stream.read(BLOCK):
+                while block := stream.read1(BLOCK):
                     if kept:
                         kept.write(block)
                     yield block

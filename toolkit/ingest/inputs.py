@@ -10,30 +10,31 @@ from typing import Any
 import msgspec
 import xxhash
 
+from toolkit.config.plugin_code import changes
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError
-from toolkit.ingest.plan import FIRST_VERSION, Entry, Work, makers, settings_of
+from toolkit.ingest.plan import FIRST_VERSION, Entry, InputToIngest, makers, settings_of
 from toolkit.records import ingested, sets
 from toolkit.records.ingested import InputRecord
 from toolkit.storage import Stat, json_files, store_of
-from toolkit.storage.concurrent import for_each
 from toolkit.storage.paths import exists, join, lacking, list_files, remove, stat
-from toolkit.storage.streams import stored_digest
+from toolkit.storage.reading import stored_digest
+from toolkit.storage.threads import for_each
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """An input whose ingest was begun and has not ended well: the shards that it may have written."""
+    """An input whose ingest was begun and has not ended well, with the shards that it may have written."""
 
     input: str
     shards: list[str]
 
 
-def record_path(work: Work) -> str:
+def record_path(work: InputToIngest) -> str:
     return join(work.dataset.bookkeeping, "ingest", work.key + ".json")
 
 
-def check_settings(works: Iterable[Work]) -> None:
-    """Raises ConfigError if an input was ingested with other settings, unless that is to be overwritten."""
+def check_settings(works: Iterable[InputToIngest]) -> None:
+    """Raise ConfigError if an input was ingested with other settings, unless that is to be overwritten."""
     for work in works:
         record = json_files.load(record_path(work), InputRecord)
         settings = settings_of(work.entry)
@@ -81,27 +82,29 @@ def _otherwise(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return a line for each setting that differs, beside the version."""
-    return [
+    edited = changes(before.get("code", {}), now.get("code", {}))
+    code = [f"the code of the format has changed: {', '.join(edited)}"] if edited else []
+    return code + [
         f"{key}: {before.get(key)!r} -> {now.get(key)!r}"
         for key in dict.fromkeys((*before, *now))
-        if key != "reader_version" and before.get(key) != now.get(key)
+        if key != "reader_version" and not (code and key == "code") and before.get(key) != now.get(key)
     ]
 
 
-def inputs_gone(works: Iterable[Work], dataset: Dataset) -> list[str]:
-    """Inputs that were ingested before and are not among these."""
+def inputs_gone(works: Iterable[InputToIngest], dataset: Dataset) -> list[str]:
+    """Return the paths of inputs that were ingested before and are not among these."""
     known = {record_path(work) for work in works}
     found = [json_files.load(path, InputRecord) for path in ingested.paths(dataset, ".json") if path not in known]
     return sorted(record.input for record in found if record)
 
 
-def still_done(work: Work, record: InputRecord, found: Stat, settings: dict[str, Any]) -> bool:
-    """Whether what was made of an input is as it was, and so is the input, and the settings."""
+def still_done(work: InputToIngest, record: InputRecord, found: Stat, settings: dict[str, Any]) -> bool:
+    """Return whether what was made of an input is as it was, and so is the input, and the settings."""
     return record.settings == settings and _is_same(work, record, found) and _is_whole(work, record)
 
 
-def _is_whole(work: Work, record: InputRecord) -> bool:
-    """Whether what was made of an input is as it was, and is what is wanted of its bad items."""
+def _is_whole(work: InputToIngest, record: InputRecord) -> bool:
+    """Return whether what was made of an input is as it was, and its bad items were treated as is wanted now."""
     rejected = any(name.startswith("rejected.") for name in record.counts)
     if rejected and work.entry.settings().on_error == "error":
         return False
@@ -117,8 +120,8 @@ def _is_whole(work: Work, record: InputRecord) -> bool:
     return True
 
 
-def _is_same(work: Work, record: InputRecord, found: Stat) -> bool:
-    """Whether an input is the one that was ingested; what is on the web is not read for that."""
+def _is_same(work: InputToIngest, record: InputRecord, found: Stat) -> bool:
+    """Return whether an input is the one that was ingested; what is on the web is not read for that."""
     if Stat(record.size, record.stamp) == found:
         return True
     if not store_of(work.path).can_list or record.size != found.size:
@@ -126,8 +129,8 @@ def _is_same(work: Work, record: InputRecord, found: Stat) -> bool:
     return record.content == stored_digest(work.path, xxhash.xxh3_128())
 
 
-def why_not_done(work: Work) -> str:
-    """Why an input must be ingested; empty if it need not."""
+def why_not_done(work: InputToIngest) -> str:
+    """Return why an input must be ingested; empty if it need not."""
     found = stat(work.path)
     if found is None:
         return f"there is {lacking(work.path)}"
@@ -148,37 +151,37 @@ def why_not_done(work: Work) -> str:
     return f"its documents are gone: {gone[0]}" if gone else "its documents have changed"
 
 
-def shards_of(works: Iterable[Work], dataset: Dataset) -> set[str]:
-    """The shards that these inputs have written, or have begun."""
+def shards_of(works: Iterable[InputToIngest], dataset: Dataset) -> set[str]:
+    """Return the shards that these inputs have written, or have begun."""
     paths = [record_path(work) for work in works]
     found = [*for_each(lambda path: json_files.load(path + ".started", Attempt), paths)]
     made = for_each(lambda path: json_files.load(path, InputRecord), paths)
     return {shard for record in (*found, *made) if record for shard in record.shards}
 
 
-def recorded(work: Work) -> InputRecord | None:
-    """The record of an input that is as it was and was ingested with these settings; its documents may be gone."""
+def recorded(work: InputToIngest) -> InputRecord | None:
+    """Return the record of an input, if it and the settings are as they were; its documents may be gone."""
     record, found = json_files.load(record_path(work), InputRecord), stat(work.path)
     if record is None or found is None or record.settings != settings_of(work.entry):
         return None
     return record if _is_same(work, record, found) else None
 
 
-def note_entry(work: Work, record: InputRecord) -> None:
+def note_entry(work: InputToIngest, record: InputRecord) -> None:
     """Note in the record of an input that is done to which entry it belongs now, and what that tolerates."""
     limit = work.entry.settings().max_rejected
     if (record.entry, record.max_rejected) != (work.entry.name, limit):
         json_files.save(record_path(work), msgspec.structs.replace(record, entry=work.entry.name, max_rejected=limit))
 
 
-def note_deletion(work: Work, record: InputRecord) -> None:
-    """Says in an input's record that its shards are deleted on purpose; before they are."""
+def note_deletion(work: InputToIngest, record: InputRecord) -> None:
+    """Note in an input's record that its shards are deleted on purpose; call it before they are."""
     if not record.deleted:
         json_files.save(record_path(work), msgspec.structs.replace(record, deleted=True))
 
 
-def forget_attempts(works: Iterable[Work], dataset: Dataset) -> None:
-    """Forgets failed attempts at inputs that are not wanted any more, where they have left no shard."""
+def forget_attempts(works: Iterable[InputToIngest], dataset: Dataset) -> None:
+    """Forget failed attempts at inputs that are not wanted any more, where they have left no shard."""
     known = {record_path(work) + ".started" for work in works}
     for path in ingested.paths(dataset, ".started"):
         attempt = json_files.load(path, Attempt)
@@ -187,7 +190,7 @@ def forget_attempts(works: Iterable[Work], dataset: Dataset) -> None:
 
 
 def carried_shards(dataset: Dataset, set_name: str) -> set[str] | None:
-    """The shards that a set covers which ingest made of what its inputs carry; None for any other set.
+    """Return the shards of a set that ingest made of what its inputs carry; None for any other set.
 
     These are the shards of these inputs, by the records of either, whether the files are there or not; and files that
     are there.
@@ -209,8 +212,8 @@ def carried_shards(dataset: Dataset, set_name: str) -> set[str] | None:
     }
 
 
-def unfinished(dataset: Dataset, among: Iterable[Work] | None = None) -> list[str]:
-    """Inputs whose ingest failed or was interrupted, and has not been done since.
+def unfinished(dataset: Dataset, among: Iterable[InputToIngest] | None = None) -> list[str]:
+    """Return the paths of inputs whose ingest failed or was interrupted, and has not been done since.
 
     Args:
         dataset: whose records are read.
@@ -224,7 +227,7 @@ def unfinished(dataset: Dataset, among: Iterable[Work] | None = None) -> list[st
     return sorted(attempt.input for attempt in attempts if attempt)
 
 
-def not_begun(works: Sequence[Work], dataset: Dataset, shards: Iterable[str]) -> list[str]:
+def not_begun(works: Sequence[InputToIngest], dataset: Dataset, shards: Iterable[str]) -> list[str]:
     """Return the keys of the inputs without a record, an attempt, or a shard of theirs among those that there are."""
     noted = {*ingested.paths(dataset, ".json"), *ingested.paths(dataset, ".started")}
     left = [w for w in works if not {record_path(w), record_path(w) + ".started"} & noted]

@@ -1,4 +1,4 @@
-"""What an ``ingest:`` section says: which inputs there are, and what each of them becomes."""
+"""The plan of an ``ingest:`` section: which inputs there are, and what each of them becomes."""
 
 import os
 import re
@@ -23,7 +23,7 @@ from toolkit.storage.paths import expand_sized, fault_of_name, fixed_part, is_gl
 from toolkit.storage.roots import note_roots
 
 SUFFIX = ".jsonl.gz"
-"""Of the shards that are written."""
+"""Suffix of the shards that are written."""
 
 _NUMBERED = re.compile(r"(.+)\.[0-9]{5,}" + re.escape(SUFFIX), re.DOTALL)
 
@@ -112,7 +112,7 @@ class Entry(ConfigStruct):
 
     @property
     def name(self) -> str:
-        """What it is called in records and messages: its format, and where its inputs are."""
+        """Return what it is called in records and messages: its format, and where its inputs are."""
         where = self.common.get("from", self.common.get("crawl"))
         listed = ", ".join(map(str, where)) if isinstance(where, list) else str(where)
         source = self.common.get("source")
@@ -122,7 +122,7 @@ class Entry(ConfigStruct):
         return config.convert(Source(self.options), READERS.find(self.settings().format))
 
 
-class Work(ConfigStruct):
+class InputToIngest(ConfigStruct):
     """One input file to ingest.
 
     Attributes:
@@ -145,25 +145,25 @@ class Work(ConfigStruct):
 
     @property
     def is_cut(self) -> bool:
-        """Whether the input becomes numbered shards; by `shard_size`, however small it is."""
+        """Return whether the input becomes numbered shards; by `shard_size`, however small it is."""
         return self.entry.settings().shard_size is not None
 
     def shard_name(self, number: int = 0) -> str:
-        """The path of a shard that the input becomes; its only one, or the one with this number."""
+        """Return the path of a shard that the input becomes: its only one, or the one with this number."""
         return f"{self.shard}.{number:05d}{SUFFIX}" if self.is_cut else self.shard + SUFFIX
 
     def __post_init__(self) -> None:
-        """Makes the address known where the work is done."""
+        """Make the address known where the work is done."""
         if self.address:
             learn(self.path, self.address)
 
     @property
     def key(self) -> str:
-        """Names the input in records: its path below the glob's fixed part, in the folder of its source."""
+        """Return the input's name in records: its path below the glob's fixed part, in the folder of its source."""
         return join(self.entry.settings().source or "", self.relative)
 
 
-def makers(works: Iterable[Work]) -> Callable[[str], Work | None]:
+def makers(works: Iterable[InputToIngest]) -> Callable[[str], InputToIngest | None]:
     """Return what tells from a shard's path which of these inputs makes it; None if none of them does.
 
     No record is read, so the answer is the same before, while and after the input is ingested. A name that other
@@ -171,7 +171,7 @@ def makers(works: Iterable[Work]) -> Callable[[str], Work | None]:
     """
     by_stem = {work.shard: work for work in works}
 
-    def maker(shard: str) -> Work | None:
+    def maker(shard: str) -> InputToIngest | None:
         numbered = _NUMBERED.fullmatch(shard)
         cut = by_stem.get(numbered[1]) if numbered else None
         if cut and cut.is_cut:
@@ -189,14 +189,18 @@ LONGEST_NAME = 230
 _OF_CRAWLS = ("files", "base_url")
 
 FIRST_VERSION = "1"
-"""Of a reader, where a record of settings names none."""
+"""Version of a reader, where a record of settings names none."""
 
 _NOT_SETTINGS = ("from", "crawl", *_OF_CRAWLS, "connections", "max_disk", "on_error", "max_rejected")
 """Options that change nothing of what good documents become."""
 
 
 def read_section(section: Source) -> list[Entry]:
-    """The entries of an ``ingest:`` section, checked."""
+    """Return the entries of an ``ingest:`` section, checked.
+
+    Raises:
+        ConfigError: with the place in the file, if one is not what it should be.
+    """
     if not isinstance(section.value, list) or not section.value:
         raise section.error((), "expected a list of `{format: …, from: […]}`")
     entries = []
@@ -225,7 +229,7 @@ def read_section(section: Source) -> list[Entry]:
 
 
 def _check_place(place: Source, settings: Common) -> None:
-    """Raises ConfigError unless the entry names its files in one way."""
+    """Raise ConfigError unless the entry names its files in one way."""
     if settings.crawl is None:
         if settings.from_ is None:
             raise place.error((), "expected `from:` (paths or globs) or `crawl:` (its name), got neither")
@@ -251,8 +255,8 @@ def plan(
     *,
     overwrite: bool,
     absent: list[NothingThere] | None = None,
-) -> list[Work]:
-    """One piece of work per input file, sorted by shard.
+) -> list[InputToIngest]:
+    """Return a piece of work for each input file, sorted by shard.
 
     Args:
         entries: of the section.
@@ -265,7 +269,7 @@ def plan(
         NothingThere: if a glob matches nothing, or a file is not there.
         ConfigError: if two inputs would become the same shard.
     """
-    works: dict[str, Work] = {}
+    works: dict[str, InputToIngest] = {}
     for entry in entries:
         common, reader = entry.settings(), entry.reader()
         if common.max_disk and not store_of(dataset.bookkeeping).is_local:
@@ -287,7 +291,7 @@ def plan(
                     f"expected one input for each shard, got {works[shard].path} and {path} for {shard}; "
                     "give their entries a `source:` each, or other globs"
                 )
-            works[shard] = Work(
+            works[shard] = InputToIngest(
                 dataset=dataset,
                 entry=entry,
                 path=path,
@@ -302,7 +306,7 @@ def plan(
 
 
 def _files(entry: Entry, common: Common, absent: list[NothingThere] | None) -> Iterator[tuple[str, str, int | None]]:
-    """The paths of an entry's input files, what names their shards, and their sizes."""
+    """Yield the paths of an entry's input files, what names their shards, and their sizes."""
     patterns = [common.from_] if isinstance(common.from_, str) else common.from_ or []
     note_roots(fixed_part(pattern) or "." for pattern in patterns if is_glob(pattern))
     for pattern in patterns if common.crawl is None else [None]:
@@ -330,18 +334,18 @@ def is_on_the_web(entry: Entry) -> bool:
 
 
 def set_schemas(entries: Iterable[Entry]) -> dict[str, sets.SetSchema]:
-    """The schemas of the attribute sets that the inputs' formats carry, by set."""
+    """Return the schemas of the attribute sets that the inputs' formats carry, by set."""
     found = {}
     for entry in entries:
         reader = entry.reader()
         if (set_name := reader.attribute_set()) is not None:
-            keys = {key: sets.key_schema(type_, settings_of_set(entry)) for key, type_ in reader.TYPES.items()}
+            keys = {key: sets.key_schema(type_, settings_of_set(entry)) for key, type_ in reader.types().items()}
             found[set_name] = sets.SetSchema(keys=keys)
     return found
 
 
 def prepare(entries: Iterable[Entry], dataset: Dataset, *, overwrite: bool, write: bool = True) -> None:
-    """Declares the attribute sets that the formats carry.
+    """Declare the attribute sets that the formats carry.
 
     Args:
         entries: of the section.
@@ -367,7 +371,7 @@ def settings_of_set(entry: Entry) -> dict[str, Any]:
 
 
 def holds(entries: Iterable[Entry]) -> dict[str, str]:
-    """What an ingest works on, by source, with a digest of the settings: for `toolkit.runs.claims`."""
+    """Return what an ingest works on, by source, with a digest of the settings (see `toolkit.runs.claims`)."""
     found: dict[str, set[bytes]] = {}
     for entry in entries:
         settings = msgspec.json.encode(settings_of(entry), order="sorted")

@@ -6,7 +6,7 @@ A reader *is* its configuration: a frozen Struct whose fields are its options. I
 import base64
 import codecs
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import IO, Any, ClassVar, Self, TypeVar, overload
 
@@ -26,8 +26,9 @@ from toolkit.data.documents import (
 )
 from toolkit.errors import DataError
 from toolkit.plugins import Kind
+from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import remove
-from toolkit.storage.streams import HEAD, Decompressed, Lines, LongLine, RowOutput
+from toolkit.storage.reading import HEAD, Decompressed, Lines, LongLine
 
 T = TypeVar("T")
 
@@ -137,7 +138,8 @@ class Input:
 
         Args:
             lines: of the input.
-            make: of a line and its number; None if it has said itself what is bad. It may raise `BAD_ROW`.
+            make: of a line and its number; None if it has said itself what is bad. It may raise `BAD_ROW`, and
+                DataError without a path.
         """
         for line in lines:
             if isinstance(line, LongLine):
@@ -147,6 +149,11 @@ class Input:
                 made = make(line, lines.number)
             except BAD_ROW as error:
                 self.bad(fault_of(line, error), explain_bad_row(line, error), line, lines.number)
+                continue
+            except DataError as error:
+                if error.path:
+                    raise
+                self.bad("not of the format", error.message, line, lines.number, error.id)
                 continue
             if is_nested_too_deeply(line):
                 message = f"expected at most {MAX_NESTING} lists and objects in each other, got more"
@@ -172,10 +179,10 @@ class Input:
         size: int | None = None,
         offset: int | None = None,
     ) -> None:
-        """Raise DataError for an item that is not what it should be, or keep it aside: ``rejected.<reason>`` counts it.
+        """Raise DataError for an item that is not what it should be; with `skip` keep it aside and count it.
 
         Args:
-            reason: a short name to count under.
+            reason: a short name; the item is counted as ``rejected.<reason>``.
             message: expected …, got ….
             raw: the item, as much as is at hand.
             number: line or ordinal in the input, from 1.
@@ -224,8 +231,8 @@ class Reader(msgspec.Struct, **FROZEN):
     SUFFIXES: ClassVar[tuple[str, ...]] = ()
     """Taken off a file's name (before that, a compression's) to name its shard; the longest that fits."""
 
-    TYPES: ClassVar[dict[str, schema.Type]] = {}
-    """Declared types of the attributes that the format carries, by key."""
+    TYPES: ClassVar[Mapping[str, Any]] = {}
+    """Types of the attributes that the format carries, by key: annotations, as `tag` of a tagger has one."""
 
     def read(self, source: Input) -> Iterator[Draft]:
         """Yield the documents of an input, in order.
@@ -248,12 +255,17 @@ class Reader(msgspec.Struct, **FROZEN):
         """Return the name of the set that `Draft.attributes` go to; None if the format carries none."""
         return None
 
+    @classmethod
+    def types(cls) -> dict[str, schema.Type]:
+        """Return the types of the attributes that the format carries, as a set declares them."""
+        return {key: schema.from_annotation(annotation, key) for key, annotation in cls.TYPES.items()}
+
 
 READERS: Kind[Reader] = Kind("input format", "toolkit.ingest.formats", "toolkit.readers", Reader)
 
 
 class Rejects:
-    """A reject file: a line for each bad item, with its bytes in base64; there is none if there is no bad item.
+    """Writes a reject file: a line for each bad item, with its bytes in base64; no file if there is no bad item.
 
     Of an item of more than `HEAD` bytes there are as many from its beginning, its size and (if known) its offset in the
     uncompressed input: so that no item is held in memory, and none is kept twice that is as large as its input.

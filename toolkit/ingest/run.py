@@ -9,7 +9,7 @@ input ──decompress──> reader ──drafts──> trim ──rows──> 
 import itertools
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
@@ -23,22 +23,22 @@ from toolkit.data.documents import BAD_ROW, NO_ATTRIBUTES, DocumentRow, explain_
 from toolkit.errors import DataError
 from toolkit.ingest import downloads, input_bytes
 from toolkit.ingest.inputs import Attempt, note_entry, record_path, still_done
-from toolkit.ingest.plan import Work, settings_of, settings_of_set
+from toolkit.ingest.plan import InputToIngest, settings_of, settings_of_set
 from toolkit.ingest.reader import Draft, Input, Rejects
 from toolkit.records import sets
 from toolkit.records.ingested import InputRecord
+from toolkit.runs.executors import Report
 from toolkit.storage import json_files
+from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import exists, join, lacking, list_files, remove, stat
-from toolkit.storage.streams import HEAD, RowOutput
-
-Report = Callable[[int, int], None]
+from toolkit.storage.reading import HEAD
 
 Written = tuple[Draft, DocumentRow, bytes]
 """A draft, the row that is made of it, and that row as JSON."""
 
 
-class Done(ConfigStruct):
-    """What became of an input file; `rejects` as in `InputRecord`."""
+class IngestedInput(ConfigStruct):
+    """The outcome of ingesting an input file; `rejects` as in `InputRecord`."""
 
     shards: list[str]
     skipped: bool
@@ -47,7 +47,7 @@ class Done(ConfigStruct):
     rejects: str = ""
 
 
-def _keep(work: Work) -> downloads.Keep | None:
+def _keep(work: InputToIngest) -> downloads.Keep | None:
     max_disk = work.entry.settings().max_disk
     return downloads.Keep(_downloads(work.dataset), max_disk, work.key) if max_disk else None
 
@@ -56,13 +56,13 @@ def _downloads(dataset: Dataset) -> str:
     return join(dataset.bookkeeping, "downloads")
 
 
-def sweep_downloads(works: Iterable[Work], dataset: Dataset) -> None:
-    """Deletes downloads of inputs that are not among these."""
+def sweep_downloads(works: Iterable[InputToIngest], dataset: Dataset) -> None:
+    """Delete downloads of inputs that are not among these."""
     downloads.sweep(_downloads(dataset), (keep.name for keep in map(_keep, works) if keep))
 
 
-def ingest_input(work: Work, report: Report) -> Done:
-    """Makes the documents of one input file, unless that has been done.
+def ingest_input(work: InputToIngest, report: Report) -> IngestedInput:
+    """Make the documents of one input file, unless that has been done.
 
     Raises:
         DataError: if the input is damaged, or a shard is there that was not made from it; nothing was written.
@@ -88,7 +88,7 @@ def ingest_input(work: Work, report: Report) -> Done:
     with bytes_in, Rejects(join(work.dataset.bookkeeping, rejected), work.path) as rejects:
         kept_aside = rejects if common.on_error == "skip" else None
         source = Input(work.path, common.source, work.max_document_bytes, kept_aside, bytes_in.open)
-        written = _Writer(work, source, claims, report)
+        written = _ShardsOutput(work, source, claims, report)
         written.run()
         content = bytes_in.content()
     for shard in claims.shards - written.shards.keys():
@@ -113,8 +113,8 @@ def ingest_input(work: Work, report: Report) -> Done:
     return _done(made, skipped=False)
 
 
-def _done(record: InputRecord, *, skipped: bool) -> Done:
-    return Done(
+def _done(record: InputRecord, *, skipped: bool) -> IngestedInput:
+    return IngestedInput(
         shards=sorted(record.shards),
         skipped=skipped,
         documents=record.rows,
@@ -124,13 +124,13 @@ def _done(record: InputRecord, *, skipped: bool) -> Done:
 
 
 class _Claims:
-    """The shards that are this input's to write: those of its record, and of attempts that did not end.
+    """Keeps the shards that are this input's to write: those of its record, and of attempts that did not end.
 
     They are kept beside the record until there is a new one, so that no attempt takes a file that is somebody else's,
     and none leaves one behind. Two attempts at once take the same files, and write the same into them.
     """
 
-    def __init__(self, work: Work, record: InputRecord | None, *, damaged: bool) -> None:
+    def __init__(self, work: InputToIngest, record: InputRecord | None, *, damaged: bool) -> None:
         self._work = work
         self._path = record_path(work) + ".started"
         self.shards: set[str] = set(record.shards if record else ())
@@ -142,7 +142,7 @@ class _Claims:
         self._write()
 
     def take(self, shard: str, set_name: str | None) -> None:
-        """Claims a shard, and its attributes in a set.
+        """Claim a shard, and its attributes in a set.
 
         Raises:
             DataError: if there is a file that is not this input's.
@@ -162,11 +162,11 @@ class _Claims:
         self._write()
 
     def release(self) -> None:
-        """The record says it now."""
+        """Forget the claims: the record has the shards now."""
         remove(self._path)
 
     def _noted(self) -> set[str]:
-        """What is said to be this input's now; another attempt may just have ended, or be at work."""
+        """Return the shards that are noted as this input's now; another attempt may have ended, or be at work."""
         found = json_files.load(self._path, Attempt), json_files.load(record_path(self._work), InputRecord)
         return {shard for noted in found if noted for shard in noted.shards}
 
@@ -176,7 +176,7 @@ class _Claims:
         json_files.save(self._path, Attempt(input=self._work.path, shards=sorted(self.shards)))
 
 
-def _shards_named(work: Work) -> set[str]:
+def _shards_named(work: InputToIngest) -> set[str]:
     """Return the shards that there are, by their names, of an input whose record is damaged."""
     number = r"\.\d{5,}" if work.entry.settings().shard_size else ""
     name = re.compile(re.escape(work.shard) + number + r"\.jsonl\.gz")
@@ -187,16 +187,16 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def _with_text(row: bytes | None, text: str) -> bytes | None:
-    """A row that already is a document, with another text."""
+    """Return a row that already is a document, with another text."""
     if row is None:
         return None
     return _ENCODER.encode(msgspec.json.decode(row, type=dict[str, msgspec.Raw]) | {"text": text})
 
 
-class _Writer:
+class _ShardsOutput:
     """Writes the drafts of an input to its shards, and their attributes beside them."""
 
-    def __init__(self, work: Work, source: Input, claims: _Claims, report: Report) -> None:
+    def __init__(self, work: InputToIngest, source: Input, claims: _Claims, report: Report) -> None:
         self.work = work
         self.claims = claims
         self.source = source
@@ -253,7 +253,7 @@ class _Writer:
             json_files.save(sets.record_path(dataset, set_name, name), record)
 
     def _rows(self, drafts: Iterator[Draft]) -> Iterator[Written]:
-        """The documents as rows; what cannot be written is a bad item, too."""
+        """Yield the documents as rows; one that cannot be written is a bad item, too."""
         counts, source = self.source.counts, self.source
         for draft in drafts:
             try:
@@ -307,7 +307,7 @@ class _Writer:
 
 
 def trim(text: str, min_chars: int) -> str | None:
-    r"""The text without its leading and trailing lines of fewer than `min_chars` code points, None if none is left.
+    r"""Return the text without leading and trailing lines of fewer than `min_chars` code points; None if none is left.
 
     Inner short lines stay; lines are joined by ``\n``.
 

@@ -20,7 +20,7 @@ import xxhash
 
 from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
 from toolkit.errors import amount
-from toolkit.ingest.plan import Work, makers
+from toolkit.ingest.plan import InputToIngest, makers
 from toolkit.storage.paths import absolute, strip_suffix
 
 
@@ -69,7 +69,7 @@ class Share:
         inputs: that it owns, sorted by shard.
     """
 
-    def __init__(self, index: int, count: int, own: Dataset | None, inputs: Sequence[Work]) -> None:
+    def __init__(self, index: int, count: int, own: Dataset | None, inputs: Sequence[InputToIngest]) -> None:
         """Deals the inputs.
 
         Args:
@@ -88,7 +88,7 @@ class Share:
         self._maker = makers(inputs)
         self.inputs = [work for work in inputs if self.owns_input(work)]
 
-    def owns_input(self, work: Work) -> bool:
+    def owns_input(self, work: InputToIngest) -> bool:
         """Return whether an input is in the share."""
         return self._of_inputs[work.shard] == self.index
 
@@ -124,7 +124,7 @@ class Share:
         return dealt
 
     def _listed(self, dataset: Dataset) -> dict[str, int]:
-        """The owners of the shards of a dataset that no input makes; the configuration's own is dealt first."""
+        """Return the owners of a dataset's shards that no input makes; the configuration's own is dealt first."""
         if self._own and dataset != self._own and not self._of_inputs:
             self._listed(self._own)
         if dataset not in self._documents:
@@ -141,7 +141,7 @@ class Share:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing of what was dealt is here."""
+        """Return whether nothing of what was dealt is here."""
         return not any(self.index in dealt.values() for _, _, dealt in self._dealt)
 
     def nothing(self) -> str:

@@ -14,7 +14,7 @@ from toolkit.inspect.targets import LONGEST, Format, format_of
 from toolkit.mix.join import narrowed
 from toolkit.mix.writer import WRITERS, Reading, Writer
 from toolkit.rules.expressions import Name
-from toolkit.storage.streams import Lines, content_digest
+from toolkit.storage.reading import Lines, content_digest
 
 _DOCUMENT = Name(
     Type("object", fields=(("id", STR), ("source", STR), ("chars", INT), ("metadata", Type("map", ANY)))), "document"
@@ -75,12 +75,15 @@ def shard_documents(lines: Lines, path: str) -> Iterator[Document]:
     """Yield the documents of a shard."""
     rows = Rows(lines, LATE_DECODER, path)
     for row, line in rows:
-        try:
-            check_metadata(row.metadata)
-        except BAD_ROW as error:
-            message = explain_bad_row(row.metadata, error)
-            raise DataError(message, path=path, line=rows.number, id=row.id) from None
+        _check_metadata(row.metadata, path, rows.number, row.id)
         yield LateDocument(row.text, id=row.id, source=row.source, metadata=row.metadata, row=line)
+
+
+def _check_metadata(metadata: msgspec.Raw, path: str, number: int, id: str) -> None:
+    try:
+        check_metadata(metadata)
+    except BAD_ROW as error:
+        raise DataError(explain_bad_row(metadata, error), path=path, line=number, id=id) from None
 
 
 class FileDocuments:
@@ -150,7 +153,7 @@ class FileDocuments:
             if reading.headers:
                 metadata = msgspec.Raw(b'{"warc_headers":%b}' % bytes(metadata))
             else:
-                self._check(metadata, rows.number, id)
+                _check_metadata(metadata, self.path, rows.number, id)
             yield (
                 LateDocument(row.text, id=id, source=row.source, metadata=metadata, row=line),
                 (row.values or nothing) if values else None,
@@ -171,21 +174,9 @@ class FileDocuments:
             fields.append(("source", str) if mandatory else ("source", str, ""))
         if values:
             fields.append(("values", values) if nothing is None else ("values", values | None, None))
-        fixed: dict[str, Any] = {"id": "", "source": ""}
         given = {name for name, *_ in fields}
-        return msgspec.defstruct(
-            "Row",
-            fields,
-            rename=keys,
-            kw_only=True,
-            namespace={name: value for name, value in fixed.items() if name not in given},
-        )
-
-    def _check(self, metadata: msgspec.Raw, number: int, id: str) -> None:
-        try:
-            check_metadata(metadata)
-        except BAD_ROW as error:
-            raise DataError(explain_bad_row(metadata, error), path=self.path, line=number, id=id) from None
+        absent: dict[str, Any] = {name: "" for name in ("id", "source") if name not in given}
+        return msgspec.defstruct("Row", fields, rename=keys, kw_only=True, namespace=absent)
 
     def _values(self) -> tuple[Any, Any]:
         """Return the type of the values that are needed, and one without any if all may be absent; None for none."""

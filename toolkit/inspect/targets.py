@@ -19,7 +19,7 @@ from toolkit.mix.settings import REJECTED
 from toolkit.mix.writer import WRITERS, Writer, find_writer
 from toolkit.storage import store_of
 from toolkit.storage.paths import BOOKKEEPING, absolute, exists, is_folder, join, list_files, not_in
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 
 Kind = Literal["dataset", "output", "release", "documents"]
 

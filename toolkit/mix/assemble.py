@@ -13,8 +13,9 @@ from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.mix.stage import stage_path
 from toolkit.runs.executors import Report
 from toolkit.storage import Pieces, json_files, store_of
+from toolkit.storage.compression import COMPRESSORS, decompress
+from toolkit.storage.outputs import Output
 from toolkit.storage.paths import join, remove, stat, unlike_data
-from toolkit.storage.streams import COMPRESSORS, Output, decompress
 
 
 class PartToWrite(ConfigStruct):

@@ -35,7 +35,7 @@ from toolkit.records.foreign import look_at
 from toolkit.rules import WHOLE, RuleSet
 from toolkit.runs.blocks import Block, in_blocks, next_block
 from toolkit.storage.paths import exists
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 from toolkit.text.counting import measure, measure_json
 
 

@@ -34,7 +34,7 @@ class InputToMix(ConfigStruct):
         processes: that work on it.
     """
 
-    input: plan.Work
+    input: plan.InputToIngest
     tag: tagging.ShardToTag | None
     mix: join.ShardToMix
     processes: int = 1

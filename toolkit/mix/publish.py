@@ -17,7 +17,7 @@ from toolkit.mix.effects.counts import RuleEffect, Totals
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.rules import Role, kind_called
 from toolkit.storage import json_files, store_of
-from toolkit.storage.concurrent import for_each
+from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import (
     below,
     exists,
@@ -30,7 +30,7 @@ from toolkit.storage.paths import (
     remove_tree,
     stat,
 )
-from toolkit.storage.streams import write_file
+from toolkit.storage.threads import for_each
 
 
 class LabelTotals(msgspec.Struct, kw_only=True):

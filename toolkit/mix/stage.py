@@ -13,10 +13,12 @@ from toolkit.mix.encode import Encoder
 from toolkit.mix.join import ShardToMix, inputs_of, joint_blocks
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.runs.blocks import in_order, threads_for
-from toolkit.runs.executors import Report
+from toolkit.runs.executors import Report, Task
 from toolkit.storage import json_files
-from toolkit.storage.paths import join, remove, stat, unlike_data
-from toolkit.storage.streams import COMPRESSORS, Compressing, Output
+from toolkit.storage.compression import COMPRESSORS
+from toolkit.storage.outputs import Compressing, Output
+from toolkit.storage.paths import join, remove, size_of, stat, unlike_data
+from toolkit.storage.threads import for_each
 
 HELD = 32 << 20
 """Bytes of all labels together that are held before the largest is written; bounds memory with many labels."""
@@ -71,7 +73,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShardMixed(ConfigStruct):
-    """What became of a shard."""
+    """The outcome of a shard."""
 
     shard: str
     skipped: bool
@@ -95,6 +97,12 @@ def made_from(work: ShardToMix, documents: str, attributes: dict[str, str] | Non
         return None
     found = stat(stage_path(work.settings.output.path, record.settings, work.key))
     return record if found is not None and found.size == record.size else None
+
+
+def shard_tasks(works: list[ShardToMix]) -> list[Task[ShardToMix]]:
+    """Return a task for each shard, named by its path (streams may share one), with its size."""
+    sizes = for_each(size_of, [work.path for work in works])
+    return [Task(work.name, work, size, key=work.key) for work, size in zip(works, sizes, strict=True)]
 
 
 def mix_shard(work: ShardToMix, report: Report) -> ShardMixed:

@@ -8,7 +8,7 @@ from toolkit.mix import join, plan, publish
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.publish import Manifest
 from toolkit.mix.settings import MixSettings
-from toolkit.storage.concurrent import for_each
+from toolkit.storage.threads import for_each
 
 Inputs = Callable[[ShardToMix], tuple[str, dict[str, str]] | None]
 """The content digests of a shard's documents, and of its attributes by set; None if they are not right."""

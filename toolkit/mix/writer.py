@@ -144,22 +144,22 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
     """Part of the recorded settings; change it whenever the bytes change."""
 
     SUFFIX: ClassVar[str] = ".jsonl"
-    """Of parts, before that of the compression."""
+    """Suffix of parts, before that of the compression."""
 
     FIELDS: ClassVar[bool] = False
-    """Whether it has a place for the fields of `Mixed.fields`."""
+    """True if it has a place for the fields of `Mixed.fields`."""
 
     CONCATENATES: ClassVar[bool] = True
-    """Whether an output is what `encode` gives, one behind the other; if not, `assemble` makes the file of it."""
+    """True if an output is what `encode` gives, one behind the other; if not, `assemble` makes the file of it."""
 
     ABOUT: ClassVar[Mapping[str, str]] = {}
-    """What the fields of `line` are, by name, for descriptions."""
+    """Descriptions of the fields of `line`, by name."""
 
     ID: ClassVar[tuple[str, ...]] = ("id",)
     """Keys that lead to the id in a line."""
 
     READING: ClassVar[Reading] = Reading()
-    """Where a line has its text, and what else is known of it."""
+    """Says where a line has its text, and what else is known of it."""
 
     def check_installed(self) -> None:
         """Raise MissingExtra if a package that it needs is not there; called before anything runs."""

@@ -16,7 +16,7 @@ from toolkit.records.sets import set_folder
 from toolkit.storage import Stat
 from toolkit.storage.json_files import load, save
 from toolkit.storage.paths import join, stat
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 
 _DECODER = msgspec.json.Decoder(AttributesRow)
 

@@ -13,9 +13,9 @@ import msgspec
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError
 from toolkit.records.sets import OutputState
-from toolkit.storage.concurrent import for_each
 from toolkit.storage.json_files import load_strictly
 from toolkit.storage.paths import exists, join, lacking, list_files
+from toolkit.storage.threads import for_each
 
 
 class InputRecord(msgspec.Struct, frozen=True, kw_only=True):

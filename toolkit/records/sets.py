@@ -15,8 +15,9 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import ShardState
 from toolkit.errors import DataError
 from toolkit.storage.json_files import load, load_strictly, save
+from toolkit.storage.outputs import RowOutput, write_file
 from toolkit.storage.paths import join, list_files, remove, stat
-from toolkit.storage.streams import RowOutput, content_digest, write_file
+from toolkit.storage.reading import content_digest
 
 
 class KeySchema(msgspec.Struct, frozen=True, omit_defaults=True):

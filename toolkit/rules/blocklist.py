@@ -25,7 +25,7 @@ import xxhash
 from toolkit.data.addresses import has_scheme, host_of, split_url, url_of
 from toolkit.data.documents import BAD_ROW, explain_bad_row
 from toolkit.errors import DataError
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 
 Entries = Literal["any", "ids", "hosts", "urls"]
 """The kinds of lines in a list; ``any``: each is what it looks like."""

@@ -11,12 +11,12 @@ The file has three classes:
 import enum
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self
 
 import msgspec
 import xxhash
 
-from toolkit.config.settings import ConfigStruct, Source
+from toolkit.config.settings import ConfigStruct, Description, Source
 from toolkit.data.schema import ANY, NEVER, Type, infer, list_of, union
 from toolkit.plugins import snake_case
 from toolkit.rules.filters import Syntax
@@ -169,15 +169,10 @@ class Rule(ConfigStruct, kw_only=True, tag_field="kind", tag=lambda name: snake_
 
 
 class Form(ConfigStruct, kw_only=True):
-    """An entry of the list ``rules:`` as it stands in YAML: extend it with the options of a kind.
+    """An entry of the list ``rules:`` as it stands in YAML: extend it with the options of a kind."""
 
-    Attributes:
-        name: of the rule, instead of the one that it would get.
-        when: a further condition on documents.
-    """
-
-    name: str = ""
-    when: str = ""
+    name: Annotated[str, Description(description="the name of the rule in reports")] = ""
+    when: Annotated[str, Description(description="a further condition on documents")] = ""
 
     KEY: ClassVar[str]
     """The option by which an entry of the kind is known: ``drop``."""

@@ -25,9 +25,9 @@ from toolkit.errors import ConfigError, ToolkitError, Unreadable
 from toolkit.interrupts import hear_interrupts, interrupt
 from toolkit.storage import store_of
 from toolkit.storage.json_files import load_strictly
+from toolkit.storage.outputs import write_file
 from toolkit.storage.owners import is_gone, owner
 from toolkit.storage.paths import join, list_files, remove
-from toolkit.storage.streams import write_file
 
 LEASE = 120.0
 """Seconds after which a claim that is not renewed has ended."""

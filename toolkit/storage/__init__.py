@@ -1,7 +1,7 @@
 """Where files are: on local disk, in an S3 bucket, on the web, in a store of a user's.
 
 A path is local, or ``SCHEME://…``. `store_of` gives the `Store` of a path, which is a plugin: a module of
-`toolkit.storage.stores` that is called as the scheme is, an entry point of the group ``toolkit.stores``, or a class that
+`toolkit.storage.stores` that is called like the scheme, an entry point of the group ``toolkit.stores``, or a class that
 ``storage: {stores: {SCHEME: …}}`` names. What differs between places is in their stores and nowhere else. Whatever the
 store, a file that is written appears complete or not at all, and listings are sorted.
 """

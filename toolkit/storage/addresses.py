@@ -51,7 +51,7 @@ _whole: dict[str, str] = {}
 
 
 def hidden(text: str, *, carry: bool = True) -> str:
-    """An address as it may be shown and stored, of which `whole` knows what it was; any other text as it is.
+    """Return an address as it may be shown and stored, and note the whole one for `whole`; any other text as it is.
 
     Args:
         text: an address, or something else.
@@ -68,7 +68,7 @@ def hidden(text: str, *, carry: bool = True) -> str:
 
 
 def cleaned(message: str) -> str:
-    """A message of others without secrets.
+    """Return a message of others without secrets.
 
     None are in the addresses that it quotes. Nor are there parts of addresses that this process knows, values of what
     is called a signature, token or the like, and the credentials of S3 that are in the environment: a server may repeat
@@ -93,13 +93,13 @@ def _secrets() -> set[str]:
 
 
 def has_secret(text: str) -> bool:
-    """Whether a text is an address that nobody else should see: with user info, or signed."""
+    """Return whether a text is an address that nobody else should see: with user info, or signed."""
     match = _ADDRESS.fullmatch(text)
     return bool(match and ("@" in match[2] or _SIGNED.search(match[4])))
 
 
 def whole(address: str) -> str:
-    """The address that a request is sent to.
+    """Return the address that a request is sent to.
 
     Raises:
         ConfigError: if it was copied from where it had lost its secret.
@@ -118,7 +118,7 @@ def whole(address: str) -> str:
 
 
 def learn(shown: str, address: str) -> None:
-    """Notes the whole address of one that is shown."""
+    """Note the whole address of one that is shown."""
     if shown != address:
         _whole[shown] = address
 

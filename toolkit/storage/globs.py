@@ -22,7 +22,7 @@ _CLASS = re.compile(r"\[.[^\]]*\]", re.DOTALL)
 
 @functools.lru_cache(maxsize=256)
 def glob_regex(pattern: str) -> re.Pattern[str]:
-    """A glob as a regular expression over whole paths.
+    """Return a glob as a regular expression over whole paths.
 
     Raises:
         ConfigError: if it is none, or has too many alternatives.
@@ -38,7 +38,7 @@ def glob_regex(pattern: str) -> re.Pattern[str]:
 
 
 def _alternatives(pattern: str) -> list[str]:
-    """The globs without braces that a glob stands for."""
+    """Return the globs without braces that a glob stands for."""
     waiting, found = [pattern], []
     while waiting:
         text = waiting.pop(0)
@@ -56,7 +56,7 @@ def _alternatives(pattern: str) -> list[str]:
 
 
 def _innermost(text: str) -> tuple[int, int, list[int]] | None:
-    """The first pair of braces without others in it, and its commas; None if there is none."""
+    """Return the first pair of braces without others in it, and its commas; None if there is none."""
     opened: int | None = None
     commas: list[int] = []
     i = 0
@@ -76,7 +76,7 @@ def _innermost(text: str) -> tuple[int, int, list[int]] | None:
 
 
 def _path(pattern: str) -> str:
-    """The regular expression of a glob without braces."""
+    """Return the regular expression of a glob without braces."""
     *folders, name = _divided(pattern)
     runs: list[str] = [""]  # what stands between two `**/`
     for folder in folders:
@@ -94,7 +94,7 @@ def _path(pattern: str) -> str:
 
 
 def _divided(pattern: str) -> list[str]:
-    """The parts of a path, cut at slashes that are not in a class."""
+    """Return the parts of a path, cut at slashes that are not in a class."""
     found, start = [], 0
     for match in re.finditer(rf"{_CLASS.pattern}|/", pattern, re.DOTALL):
         if match[0] == "/":
@@ -104,7 +104,7 @@ def _divided(pattern: str) -> list[str]:
 
 
 def _part(text: str) -> str:
-    """The regular expression of a part of a path, without slashes."""
+    """Return the regular expression of a part of a path, without slashes."""
     first, *others = _stretches(text)
     if not others:
         return first
@@ -113,7 +113,7 @@ def _part(text: str) -> str:
 
 
 def _stretches(text: str) -> list[str]:
-    """The regular expressions of what stands between stars."""
+    """Return the regular expressions of what stands between stars."""
     found, i = [""], 0
     while i < len(text):
         c = text[i]

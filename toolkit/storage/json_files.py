@@ -7,7 +7,7 @@ import msgspec
 
 from toolkit.errors import DataError
 from toolkit.storage import store_of
-from toolkit.storage.streams import write_file
+from toolkit.storage.outputs import write_file
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ def load(path: str, type_: type[T]) -> T | None:
 
 
 def load_told(path: str, type_: type[T]) -> tuple[T | None, bool]:
-    """As `load`, and whether there is a damaged one."""
+    """Return what `load` does, and whether there is a damaged record."""
     try:
         return load_strictly(path, type_, "it counts as not there: what it is about is done again"), False
     except DataError as error:

@@ -18,8 +18,9 @@ import msgspec
 from toolkit import distribution
 from toolkit.errors import ConfigError, DataError, MissingModel, Unreadable, did_you_mean
 from toolkit.storage import store_of
+from toolkit.storage.outputs import Output
 from toolkit.storage.paths import list_files, stat
-from toolkit.storage.streams import READ, Decompressed, Output, open_stored
+from toolkit.storage.reading import READ, Decompressed, open_stored
 
 Model = Annotated[str, msgspec.Meta(extra={"model": True})]
 """Type of an option that names a model file; its sha256 is part of the recorded settings."""
@@ -49,7 +50,7 @@ SHA256 = {
 
 
 def resolve(model: str) -> str:
-    """The local file of a model; fetched if need be.
+    """Return the local file of a model; fetch it if need be.
 
     Raises:
         ConfigError: if there is none, or it is not the file that its name promises.
@@ -76,7 +77,7 @@ def resolve(model: str) -> str:
 
 
 def for_language(files: str, language: str | None, suffixes: Sequence[str] = ("",)) -> str | None:
-    """The one file of all languages, or of a folder the file named by a language; None if it has none.
+    """Return the one file of all languages, or the file in a folder that a language names; None if it has none.
 
     Args:
         files: as an option of the type `Files` has them.
@@ -92,7 +93,7 @@ def for_language(files: str, language: str | None, suffixes: Sequence[str] = (""
 
 
 def read_list(path: str) -> bytes:
-    """What a file has, decompressed by its suffix, and checked to be UTF-8; without a byte order mark.
+    """Return what a file has, decompressed by its suffix, and checked to be UTF-8; without a byte order mark.
 
     Raises:
         DataError: if it cannot be read.
@@ -109,13 +110,13 @@ def read_list(path: str) -> bytes:
 
 
 def entries(path: str) -> list[str]:
-    """The entries of a list: one a line, without white space around it; blank lines and those with ``#`` are none."""
+    """Return the entries of a list: lines without white space around them; blank ones and those with ``#`` are none."""
     lines = map(str.strip, read_list(path).decode().split("\n"))
     return [line for line in lines if line and not line.startswith("#")]
 
 
 def digest(model: str) -> str:
-    """sha256 (hex) of a model's file; of a folder, of what ``sha256sum`` prints for its files, sorted by path.
+    """Return sha256 (hex) of a model's file; of a folder, that of what ``sha256sum`` prints for its files, by path.
 
     In a folder, what has a name that begins with a dot does not count.
     """
@@ -148,13 +149,13 @@ def _verified(path: str, name: str) -> str:
 
 
 def digest_of_file(path: str) -> str:
-    """sha256 (hex) of a file, computed once for each of its versions."""
+    """Return sha256 (hex) of a file, computed once for each of its versions."""
     found = stat(path)
     return _sha256(path, found.stamp if found else "")
 
 
 def cache_folder() -> str:
-    """Where fetched models are kept."""
+    """Return the folder in which fetched models are kept."""
     return os.environ.get("TOOLKIT_CACHE") or str(Path.home() / ".cache" / distribution.NAME)
 
 

@@ -18,7 +18,7 @@ class Duration(float):
 
     @classmethod
     def parse(cls, value: object) -> "Duration":
-        """Raise ValueError for what is neither."""
+        """Return a time; raise ValueError for what is none."""
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf"):
             return cls(value)
         if isinstance(value, str) and (m := re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", value)):

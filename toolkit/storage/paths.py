@@ -7,23 +7,23 @@ from contextlib import suppress
 
 from toolkit.errors import ConfigError, NothingThere, Unreadable
 from toolkit.storage import Stat, store_of
-from toolkit.storage.concurrent import for_each
 from toolkit.storage.globs import glob_regex
+from toolkit.storage.threads import for_each
 
 BOOKKEEPING = ".toolkit"
 """Name of the folders that hold our own records; nothing below one is data."""
 
 TEMPORARY = re.compile(r"^\..+\.tmp$")
-"""Names of files that are being written (see `toolkit.storage.streams`)."""
+"""Names of files that are being written (see `toolkit.storage.outputs`)."""
 
 
 def stat(path: str) -> Stat | None:
-    """Size and stamp of a file, None if there is none."""
+    """Return size and stamp of a file; None if there is none."""
     return store_of(path).stat(path)
 
 
 def size_of(path: str) -> int:
-    """Stored bytes of a file, 0 if there is none."""
+    """Return the stored bytes of a file; 0 if there is none."""
     found = stat(path)
     return found.size if found else 0
 
@@ -41,7 +41,7 @@ def no_folder(folder: str) -> str:
 
 
 def not_in(path: str) -> str:
-    """As `no_folder`, of the folder that a path is in."""
+    """Return `no_folder` of the folder that a path is in."""
     return no_folder(os.path.dirname(path))
 
 
@@ -50,7 +50,7 @@ def exists(path: str) -> bool:
 
 
 def is_folder(path: str) -> bool:
-    """Whether it is a folder; in a bucket, whether something lies below it."""
+    """Return whether it is a folder; in a bucket, whether something lies below it."""
     return store_of(path).is_folder(path)
 
 
@@ -59,7 +59,7 @@ def join(*parts: str) -> str:
 
 
 def absolute(path: str) -> str:
-    """The path from the root of its store, so that two can be compared."""
+    """Return the path from the root of its store, so that two can be compared."""
     return store_of(path).absolute(path)
 
 
@@ -97,7 +97,7 @@ def is_set_name(name: str) -> bool:
 
 
 def unlike_data(path: str) -> str:
-    """The path of a record about a file: no two files have the same, and no glob for data matches it.
+    """Return the path of a record about a file: no two files have the same, and no glob for data matches it.
 
     Other programs take what a glob matches for data in hidden folders, too.
     """
@@ -105,12 +105,12 @@ def unlike_data(path: str) -> str:
 
 
 def from_unlike_data(name: str) -> str:
-    """The file that a record of such a path is about."""
+    """Return the file that a record is about; the inverse of `unlike_data`."""
     return name.replace("=2E", ".").replace("=3D", "=")
 
 
 def check_writable(folder: str, where: str) -> None:
-    """Raises ConfigError if a folder cannot be made, or written in: before work is done in vain.
+    """Raise ConfigError if a folder cannot be made, or written in: before work is done in vain.
 
     Args:
         folder: that will be written in; it need not exist.
@@ -120,27 +120,27 @@ def check_writable(folder: str, where: str) -> None:
 
 
 def remove(path: str) -> None:
-    """Deletes a file, or a folder that is empty; nothing if it is not there."""
+    """Delete a file, or a folder that is empty; do nothing if it is not there."""
     store_of(path).remove(path)
 
 
 def move(source: str, target: str) -> None:
-    """A file to another place of the same store, in place of what is there."""
+    """Move a file to another place of the same store, in place of what is there."""
     store_of(target).move(source, target)
 
 
 def remove_tree(root: str) -> None:
-    """Deletes a folder and all below it."""
+    """Delete a folder and all below it."""
     store_of(root).remove_tree(root)
 
 
 def remove_empty_folders(folder: str, root: str) -> None:
-    """Deletes the folder and its parents below the root while they are empty."""
+    """Delete the folder and its parents below the root while they are empty."""
     store_of(folder).remove_empty_folders(folder, root)
 
 
 def list_files(root: str, *, hidden: bool = False) -> Iterator[str]:
-    """Relative paths of all files below the root, sorted by code point; symbolic links are followed.
+    """Return the relative paths of all files below the root, sorted by code point; symbolic links are followed.
 
     Args:
         root: a folder; one that does not exist has no files.
@@ -159,14 +159,14 @@ def is_data(relative: str) -> bool:
 
 
 def sized(root: str, listed: Iterable[tuple[str, int | None]]) -> list[tuple[str, int]]:
-    """Asks for the sizes that a listing did not say."""
+    """Return files with their sizes; ask for those that a listing did not say."""
     found = list(listed)
     sizes = for_each(lambda each: size_of(join(root, each[0])) if each[1] is None else each[1], found)
     return [(relative, size) for (relative, _), size in zip(found, sizes, strict=True)]
 
 
 def remove_stale_temporaries(root: str) -> int:
-    """Deletes what processes of this machine that are gone have left of files below the root; how many."""
+    """Delete what processes of this machine that are gone have left below the root; return how many files."""
     found = store_of(root).leftovers(root)
     for leftover in found:
         store_of(root).discard(leftover)
@@ -182,7 +182,7 @@ def is_glob(pattern: str) -> bool:
 
 
 def fixed_part(pattern: str) -> str:
-    """The folder that all matches of a glob lie in: ``a/b/*/c*.gz`` → ``a/b``; of a plain path its folder."""
+    """Return the folder that all matches of a glob lie in: ``a/b/*/c*.gz`` → ``a/b``; of a plain path its folder."""
     parts = pattern.split("/")
     fixed: list[str] = []
     for part in parts[:-1]:
@@ -210,7 +210,7 @@ def glob_folders(pattern: str) -> list[str]:
 
 
 def expand(pattern: str) -> list[tuple[str, str]]:
-    """The files that a glob (or plain path) matches: ``(path, path below the fixed part)``, sorted.
+    """Return the files that a glob (or plain path) matches: ``(path, path below the fixed part)``, sorted.
 
     Hidden files and folders match only where the pattern itself starts a part with a dot.
 
@@ -248,7 +248,7 @@ def expand_sized(pattern: str) -> list[tuple[str, str, int | None]]:
 
 
 def check_names(folder: str, names: Iterable[str]) -> None:
-    """Raises ConfigError if a name cannot be written in records, which are UTF-8."""
+    """Raise ConfigError if a name cannot be written in records, which are UTF-8."""
     for name in names:
         if not name.isascii() and any("\ud800" <= c <= "\udfff" for c in name):
             raise ConfigError(f"{folder}: expected file names in UTF-8, got {os.fsencode(name)!r}; rename the file")
@@ -263,7 +263,7 @@ def _by_name(url: str) -> tuple[str, str]:
 
 
 def strip_suffix(name: str, suffixes: Sequence[str]) -> str:
-    """The name without the longest of the suffixes that it ends in."""
+    """Return the name without the longest of the suffixes that it ends in."""
     for suffix in sorted(suffixes, key=len, reverse=True):
         if name.endswith(suffix):
             return name[: -len(suffix)]

@@ -17,7 +17,7 @@ import posixpath
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from toolkit.errors import ConfigError, DataError
 
@@ -158,8 +158,10 @@ class Store(ABC):
             Unreadable: if it could not be read.
         """
 
-    def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> IO[bytes]:
+    def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> io.BufferedReader:
         """Return the bytes of a file from an offset, as a stream. All are of one version of the file.
+
+        The stream gives what has arrived (``read1``) without waiting for more.
 
         Args:
             path: of the file.
@@ -229,7 +231,8 @@ class Store(ABC):
             self.remove(f"{root.rstrip('/')}/{name}")
 
     def remove_empty_folders(self, folder: str, root: str) -> None:
-        """Delete a folder and its parents below the root while they are empty, where folders are there by themselves."""
+        """Delete a folder and its parents below the root while they are empty; do nothing where files make folders."""
+        return
 
     def check_writable(self, folder: str, where: str) -> None:
         """Raise ConfigError if nothing can be written below a folder; ``where`` is what the configuration calls it."""
@@ -275,6 +278,12 @@ class _OneVersion(io.RawIOBase):
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)
+
+    def readall(self) -> bytes:
+        data = self._store.read(self._path, self._at)
+        self._at += len(data)
+        self._check()
+        return data
 
     def _check(self) -> None:
         if self._store.stat(self._path) != self._expected:

@@ -23,8 +23,9 @@ from toolkit.records import foreign, lineage, sets
 from toolkit.runs.blocks import Block, in_blocks, in_order, next_block, threads_for
 from toolkit.runs.executors import Report
 from toolkit.storage import json_files
+from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import exists, stat
-from toolkit.storage.streams import Lines, RowOutput
+from toolkit.storage.reading import Lines
 from toolkit.tag.plan import Plan, Step, build
 from toolkit.tag.steps import Numbered, encodable, run_steps
 from toolkit.tag.tagger import Reference

@@ -16,7 +16,7 @@ from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, Document, Rows, sp
 from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.plugins import default_name
 from toolkit.storage.paths import strip_suffix
-from toolkit.storage.streams import Decompressed, Lines
+from toolkit.storage.reading import Decompressed, Lines
 from toolkit.tag import declared, describe
 from toolkit.tag import plan as tag_plan
 from toolkit.tag.plan import Plan, Step

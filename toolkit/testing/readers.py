@@ -117,7 +117,7 @@ def check_fields(reader: Reader, drafts: Sequence[Draft]) -> None:
 
 def check_attributes(reader: Reader, drafts: Sequence[Draft]) -> None:
     """Check that documents have the attributes that the format declares, of their types, and no others."""
-    name, types = _name(reader), type(reader).TYPES
+    name, types = _name(reader), reader.types()
     expect(
         (reader.attribute_set() is None) == (not types),
         f"{name}: expected `attribute_set` and `TYPES` together, or neither, got one of them",

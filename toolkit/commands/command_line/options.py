@@ -44,7 +44,7 @@ class Words:
     On `overrides`, all must be ``KEY=VALUE``. On `targets`, words of another form are allowed, too.
     """
 
-    def __init__(self, help: str, metavar: str) -> None:
+    def __init__(self, help: str, metavar: str = "PATH | KEY=VALUE") -> None:
         self.help, self.metavar = help, metavar
 
 
@@ -151,7 +151,7 @@ class Looking(Options, frozen=True, kw_only=True):
     config: Annotated[
         str | None, Flag("configuration (YAML), if no path is given", "-c", "--config", metavar="FILE")
     ] = None
-    targets: Annotated[tuple[str, ...], Words("paths, or settings with -c", "PATH | KEY=VALUE")] = ()
+    targets: Annotated[tuple[str, ...], Words("paths, or settings with -c")] = ()
 
     def __post_init__(self) -> None:
         if not self.targets and self.config is None:

@@ -1,1 +1,1 @@
-"""What `mix`, `run`, `status` and `stats` have in common: the works of a mix, its previews, its end, its tables."""
+"""The steps of a mix, which `mix`, `run`, `status` and `stats` share: preparation, previews, publication, tables."""

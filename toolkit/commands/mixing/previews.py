@@ -1,4 +1,4 @@
-"""What a mix would do, shown without writing anything: dry run, explanations, the comparison with another."""
+"""Previews of a mix, which write nothing: dry run, explanations, the comparison with another mix."""
 
 from collections.abc import Sequence
 
@@ -9,6 +9,7 @@ from toolkit.commands.mixing.preparation import PreparedMix
 from toolkit.commands.steps.context import Context, open_context
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.errors import ConfigError
+from toolkit.mix import stage
 from toolkit.mix.effects import compare as comparing
 from toolkit.mix.effects import explain as explaining
 from toolkit.mix.effects import preview, unmatched
@@ -21,9 +22,9 @@ UNMATCHED_LISTED = 1000
 
 
 def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
-    """The effects of the rules, without text."""
+    """Show the effects of the rules, without text."""
     settings = prepared.settings
-    results = context.run("dry run", preview.preview_shard, preparation.tasks(prepared.works))
+    results = context.run("dry run", preview.preview_shard, stage.shard_tasks(prepared.works))
     broken = [*prepared.unreadable.values(), *failures(results)]
     found = [(work, result.value) for work, result in zip(prepared.works, results, strict=True) if result.value]
     totals = tables.summed([each.totals for _, each in found])
@@ -82,11 +83,11 @@ def _labels_data(by_stream: dict[str, dict[str, LabelCount]]) -> object:
 
 
 def explain(context: Context, prepared: PreparedMix, wanted: str) -> Outcome:
-    """The document of an id, or (a number) so many samples for each rule."""
+    """Explain the document of an id, or (a number) so many samples for each rule."""
     samples = int(wanted) if wanted.isdecimal() else 0
     tasks = [
         Task(task.name, explaining.Target(task.payload, None if samples else wanted, samples))
-        for task in preparation.tasks(prepared.works)
+        for task in stage.shard_tasks(prepared.works)
     ]
     results = context.run("explain", explaining.explain_shard, tasks)
     broken = [*prepared.unreadable.values(), *failures(results)]
@@ -104,7 +105,7 @@ def explain(context: Context, prepared: PreparedMix, wanted: str) -> Outcome:
 def _chosen(
     prepared: PreparedMix, results: list[Result[list[explaining.Explanation]]], samples: int
 ) -> list[explaining.Explanation]:
-    """The first samples for each rule of each stream, in the order of the rules."""
+    """Return the first samples for each rule of each stream, in the order of the rules."""
     chosen = []
     for stream in prepared.settings.streams:
         found = [
@@ -119,7 +120,7 @@ def _chosen(
 
 
 def compare(context: Context, prepared: PreparedMix, path: str, samples: int) -> Outcome:
-    """What would change with the mix of another configuration."""
+    """Show what would change with the mix of another configuration."""
     options = msgspec.structs.replace(context.options, config=path, overrides=())
     with open_context(options) as context_of_other:
         other = preparation.prepare(context_of_other, preparation.settings_of(context_of_other, writes=False))
@@ -134,7 +135,7 @@ def compare(context: Context, prepared: PreparedMix, path: str, samples: int) ->
     others = {(work.stream.name, work.path): work for work in other.works}
     tasks = [
         Task(task.name, comparing.Pair(task.payload, others[task.payload.stream.name, task.payload.path], samples))
-        for task in preparation.tasks(prepared.works)
+        for task in stage.shard_tasks(prepared.works)
         if (task.payload.stream.name, task.payload.path) in others
     ]
     results = context.run("compare", comparing.compare_shard, tasks)

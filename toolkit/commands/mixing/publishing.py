@@ -1,4 +1,4 @@
-"""The end of a mix: the second stage, from the parts of shards to the published output."""
+"""The second stage of a mix: from the parts of shards to the published output."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -22,11 +22,11 @@ from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.rules import Role, kind_called
 from toolkit.runs.executors import Task
-from toolkit.storage.concurrent import for_each
+from toolkit.storage.threads import for_each
 
 
 def check_limit(context: Context, output: str, now: int, known: int) -> None:
-    """With ``--limit``, a fuller output is not replaced unasked.
+    """Check that a mix of some shards (``--limit``) replaces no fuller output unasked.
 
     Args:
         context: of the configuration.
@@ -46,7 +46,7 @@ def check_limit(context: Context, output: str, now: int, known: int) -> None:
 
 
 def already(context: Context, settings: MixSettings, manifest: Manifest, keeps: str = "") -> Outcome:
-    """The outcome where just this is published already."""
+    """Return the outcome of a mix that is published already."""
     output = settings.output.path
     if not manifest.labels and (why := empty(context, settings, manifest.totals, manifest.rules, manifest.counts)):
         return failed(output, [why])
@@ -55,7 +55,7 @@ def already(context: Context, settings: MixSettings, manifest: Manifest, keeps: 
 
 
 def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, keeps: bool = False) -> Outcome:
-    """Plans the parts, writes them, and publishes.
+    """Plan the parts, write them, and publish.
 
     Args:
         context: of the configuration.
@@ -224,7 +224,7 @@ def failed(output: str, messages: list[str]) -> Outcome:
 def _outcome(
     output: str, manifest: Manifest, left: dict[str, list[str]] | None = None, *, already: bool = False
 ) -> Outcome:
-    """The end of a mix; `left` are the blocklist entries that matched nothing, by rule."""
+    """Return the outcome of a published mix; `left` are the blocklist entries that matched nothing, by rule."""
     data = msgspec.to_builtins(manifest)
     summary = {
         key: data[key] for key in ("totals", "rules", "blocklists", "counts", "unlike_dolma", "labels", "omitted")

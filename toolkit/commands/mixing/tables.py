@@ -19,12 +19,12 @@ CAUSES_SAMPLED = 5
 
 
 def share(part: int, whole: int) -> str:
-    """As a percentage."""
+    """Return a part of a whole as a percentage."""
     return f"{100 * part / whole:.1f} %" if whole else "-"
 
 
 def summed(totals: Iterable[Totals]) -> Totals:
-    """The totals of all shards."""
+    """Return the totals of all shards."""
     sum_ = Totals()
     for each in totals:
         sum_.rows += each.rows
@@ -48,7 +48,7 @@ def unlike_dolma(documents: int, rows: int) -> str:
 def effects_of(
     settings: MixSettings, found: Iterable[tuple[Stream, list[RuleCount]]], only: Iterable[list[int]] | None = None
 ) -> list[RuleEffect]:
-    """The effect of each rule of each stream on all its shards.
+    """Return the effect of each rule of each stream on all its shards.
 
     Args:
         settings: of the mix.
@@ -75,7 +75,7 @@ def effects_of(
 
 
 def published(output: str, manifest: Manifest, *, already: bool = False) -> str:
-    """The tables at the end of a mix."""
+    """Return the tables at the end of a mix."""
     totals = manifest.totals
     lines = [
         f"{totals.rows:,} documents, {totals.kept:,} kept ({share(totals.kept, totals.rows)}) -> {output}"
@@ -107,7 +107,7 @@ def _label_row(label: str, totals: list[LabelTotals]) -> list[str]:
 
 
 def rules_table(totals: Totals, effects: list[RuleEffect], *, preview: bool = False) -> str:
-    """A line for each rule, and for each group; then what is kept.
+    """Return a table with a line for each rule, and for each group; then what is kept.
 
     Args:
         totals: of all streams.
@@ -147,7 +147,7 @@ def rules_table(totals: Totals, effects: list[RuleEffect], *, preview: bool = Fa
 
 
 def _groups(name: str) -> list[str]:
-    """A group and those around it, outermost first."""
+    """Return a group and those around it, outermost first."""
     parts = name.split("/") if name else []
     return ["/".join(parts[: i + 1]) for i in range(len(parts))]
 
@@ -161,7 +161,7 @@ def _group_row(name: str, members: list[RuleEffect], totals: Totals) -> list[str
 
 
 def labels_table(labels: Mapping[str, LabelCount], rules: Sequence[tuple[int, str]]) -> str:
-    """A line for each label: its documents, those that stay, and how many each rule drops.
+    """Return a table with a line for each label: its documents, those that stay, and how many each rule drops.
 
     Args:
         labels: by label.
@@ -183,7 +183,7 @@ def labels_table(labels: Mapping[str, LabelCount], rules: Sequence[tuple[int, st
 
 
 def blocklists(counts: Iterable[BlocklistCount], left: Mapping[str, list[str]], where: str = "") -> str:
-    """How many entries matched, and the first of those that did not."""
+    """Return lines that say how many entries matched, and show the first of those that did not."""
     lines = []
     for count in counts:
         unmatched = count.entries - count.matched
@@ -198,7 +198,7 @@ def blocklists(counts: Iterable[BlocklistCount], left: Mapping[str, list[str]], 
 
 
 def comparison(one: str, other: str, found: Comparison) -> str:
-    """What changes from one configuration to the other."""
+    """Return lines that say what changes from one configuration to the other."""
     gained, lost = sum(found.gained.values()), sum(found.lost.values())
     relabelled = sum(found.relabelled.values())
     lines = [

@@ -20,7 +20,7 @@ from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest.shares import Share
 from toolkit.inspect.describe.about import read_splits
 from toolkit.interop.dolma import is_dolma, pointers
-from toolkit.mix import settings as mix_settings
+from toolkit.mix import section as mix_section
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs import claims, workers
@@ -50,7 +50,7 @@ class Context:
     _stages: dict[str, _Stage] = field(default_factory=dict)
     _progress: Progress | None = None
     _stage: _Stage = field(default_factory=lambda: _Stage({}))
-    _inputs: tuple[list[ingest_plan.Work], list[NothingThere]] | None = None
+    _inputs: tuple[list[ingest_plan.InputToIngest], list[NothingThere]] | None = None
 
     def __post_init__(self) -> None:
         """Raise ConfigError if there is no such executor."""
@@ -107,7 +107,7 @@ class Context:
             ConfigError: naming the place in the file; if there is no such section, too.
         """
         folder = os.path.dirname(self.options.config or "")
-        found = mix_settings.read_section(self.section("mix"), folder, lambda: self.dataset)
+        found = mix_section.read_section(self.section("mix"), folder, lambda: self.dataset)
         splits = read_splits(self.section("about")) if self.has("about") else None
         return msgspec.structs.replace(found, splits=splits.shares) if splits and splits.by == "file" else found
 
@@ -201,7 +201,7 @@ class Context:
         """End the processes that worked for it."""
         self._workers.close()
 
-    def inputs(self, *, there: bool = False, asks_web: bool = True) -> list[ingest_plan.Work]:
+    def inputs(self, *, there: bool = False, asks_web: bool = True) -> list[ingest_plan.InputToIngest]:
         """Return the inputs of the section ``ingest:``, sorted by shard; they are listed once.
 
         Args:

@@ -27,7 +27,7 @@ W = TypeVar("W", LookJob, SplitJob, ValidateJob)
 class DescriptionOptions(Looking, frozen=True, kw_only=True):
     """Options of commands that describe a dataset or an output."""
 
-    targets: Annotated[tuple[str, ...], Words("an output or a dataset, or settings with -c", "PATH | KEY=VALUE")] = ()
+    targets: Annotated[tuple[str, ...], Words("an output or a dataset, or settings with -c")] = ()
     of: Annotated[
         Literal["dataset", "output"] | None, Flag("what to describe; by default the output, if there is a mix")
     ] = None

@@ -23,14 +23,14 @@ from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs.executors import Task
-from toolkit.storage.concurrent import for_each
+from toolkit.storage.threads import for_each
 from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan
 from toolkit.tag import run as tagging
 
 
 def run(context: Context) -> Outcome:
-    """Ingests, tags and mixes input by input; without ``--shard`` it publishes what they come to."""
+    """Ingest, tag and mix input by input; without ``--shard`` publish what they come to."""
     options, dataset = context.options, context.dataset
     planned = plan(context, writes=not options.dry_run)
     settings, entries, tags, listed = planned.settings, planned.entries, planned.tags, planned.works
@@ -82,7 +82,7 @@ def run(context: Context) -> Outcome:
 
 @dataclass
 class PlannedRun:
-    """What a run comes to.
+    """The plan of a run, input by input.
 
     Attributes:
         settings: of the mix.
@@ -96,7 +96,7 @@ class PlannedRun:
     entries: list[ingest_plan.Entry]
     tags: tag_plan.Plan
     works: list[per_shard.InputToMix]
-    inputs: list[ingest_plan.Work]
+    inputs: list[ingest_plan.InputToIngest]
 
 
 def plan(context: Context, *, writes: bool) -> PlannedRun:
@@ -117,7 +117,7 @@ def plan(context: Context, *, writes: bool) -> PlannedRun:
 
 
 def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSettings:
-    """Of the mix, which must be of this dataset alone."""
+    """Return the settings of the mix, which must be of this dataset alone."""
     context.section("ingest"), context.section("mix")
     settings = preparation.settings_of(context, writes=writes)
     if [stream.dataset for stream in settings.streams] != [dataset]:
@@ -140,7 +140,7 @@ def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSetting
 def _works(
     context: Context,
     settings: MixSettings,
-    inputs: list[ingest_plan.Work],
+    inputs: list[ingest_plan.InputToIngest],
     tags: tag_plan.Plan,
     carried: dict[str, records.SetSchema],
     tagged: dict[str, records.SetSchema],
@@ -174,8 +174,8 @@ def _works(
     return [per_shard.InputToMix(input=work, tag=tag if tags.sets else None, mix=mix) for work in inputs]
 
 
-def _check_no_others(inputs: list[ingest_plan.Work], dataset: Dataset) -> None:
-    """Raises ConfigError if there are documents that are not of these inputs: they would not be in the output."""
+def _check_no_others(inputs: list[ingest_plan.InputToIngest], dataset: Dataset) -> None:
+    """Raise ConfigError if there are documents that are not of these inputs: they would not be in the output."""
     try:
         there = dataset.shards()
     except NoDocuments:
@@ -210,7 +210,7 @@ def _do(context: Context, planned: PlannedRun) -> tuple[list[per_shard.InputMixe
 
 
 def _shards(listed: list[per_shard.InputToMix]) -> dict[str, tuple[join.ShardToMix, str]] | None:
-    """What is mixed of each shard, and the content digest of its documents, by key; None if an input is not done."""
+    """Return what is mixed of each shard, and the content digest of its documents, by key; None if one is not done."""
     found = {}
     for work, record in zip(listed, for_each(lambda work: ingest_records.recorded(work.input), listed), strict=True):
         if record is None:
@@ -222,7 +222,7 @@ def _shards(listed: list[per_shard.InputToMix]) -> dict[str, tuple[join.ShardToM
 
 
 def _already(context: Context, listed: list[per_shard.InputToMix]) -> Outcome | None:
-    """What is published, if it is of just these inputs, or of those of the share."""
+    """Return the outcome if just these inputs, or those of the share, are published; else None."""
     if not listed:
         return None
     output = listed[0].mix.settings.output.path

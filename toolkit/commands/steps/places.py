@@ -7,7 +7,7 @@ from toolkit.commands.steps.context import Context
 from toolkit.data.dataset import Dataset
 from toolkit.data.places import Inside, Place, check_apart, is_within, normal
 from toolkit.errors import ConfigError
-from toolkit.ingest.plan import Work
+from toolkit.ingest.plan import InputToIngest
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.storage import store_of
 
@@ -75,7 +75,7 @@ def _check_notes(dataset: Dataset, settings: MixSettings) -> None:
     )
 
 
-def check_ingest(context: Context, works: Iterable[Work]) -> None:
+def check_ingest(context: Context, works: Iterable[InputToIngest]) -> None:
     """Check that no input lies where this configuration writes: it would be read again and again.
 
     Raises:

@@ -80,7 +80,7 @@ def _told(names: list[str], what: str) -> str:
     )
 
 
-def _inputs_of(context: Context, dataset: Dataset) -> list[ingest_plan.Work]:
+def _inputs_of(context: Context, dataset: Dataset) -> list[ingest_plan.InputToIngest]:
     """Return the inputs of the share that a dataset is made of; none if the web would have to be asked for them."""
     if context.share:
         return context.share.inputs if context.share.is_of_inputs(dataset) else []

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from toolkit.commands.mixing import preparation
+from toolkit.commands.steps import foreign_sets
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.data import schema
@@ -18,10 +18,10 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.inspect import targets as inspected
 from toolkit.inspect.documents import expected_format
-from toolkit.inspect.stats import cache, shard
+from toolkit.inspect.stats import cache, one_file
 from toolkit.inspect.stats.distributions import leaves
 from toolkit.inspect.stats.keys import LABELS
-from toolkit.inspect.stats.shard import CountJob, Settings
+from toolkit.inspect.stats.one_file import CountJob, Settings
 from toolkit.inspect.targets import Format, recorded_format
 from toolkit.interop.foreign import ForeignRows
 from toolkit.mix import joined_sets, publish
@@ -155,7 +155,7 @@ class _Finder:
                 label=_label(path, name, writer) if label is None else label,
                 max_document_bytes=2 * self._context.config.max_document_bytes,
             )
-            shard.keys_of(work)
+            one_file.keys_of(work)
             self.found.works.append(work)
 
     def _add_stream(self, stream: Stream, settings: Settings, label: str | None = None) -> None:
@@ -190,7 +190,7 @@ class _Finder:
             except ConfigError:
                 if not foreign:
                     raise
-        seen, unreadable = preparation.look_at_foreign(self._context, stream, shards)
+        seen, unreadable = foreign_sets.look_at_all(self._context, stream, shards)
         found, resolved = _needed(settings, stream, joined_sets.resolve_sets(stream, {}, seen), label)
         if unreadable:
             raise ConfigError("\n".join(unreadable.values()))
@@ -269,7 +269,7 @@ def _needed(
         settings = msgspec.structs.replace(settings, label=null_safe(settings.label, names) or settings.label)
     one = JoinedShard(stream=stream, sets=joined, shard="", max_document_bytes=1)
     work = CountJob(settings=settings, folder="", name="", shard=one, max_document_bytes=1)
-    used = shard.keys_of(work).used | set(shard.leaves_of(work))
+    used = one_file.keys_of(work).used | set(one_file.leaves_of(work))
     _check_attributes(settings, [work])
     return [each for each in joined if any(key.name in used for key in each.keys)], settings
 
@@ -278,10 +278,10 @@ def _check_attributes(settings: Settings, listed: list[CountJob]) -> None:
     """Raise ConfigError for an attribute of which nothing is known."""
     if not settings.attributes or not listed:
         return
-    types = {key: type_ for work in listed[:1] for key, type_ in shard.types_of(work).items()}
+    types = {key: type_ for work in listed[:1] for key, type_ in one_file.types_of(work).items()}
     paths = [leaf.path for key, type_ in types.items() for leaf in leaves(key, type_)]
     for wanted in settings.attributes:
-        if not any(shard.is_part(path, wanted) for path in paths):
+        if not any(one_file.is_part(path, wanted) for path in paths):
             hint = did_you_mean(wanted, [*types, *paths]) or f"; there are: {', '.join(paths) or 'none'}"
             if wanted in types:
                 hint = f", of type {types[wanted]}; there are: {', '.join(paths) or 'none'}"

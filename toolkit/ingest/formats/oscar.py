@@ -9,7 +9,6 @@ from typing import Annotated
 import msgspec
 from msgspec import Raw
 
-from toolkit.data import schema
 from toolkit.data.documents import Prediction
 from toolkit.ingest.reader import Draft, Input, Reader
 from toolkit.text.fasttext.predictions import without_capitals
@@ -69,13 +68,14 @@ class Oscar(Reader):
     VERSION = "2"  # since 2: `created`
     SUFFIXES = (".jsonl", ".json")
     TYPES = {
-        "line_language": schema.about(
-            schema.from_annotation(list[Prediction | None], "line_language"),
-            "The language of each line by the release, with its probability; null for a line without one.",
-        ),
-        "oscar": schema.about(
-            schema.from_annotation(OscarValue, "oscar"), "What the release says of a document as a whole."
-        ),
+        "line_language": Annotated[
+            list[Prediction | None],
+            msgspec.Meta(
+                description="The language of each line by the release, with its probability; null for a line without "
+                "one."
+            ),
+        ],
+        "oscar": Annotated[OscarValue, msgspec.Meta(description="What the release says of a document as a whole.")],
     }
 
     set: Annotated[str, msgspec.Meta(description="the attribute set to write")] = "oscar-0"
@@ -127,5 +127,5 @@ class Oscar(Reader):
 
 
 def content_lines(content: str) -> int:
-    r"""Lines of an OSCAR ``content``, which are joined by ``\n``; an empty content may have none."""
+    r"""Return how many lines an OSCAR ``content`` has, which are joined by ``\n``; an empty one may have none."""
     return content.count("\n") + 1 if content else 0

@@ -8,7 +8,7 @@ import msgspec
 
 from toolkit.ingest.formats.wet import decode
 from toolkit.ingest.reader import Draft, Input, Reader
-from toolkit.storage.streams import HEAD, LongLine
+from toolkit.storage.reading import HEAD, LongLine
 
 
 class Text(Reader):
@@ -32,7 +32,7 @@ class Text(Reader):
                 yield Draft(text=text, number=number)
 
     def _blocks(self, source: Input) -> Iterator[tuple[int, bytes]]:
-        """The documents, numbered; one that is too large is bad, and is not held."""
+        """Yield the documents, numbered; one that is too large is bad, and is not held."""
         number = 1
         held: list[bytes] = []
         size = offset = 0

@@ -129,11 +129,11 @@ class Warc(Reader):
             raise DataError(message, path=source.path)
 
     def html_options(self) -> HtmlOptions:
-        """Those that are about HTML."""
+        """Return the options that are about HTML."""
         return HtmlOptions(**{name: getattr(self, name) for name in HtmlOptions.__struct_fields__})
 
     def _answer(self, record: Record, counts: Counter[str]) -> Response | None:
-        """What a server sent, or the file that a crawler kept; None, and counted, if it is not to be read."""
+        """Return what a server sent, or the file that a crawler kept; count one that is not to be read: None."""
         if record.type != "response" and not (record.type == "resource" and self.resources):
             counts[f"record.{record.type}"] += 1
             return None
@@ -151,7 +151,7 @@ class Warc(Reader):
         return answer
 
     def _page(self, answer: Response, limit: int, counts: Counter[str]) -> Page | None:
-        """The page that it is; None, and counted, if it is something else."""
+        """Return the page that it is; count anything else: None."""
         kind, charset = parse_content_type(answer.last("content-type"))
         if kind and kind not in self.content_types:
             counts[f"content_type.{kind}"] += 1

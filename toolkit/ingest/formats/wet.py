@@ -62,7 +62,7 @@ class Wet(Reader):
 
 
 def decode(block: bytes, invalid: str, source: Input) -> str | None:
-    """UTF-8 text, with what is to be done about invalid bytes; None if the document is to be dropped."""
+    """Return the text of some bytes, by what is to be done about invalid ones; None if the document is dropped."""
     try:
         return block.decode()
     except UnicodeDecodeError:

@@ -44,7 +44,7 @@ _LABELS = {"x-mac-cyrillic": "x-mac-cyrillic", "x-mac-ukrainian": "x-mac-cyrilli
 
 
 class Decoded(msgspec.Struct):
-    """The text of some bytes.
+    """The text of a page, and how it was decoded.
 
     Attributes:
         text: with U+FFFD for bytes that are invalid.
@@ -62,7 +62,7 @@ class Decoded(msgspec.Struct):
 
 
 def decode_page(data: bytes, label: str, *, declares: bool = True) -> Decoded:
-    """The text of a page.
+    """Return the text of a page.
 
     Args:
         data: its bytes.
@@ -89,7 +89,7 @@ def decode_page(data: bytes, label: str, *, declares: bool = True) -> Decoded:
 
 
 def charset_of(label: str) -> str | None:
-    """The standard's name of the encoding that a label means, None if it means none."""
+    """Return the standard's name of the encoding that a label means; None if it means none."""
     from resiliparse.parse.encoding import map_encoding_to_html5
 
     label = label.strip().lower()
@@ -142,7 +142,7 @@ def _decode(data: bytes, charset: str) -> tuple[str, bool]:
 
 
 def _controls() -> str:
-    """An error handler: in windows-125x, bytes of 80 to 9F that have no character are the control of that number."""
+    """Return controls for bytes of 80 to 9F that have no character in windows-125x; an error handler."""
     name = "toolkit-controls"
 
     def handle(error: UnicodeError) -> tuple[str, int]:
@@ -155,6 +155,6 @@ def _controls() -> str:
 
 
 def _believable(text: str, share: float = _HALF) -> bool:
-    """Whether at most such a share of what is not ASCII is U+FFFD."""
+    """Return whether at most such a share of what is not ASCII is U+FFFD."""
     invalid = text.count("\ufffd")
     return not invalid or invalid <= share * (len(text) - len(text.encode("ascii", "ignore")))

@@ -17,7 +17,7 @@ _FORMS = [
     re.compile(rf"{_DAY}(?P<day>\d\d?)-(?P<month>[A-Za-z]{{3}})-(?P<year>\d\d(?:\d\d)?)[ ]{_TIME}{_ZONE}"),
     re.compile(rf"[A-Za-z]+[ ](?P<month>[A-Za-z]{{3}})[ ]{{1,2}}(?P<day>\d\d?)[ ]{_TIME}{_ZONE}?[ ](?P<year>\d{{4}})"),
 ]
-"""Those of RFC 9110, in its order: IMF-fixdate, RFC 850's and asctime's."""
+"""The forms of RFC 9110, in its order: IMF-fixdate, RFC 850's and asctime's."""
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _HOURS = {"": 0, "gmt": 0, "utc": 0, "ut": 0, "z": 0}

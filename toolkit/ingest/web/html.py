@@ -17,7 +17,7 @@ Extract = Callable[[str], str]
 
 
 class HtmlOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How the text of a page is taken out of its HTML; the options of ``format: warc`` say what each is."""
+    """Options by which the text of a page is taken out of its HTML; those of ``format: warc`` say what each is."""
 
     extractor: Literal["resiliparse", "trafilatura"]
     main_content: bool
@@ -46,7 +46,7 @@ class Page(msgspec.Struct):
 
 
 def page_reader(options: HtmlOptions) -> Callable[[Page], Decoded]:
-    """A function that decodes a page and takes out its text; all that it needs is imported.
+    """Return a function that decodes a page and takes out its text; all that it needs is imported.
 
     Raises:
         MissingExtra: if the extractor is not installed.
@@ -90,7 +90,7 @@ def resiliparse_extractor(options: HtmlOptions) -> Extract:
 
 
 def trafilatura_extractor(options: HtmlOptions) -> Extract:
-    """The main content, by trafilatura's own rules and those it falls back to."""
+    """Return the main content, by trafilatura's own rules and those it falls back to."""
     try:
         from trafilatura import extract as trafilatura_extract
     except ImportError:
@@ -120,7 +120,7 @@ def missing_trafilatura() -> MissingExtra:
 
 
 def folded(text: str) -> str:
-    r"""The lines that are not blank, without white space at their ends, and with one space for any within.
+    r"""Return the lines that are not blank, without white space at their ends, and with one space for any within.
 
     >>> folded("  a\t b \n\n c\n")
     'a b\nc'

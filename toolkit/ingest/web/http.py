@@ -3,6 +3,11 @@
 Crawlers keep the bytes of the line, or decode the body and leave the headers, or cut it off. So a coding that a header
 names is undone where the body has it, as far as the body is sound; what was found otherwise is noted.
 
+fastwarc, which reads the records, has a parser of HTTP as well. It is not used: where a crawler has written a bare line
+feed before the body (29 of 400 responses in the samples of several archives), it takes a third of the page for
+headers. It also decodes without a bound on the size, which a small body may exceed a thousandfold, and does not tell a
+body that is not coded as its header says from one that is broken.
+
 Source: RFC 9110 and RFC 9112.
 """
 
@@ -41,11 +46,11 @@ class Response(msgspec.Struct):
     body: bytes
 
     def last(self, name: str) -> str:
-        """The last value of a header, empty if there is none."""
+        """Return the last value of a header; empty if there is none."""
         return self.headers.get(name, [""])[-1]
 
     def tokens(self, name: str) -> list[str]:
-        """The elements of a header that is a list, lower-case."""
+        """Return the elements of a header that is a list, in lower case."""
         values = ",".join(self.headers.get(name, ())).lower().split(",")
         return [token for value in values if (token := value.strip())]
 
@@ -59,7 +64,7 @@ class UnknownCoding(Exception):
 
 
 def parse_response(block: bytes) -> Response | None:
-    """Status, headers and body; None if it is no HTTP response."""
+    """Return status, headers and body; None if the bytes are no HTTP response."""
     start = _START.match(block)
     if start is None:
         return None
@@ -80,7 +85,7 @@ def _text(raw: bytes) -> str:
 
 
 def decoded_body(response: Response, limit: int) -> tuple[bytes, list[str]]:
-    """The body without transfer and content codings, and notes: ``not_gzip``, ``broken_chunked`` and so on.
+    """Return the body without transfer and content codings, and notes: ``not_gzip``, ``broken_chunked`` and so on.
 
     Raises:
         TooLarge: if it is larger than the limit.
@@ -112,7 +117,7 @@ def _undo(name: str, body: bytes, undo: Callable[[], tuple[bytes, bool]], notes:
 
 
 def unchunk(body: bytes) -> tuple[bytes, bool]:
-    """The chunks joined, and whether they end as they should; where they do not, the rest as it is."""
+    """Return the chunks joined, and whether they end as they should; where they do not, the rest as it is."""
     chunks: list[bytes] = []
     position = 0
     while found := _CHUNK.match(body, position):
@@ -149,7 +154,7 @@ def _inflate(body: bytes, limit: int, window: int) -> tuple[bytes, bool]:
 
 
 def _until_damage(body: bytes, limit: int, window: int) -> bytes:
-    """What can be inflated of a damaged body, to within a piece."""
+    """Return what can be inflated of a damaged body, to within a piece."""
     inflater = zlib.decompressobj(window)
     pieces: list[bytes] = []
     with contextlib.suppress(zlib.error):

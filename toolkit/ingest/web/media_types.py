@@ -1,4 +1,4 @@
-"""What an answer is: by its header, or by its first bytes.
+"""The media type of an answer, by its header or by its first bytes.
 
 Source: WHATWG MIME Sniffing standard, as far as it tells HTML, plain text and binary data apart.
 """
@@ -33,7 +33,7 @@ def parse_content_type(value: str) -> tuple[str, str]:
 
 
 def sniffed(body: bytes) -> str:
-    """The type of bytes that nobody has named: HTML, plain text, or binary data."""
+    """Return the type of bytes that nobody has named: HTML, plain text, or binary data."""
     head = body[:_SEEN]
     for mark in _BOMS:
         if head.startswith(mark):
@@ -45,7 +45,7 @@ def sniffed(body: bytes) -> str:
 
 
 def is_binary(body: bytes, charset: str = "") -> bool:
-    """Whether bytes that are called text are none.
+    """Return whether bytes that are called text are none.
 
     They begin as a well-known format does, or have more bytes that no text has than a damaged text would: random bytes
     have five times as many.

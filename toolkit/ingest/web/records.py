@@ -12,7 +12,7 @@ import msgspec
 from toolkit.data.documents import BAD_ROW
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Input
-from toolkit.storage.streams import HEAD, READ, Decompressed
+from toolkit.storage.reading import HEAD, READ, Decompressed
 
 
 class Record(msgspec.Struct):
@@ -42,7 +42,7 @@ class _Bad(Exception):
 
 
 def sound_records(source: Input, *, large: bool = False) -> Iterator[Record]:
-    """The records of an input; a bad one is an error, or is kept aside and reading goes on behind its beginning.
+    """Yield the records of an input; a bad one is an error, or is kept aside and reading goes on behind its beginning.
 
     A record is given when the next one has been found where it should be.
 
@@ -144,14 +144,14 @@ ROOM = 16 << 20
 _LENGTH = re.compile(r"[0-9]{1,18}")
 
 _RECORD = re.compile(rb"WARC/[01]\.\d{1,2}\r?\n")
-"""How a record begins; not at the beginning of a line, where the one before was cut off."""
+"""The beginning of a record; not at the beginning of a line, where the one before was cut off."""
 
 _LONGEST = 12
 """Bytes of that, but for the last."""
 
 
 class _Tape:
-    """The input as fastwarc reads it; keeps what was read since the last good record.
+    """Gives the input to fastwarc, and keeps what was read since the last good record.
 
     Not an io class: fastwarc 2.0 panics on a stream whose ``seek`` raises; it asks only where it is.
     """
@@ -168,7 +168,7 @@ class _Tape:
         self._position = 0
 
     def close(self) -> None:
-        """The caller closes the stream."""
+        """Do nothing: the caller closes the stream."""
 
     def tell(self) -> int:
         return self._position
@@ -192,18 +192,18 @@ class _Tape:
         return block
 
     def check_held(self) -> None:
-        """Raises _Bad if reading has ended because there was no record in all that may be held."""
+        """Raise _Bad if reading has ended because there was no record in all that may be held."""
         if self._is_full:
             raise _Bad(f"expected a WARC record behind the last one, got none in {len(self._kept):,} bytes")
 
     def forget(self, offset: int) -> None:
-        """What lies before this offset is not needed any more."""
+        """Forget what lies before this offset."""
         if offset - self._kept_from > 1 << 20:
             del self._kept[: offset - self._kept_from]
             self._kept_from = offset
 
     def check_end(self, record: Record) -> int:
-        """The offset behind a record and the two line ends that end it.
+        """Return the offset behind a record and the two line ends that end it.
 
         Raises:
             _Bad: if they are not where the record's length says.
@@ -216,16 +216,16 @@ class _Tape:
         return record.end + 4
 
     def end_of_head(self, offset: int) -> int:
-        """The offset behind the headers of the record at the offset."""
+        """Return the offset behind the headers of the record at the offset."""
         found = self._kept.find(b"\r\n\r\n", offset - self._kept_from)
         return self._kept_from + found + 4
 
     def begins_with(self, start: bytes) -> bool:
-        """Whether the file does."""
+        """Return whether the file begins so."""
         return not self._kept_from and self._kept.startswith(start)
 
     def skip_to_next_record(self, bad: int) -> tuple[bytes, int, int]:
-        """Goes on at the first record behind the one at the offset, and holds no more of it than is looked at.
+        """Go on at the first record behind the one at the offset, and hold no more of it than is looked at.
 
         Returns:
             The beginning of what is skipped, its offset, and its size. Of a record that was too large to be held that

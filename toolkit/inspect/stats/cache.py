@@ -8,7 +8,7 @@ import re
 from contextlib import suppress
 
 from toolkit.errors import ConfigError, ToolkitError
-from toolkit.inspect.stats.shard import VERSION
+from toolkit.inspect.stats.one_file import VERSION
 from toolkit.inspect.targets import Home
 from toolkit.mix.settings import work_folder
 from toolkit.storage import store_of

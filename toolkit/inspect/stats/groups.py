@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from toolkit.storage.compression import compress_fast
+from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join
-from toolkit.storage.streams import Lines, RowOutput, compress_fast
+from toolkit.storage.reading import Lines
 from toolkit.text.counting import COLUMNS, Counts
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 from toolkit.distribution import missing_extra
 from toolkit.inspect.stats.histograms import Histogram
-from toolkit.storage.streams import write_file
+from toolkit.storage.outputs import write_file
 
 PICTURES = (".png", ".svg", ".pdf")
 

@@ -1,4 +1,4 @@
-"""SizesByLabel as tables: Markdown as the papers print them, CSV and JSON with every number as it is."""
+"""Statistics as tables: Markdown as the papers print them, CSV and JSON with every number as it is."""
 
 import csv
 import heapq

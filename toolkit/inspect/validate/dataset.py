@@ -10,7 +10,7 @@ from toolkit.errors import DataError
 from toolkit.records import ingested
 from toolkit.records.ingested import load_record
 from toolkit.storage.paths import lacking, list_files, stat
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 
 PARTITION = 1 << 24
 """Row hashes held at a time when duplicates are looked for."""

@@ -24,7 +24,7 @@ from toolkit.records import lineage, sets
 from toolkit.runs.executors import Report
 from toolkit.storage import json_files
 from toolkit.storage.paths import exists, stat
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 from toolkit.text.languages.labels import is_known
 
 SHOWN = 20

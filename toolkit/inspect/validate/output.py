@@ -9,7 +9,7 @@ from toolkit.errors import DAMAGED
 from toolkit.inspect.targets import as_part, data_files, is_checksum_file, is_description
 from toolkit.mix import publish
 from toolkit.storage.paths import below, exists, join, lacking, list_files, stat
-from toolkit.storage.streams import READ, Lines, open_stored
+from toolkit.storage.reading import READ, Lines, open_stored
 from toolkit.text.languages.labels import label_of_path
 
 

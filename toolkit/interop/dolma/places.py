@@ -1,4 +1,4 @@
-"""Where Dolma has documents and attributes: ``…/documents/X`` and ``…/attributes/SET/X``, on disk or in a bucket."""
+"""Places of documents and attributes in Dolma: ``…/documents/X``, ``…/attributes/SET/X``, on disk or in a bucket."""
 
 import os
 from dataclasses import dataclass, field

@@ -20,7 +20,7 @@ from toolkit.mix.join import RawAttributes, RowDecoder, ShardToMix, at_document,
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.rules import Outcome, RuleSet, rules_in
 from toolkit.runs.executors import Report
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 
 
 class LabelCount(Totals):

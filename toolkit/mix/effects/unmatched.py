@@ -7,8 +7,8 @@ from toolkit.mix.publish import BlocklistCount
 from toolkit.mix.settings import work_folder
 from toolkit.rules import RuleSet
 from toolkit.storage import store_of
+from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import exists, join, remove
-from toolkit.storage.streams import write_file
 
 
 def matches(

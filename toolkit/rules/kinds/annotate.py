@@ -1,23 +1,19 @@
 """``{annotate: short, when: E}``: the documents for which E is true get an annotation."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
-from toolkit.config.settings import Source
+from toolkit.config.settings import Description, Source
 from toolkit.rules.compiled import CompiledRule
 from toolkit.rules.compiling import Compiler
 from toolkit.rules.rule import Form, Role, Rule
 
 
 class AnnotateForm(Form):
-    """The entry in YAML.
+    """The entry in YAML."""
 
-    Attributes:
-        annotate: what is added to the annotations of a document.
-        when: to which documents.
-    """
-
-    annotate: str
-    when: str
+    annotate: Annotated[str, Description(description="what is added to the annotations of a document")]
+    when: Annotated[str, Description(description="to which documents")]
 
     KEY = "annotate"
 

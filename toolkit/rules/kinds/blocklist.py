@@ -1,42 +1,40 @@
-"""``{drop: blocklist, files: takedowns.txt}``: the documents that files list go (`toolkit.rules.blocklist`)."""
+"""``{drop: blocklist, files: takedowns.txt}``: the documents that files list go, by id, host or URL."""
 
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from toolkit.config.settings import Source
+import msgspec
+
+from toolkit.config.settings import Description, Source
 from toolkit.errors import ConfigError
 from toolkit.rules.blocklist import Entries, Watch
 from toolkit.rules.compiled import CompiledRule, Values
 from toolkit.rules.compiling import Compiler
 from toolkit.rules.rule import Form, Role, Rule
 from toolkit.storage.paths import expand
-from toolkit.storage.streams import content_digest
+from toolkit.storage.reading import content_digest
 
 
 class BlocklistForm(Form):
-    """The entry in YAML.
+    """The entry in YAML."""
 
-    Attributes:
-        drop: the word ``blocklist``.
-        files: path, or glob, or a list of them.
-        entries: what the lines are; ``any``: what they look like.
-        url: the field of the metadata that has the URL of a document.
-    """
-
-    drop: str
-    files: Any = None
-    entries: Entries = "any"
-    url: str = ""
+    drop: Annotated[str, Description(description="the word `blocklist`")]
+    files: Annotated[
+        str | Annotated[list[str], msgspec.Meta(min_length=1)],
+        Description(description="the path, or glob, of lists, or several"),
+    ]
+    entries: Annotated[Entries, Description(description="what the lines are; `any`: each what it looks like")] = "any"
+    url: Annotated[
+        str, Description(description="the field of the metadata that has the URL of a document: `metadata.url`")
+    ] = ""
 
     KEY = "drop"
     WORD = "blocklist"
 
     def rules(self, place: Source, base: str) -> Sequence[Rule]:
         patterns = [self.files] if isinstance(self.files, str) else self.files
-        if not isinstance(patterns, list) or not patterns or not all(isinstance(each, str) for each in patterns):
-            raise place.error((), "expected `files: PATH` (or a list of paths) beside `drop: blocklist`")
         if self.url and not (self.url.startswith("metadata.") and all(self.url.split("."))):
             raise place.error(("url",), f"expected a field of the metadata (`metadata.url`), got {self.url!r}")
         found = [path for pattern in patterns for path in _expanded(pattern, base, place)]

@@ -1,28 +1,23 @@
 """``cut: repeated``: the text of spans goes."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from toolkit.config.settings import Source
+from toolkit.config.settings import Description, Source
 from toolkit.rules.filters import Syntax
 from toolkit.rules.kinds.replace import Replace
 from toolkit.rules.rule import Form, Rule
 
 
 class CutForm(Form):
-    """The entry in YAML.
+    """The entry in YAML."""
 
-    Attributes:
-        cut: an expression that gives spans; with `syntax` a selector of them.
-        min_score: of spans that are cut.
-        max_score: below which spans are cut.
-        syntax: the language of the selector.
-    """
-
-    cut: str
-    min_score: int | float | None = None
-    max_score: int | float | None = None
-    syntax: Syntax | None = None
+    cut: Annotated[str, Description(description="an expression that gives spans; with `syntax` a selector of them")]
+    min_score: Annotated[int | float | None, Description(description="spans with a lower score stay")] = None
+    max_score: Annotated[
+        int | float | None, Description(description="spans with this score, or a higher one, stay")
+    ] = None
+    syntax: Annotated[Syntax | None, Description(description="the language of the selector")] = None
 
     KEY = "cut"
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-from toolkit.config.settings import Source
+from toolkit.config.settings import Description, Source
 from toolkit.data import schema
 from toolkit.data.documents import Document
 from toolkit.data.schema import ANY, INT, Type
@@ -18,15 +19,10 @@ _LINE = Type("object", fields=(("number", INT), ("chars", INT)))
 
 
 class CutLinesForm(Form):
-    """The entry in YAML.
+    """The entry in YAML."""
 
-    Attributes:
-        cut: the word ``lines``.
-        when: which lines go.
-    """
-
-    cut: str
-    when: str
+    cut: Annotated[str, Description(description="the word `lines`")]
+    when: Annotated[str, Description(description="which lines go")]
 
     KEY = "cut"
     WORD = "lines"

@@ -1,11 +1,11 @@
 """``drop: E``: documents for which E is true go. With ``syntax:``, those that a pattern of another language matches."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import msgspec
 
-from toolkit.config.settings import Source
+from toolkit.config.settings import Description, Source
 from toolkit.errors import ConfigError
 from toolkit.rules import filters
 from toolkit.rules.compiled import CompiledRule, of_joined
@@ -16,17 +16,13 @@ from toolkit.rules.rule import Foreign, Form, Role, Rule
 
 
 class DropForm(Form):
-    """The entry in YAML.
+    """The entry in YAML."""
 
-    Attributes:
-        drop: an expression; with `syntax` a pattern, or a list of patterns.
-        syntax: the language of the patterns.
-        strict: compare numbers as Dolma does, 1 unequal to 1.0.
-    """
-
-    drop: str | list[str]
-    syntax: Syntax | None = None
-    strict: bool = False
+    drop: Annotated[
+        str | list[str], Description(description="an expression; with `syntax` a pattern, or a list of patterns")
+    ]
+    syntax: Annotated[Syntax | None, Description(description="the language of the patterns")] = None
+    strict: Annotated[bool, Description(description="compare numbers as Dolma does, 1 unequal to 1.0")] = False
 
     KEY = "drop"
 

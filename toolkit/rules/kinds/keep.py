@@ -1,26 +1,22 @@
 """``keep: E``: the opposite of ``drop: E``, documents for which E is not true go."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from toolkit.config.settings import Source
+from toolkit.config.settings import Description, Source
 from toolkit.rules.filters import Syntax
 from toolkit.rules.kinds.drop import Drop, patterns_of
 from toolkit.rules.rule import Form, Rule
 
 
 class KeepForm(Form):
-    """The entry in YAML.
+    """The entry in YAML."""
 
-    Attributes:
-        keep: an expression; with `syntax` a pattern, or a list of patterns.
-        syntax: the language of the patterns.
-        strict: compare numbers as Dolma does, 1 unequal to 1.0.
-    """
-
-    keep: str | list[str]
-    syntax: Syntax | None = None
-    strict: bool = False
+    keep: Annotated[
+        str | list[str], Description(description="an expression; with `syntax` a pattern, or a list of patterns")
+    ]
+    syntax: Annotated[Syntax | None, Description(description="the language of the patterns")] = None
+    strict: Annotated[bool, Description(description="compare numbers as Dolma does, 1 unequal to 1.0")] = False
 
     KEY = "keep"
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from toolkit.config.settings import Source
+from toolkit.config.settings import Description, Source
 from toolkit.data.documents import Document, Span
 from toolkit.data.schema import SPANS
 from toolkit.errors import ConfigError, DataError
@@ -18,22 +18,21 @@ from toolkit.text.editing import Edit
 
 
 class ReplaceForm(Form):
-    """The entry in YAML.
+    """The entry in YAML."""
 
-    Attributes:
-        replace: an expression that gives spans; with `syntax` a selector of them.
-        by: what stands in their place; {} is the original text, {tag} the name of the rule. With `syntax`, a jq filter
-            behind ``$`` may give it.
-        min_score: of spans that are replaced.
-        max_score: below which spans are replaced.
-        syntax: the language of the selector.
-    """
-
-    replace: str
-    by: str
-    min_score: int | float | None = None
-    max_score: int | float | None = None
-    syntax: Syntax | None = None
+    replace: Annotated[str, Description(description="an expression that gives spans; with `syntax` a selector of them")]
+    by: Annotated[
+        str,
+        Description(
+            description="what stands in their place: `{}` is the original text, `{tag}` the name of the rule; with "
+            "`syntax`, a jq filter behind `$` may give it"
+        ),
+    ]
+    min_score: Annotated[int | float | None, Description(description="spans with a lower score stay")] = None
+    max_score: Annotated[
+        int | float | None, Description(description="spans with this score, or a higher one, stay")
+    ] = None
+    syntax: Annotated[Syntax | None, Description(description="the language of the selector")] = None
 
     KEY = "replace"
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-from toolkit.config.settings import Source
+from toolkit.config.settings import Description, Source
 from toolkit.data.schema import STR
 from toolkit.rules.compiled import CompiledRule, Function, Values
 from toolkit.rules.compiling import LABEL, Compiler
@@ -12,13 +13,9 @@ from toolkit.rules.rule import Form, Role, Rule
 
 
 class RouteForm(Form):
-    """The entry in YAML.
+    """The entry in YAML."""
 
-    Attributes:
-        route: an expression that gives a folder below that of the output.
-    """
-
-    route: str
+    route: Annotated[str, Description(description="an expression that gives a folder below that of the output")]
 
     KEY = "route"
 

@@ -2,30 +2,28 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
-from toolkit.config.settings import Source
+from toolkit.config.settings import Description, Source
 from toolkit.rules.compiled import CompiledRule
 from toolkit.rules.compiling import Compiler
 from toolkit.rules.rule import Form, Role, Rule, sample_hash
 
 
 class SampleForm(Form):
-    """The entry in YAML.
+    """The entry in YAML."""
 
-    Attributes:
-        sample: a share; or {LABEL: SHARE}, in which ``default`` is that of all other labels.
-        seed: makes another sample.
-    """
-
-    sample: Any
-    seed: str | int = ""
+    sample: Annotated[
+        int | float | dict[str, Any],
+        Description(description="a share; or {LABEL: SHARE}, in which `default` is that of all other labels"),
+    ]
+    seed: Annotated[str | int, Description(description="makes another sample")] = ""
 
     KEY = "sample"
 
     def rules(self, place: Source, base: str) -> Sequence[Rule]:
         by_label = isinstance(self.sample, dict)
-        shares = {str(label): share for label, share in (self.sample if by_label else {"default": self.sample}).items()}
+        shares = dict(self.sample) if isinstance(self.sample, dict) else {"default": self.sample}
         if not shares:
             raise place.error(("sample",), "expected a share, or {LABEL: SHARE}, got none")
         for label, share in shares.items():

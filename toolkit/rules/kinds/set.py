@@ -2,40 +2,35 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
-from toolkit.config.settings import Source
+from toolkit.config.settings import Description, Source
 from toolkit.rules.compiled import CompiledRule, Function, Values
 from toolkit.rules.compiling import Compiler
 from toolkit.rules.rule import Form, Role, Rule
 
 
 class SetForm(Form):
-    """The entry in YAML.
+    """The entry in YAML."""
 
-    Attributes:
-        set: a field, dotted; or {FIELD: EXPRESSION}.
-        to: the expression of its value, for one field.
-    """
-
-    set: Any
-    to: Any = None
+    set: Annotated[str | dict[str, Any], Description(description="a field, dotted; or {FIELD: EXPRESSION}")]
+    to: Annotated[
+        str | int | float | bool | None, Description(description="the expression of its value, for one field")
+    ] = None
 
     KEY = "set"
 
     def rules(self, place: Source, base: str) -> Sequence[Rule]:
-        given = self.set
-        if isinstance(given, str):
-            given = {given: self.to}
-        elif self.to is not None:
+        given = {self.set: self.to} if isinstance(self.set, str) else self.set
+        if isinstance(self.set, dict) and self.to is not None:
             raise place.error(("to",), "expected `set: FIELD` beside `to:`, or `set: {FIELD: EXPRESSION}` without")
-        if not isinstance(given, dict) or not given:
+        if not given:
             raise place.error(("set",), "expected `set: FIELD` with `to: EXPRESSION`, or `set: {FIELD: EXPRESSION}`")
         rules = []
         for name, expression in given.items():
-            path = str(name).removeprefix("metadata.")
+            path = name.removeprefix("metadata.")
             text = repr(expression) if isinstance(expression, int | float) else expression
             if not isinstance(text, str) or not all(path.split(".")):
                 raise place.error(

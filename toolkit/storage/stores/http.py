@@ -12,7 +12,7 @@ import os
 import re
 import urllib.parse
 from http.cookiejar import DefaultCookiePolicy
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
 from toolkit import distribution
 from toolkit.errors import DataError, Unreadable
@@ -59,7 +59,7 @@ class Http(Store):
                 raise Unreadable(f"expected the file, got {_said(answer)}", path=path)
             return _stat(answer)
 
-    def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> IO[bytes]:
+    def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> io.BufferedReader:
         return io.BufferedReader(Reading(path, offset, expected), BUFFER)
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
@@ -136,7 +136,7 @@ class Reading(io.RawIOBase):
         return Trouble(cause, expected=f"the rest from byte {self._at:,}")
 
     def _connect(self) -> None:
-        """Asks for what is not read yet.
+        """Ask for what is not read yet.
 
         A server may answer with the file from its beginning, which is then skipped, but not with any other part.
         """
@@ -189,7 +189,7 @@ class Reading(io.RawIOBase):
 
 
 def _arrived(answer: Any, size: int) -> bytes:
-    """What has arrived, without waiting for all of it: what is waited for is lost when the connection breaks."""
+    """Return what has arrived, without waiting for all: what is waited for is lost when the connection breaks."""
     raw = answer.raw
     data: bytes = raw.read1(size) if hasattr(raw, "read1") else raw.read(min(size, 1 << 16))  # urllib3 < 2.1
     return data
@@ -274,7 +274,7 @@ def _said(answer: Any) -> str:
 
 
 def _is_hopeless(error: Exception) -> bool:
-    """Whether the same request would end the same way."""
+    """Return whether the same request would end the same way."""
     from requests import exceptions
 
     return (
@@ -285,7 +285,7 @@ def _is_hopeless(error: Exception) -> bool:
 
 @functools.cache
 def _user_agent() -> str:
-    """Who asks."""
+    """Return the name by which servers know who asks."""
     try:
         return f"{distribution.NAME}/{distribution.version()}"
     except importlib.metadata.PackageNotFoundError:
@@ -293,7 +293,7 @@ def _user_agent() -> str:
 
 
 def _content_range(answer: Any) -> tuple[int | None, int]:
-    """The first byte and the size of the whole file by ``Content-Range``; None and 0 if it does not say so."""
+    """Return the first byte and the size of the whole file by ``Content-Range``; None and 0 if it does not say so."""
     found = re.fullmatch(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)", answer.headers.get("Content-Range", "").strip())
     if not found:
         return None, 0

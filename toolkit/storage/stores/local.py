@@ -61,10 +61,10 @@ class Local(Store):
         return _is_folder(path)
 
     def files(self, root: str) -> Iterator[str]:
-        """Symbolic links are followed, but for those to a folder that they are in.
+        """Return all files, also those below symbolic links, but for links to a folder that they are in.
 
-        An empty folder that is called as files are is among them: whoever reads it is told that it is none. Left out,
-        it would be a file that vanished without a word.
+        An empty folder whose name ends as those of files do is among them: who reads it gets an error that says so.
+        Left out, it would be a file that vanished without a word.
 
         Raises:
             Unreadable: if a folder cannot be read.
@@ -89,7 +89,7 @@ class Local(Store):
             return []
         return sorted(name for name in names if _is_folder(os.path.join(root, name)))
 
-    def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> IO[bytes]:
+    def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> io.BufferedReader:
         """Return the file as it is: if a rename replaces it, the one that is open stays."""
         if expected and self.stat(path) != expected:
             raise DataError("expected the file as it was, it has been changed", path=path)
@@ -109,7 +109,7 @@ class Local(Store):
         return _Writing(path)
 
     def create(self, path: str, data: bytes) -> bool:
-        """By a link, which there is for one only."""
+        """Write a small file by a link, which one of several gets."""
         made = _Writing(path)
         try:
             made.write(data)
@@ -161,7 +161,7 @@ class Local(Store):
             raise ConfigError(f"{where}: expected a folder that may be written in, got {existing}")
 
     def leftovers(self, root: str, *, others: bool = False) -> list[str]:
-        """Temporary files of processes of this machine that are gone, and perhaps of all processes of others."""
+        """Return temporary files of processes of this machine that are gone; with ``others``, of all machines."""
         found = []
         for relative in self.files(root):
             named = re.match(r"^\..+\.([^.]+)\.(\d+)-(\d+)\.\d+\.tmp$", PurePosixPath(relative).name)
@@ -193,8 +193,8 @@ _KINDS = {
 }
 
 
-def _opened(path: str) -> IO[bytes]:
-    """A file, to be read. Nothing else: a pipe may wait for ever, and gives its bytes once, to one process.
+def _opened(path: str) -> io.BufferedReader:
+    """Return a file, to be read, and nothing else: a pipe may wait for ever, and gives its bytes once, to one process.
 
     Raises:
         DataError: if it is a pipe, a socket or a device.
@@ -235,7 +235,7 @@ class _Writing(Writing):
             self._file = self._begin()
 
     def _begin(self) -> IO[bytes]:
-        """Another process may delete the folder, which is empty, just before this file is in it."""
+        """Return the temporary file; another process may delete the empty folder just before it is in it."""
         if not os.path.isdir(self._folder or "."):
             check_roots(self._path)  # or else it would be made where a mount has vanished
         for _ in range(FOLDER_TRIES):
@@ -251,7 +251,7 @@ class _Writing(Writing):
         return _done(self._path, "a file that can be written")
 
     def __del__(self) -> None:
-        """A signal may come when the file is there, and the ``with`` block has not begun that would abort."""
+        """Delete what is left: a signal may come before the ``with`` block begins that would abort."""
         self._discard()
 
     def write(self, data: bytes) -> None:
@@ -266,7 +266,7 @@ class _Writing(Writing):
         return Stat(found.st_size, f"mtime_ns {found.st_mtime_ns}")
 
     def link(self) -> bool:
-        """Makes the file appear unless there is one; whether it did."""
+        """Make the file appear unless there is one; return whether it did."""
         with self._done():
             self._synced()
             try:
@@ -353,13 +353,13 @@ def _is_link_to(path: str, folders: set[tuple[int, int]]) -> bool:
 
 
 def _identity(folder: str) -> tuple[int, int]:
-    """Device and inode; of a folder that is gone meanwhile none that there is."""
+    """Return device and inode; of a folder that is gone meanwhile numbers that no folder has."""
     found = _stat(folder)
     return (found.st_dev, found.st_ino) if found else (-1, -1)
 
 
 def _sync_folder(folder: str) -> None:
-    """Makes a rename in the folder durable."""
+    """Make a rename in the folder durable."""
     descriptor = os.open(folder or ".", os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -371,9 +371,9 @@ def _sync_folder(folder: str) -> None:
 
 
 def temporary_name(path: str) -> str:
-    """A hidden name beside the path, unique to this attempt: ``.<name>.<machine>.<process>.<n>.tmp``.
+    """Return a hidden name beside the path, unique to this attempt: ``.<name>.<machine>.<process>.<n>.tmp``.
 
-    Of a long name only as much as there is room for.
+    A long name is cut to what there is room for.
     """
     folder, name = os.path.split(path)
     with _attempts_lock:

@@ -14,6 +14,7 @@ from toolkit.inspect.describe.check.distribution import FoundFiles
 from toolkit.inspect.describe.check.examples import examples
 from toolkit.inspect.describe.check.files import Checked, FileCheck
 from toolkit.inspect.describe.check.nodes import Node, all_fields, nodes, read
+from toolkit.inspect.describe.check.values import Column
 from toolkit.inspect.describe.facts.files import MEDIA_TYPES
 from toolkit.runs.executors import Result
 from toolkit.storage import store_of
@@ -75,6 +76,7 @@ def _run(works: list[FileCheck], run: Run, checked: Checked) -> _Done:
 
 def _files(document: Node, files: FoundFiles, first: int | None, max_bytes: int) -> list[FileCheck]:
     """Return the files to check: those that are listed, and those with rows that a set matches."""
+    there = set(files.there)
     works = {
         name: FileCheck(
             name=name,
@@ -85,11 +87,14 @@ def _files(document: Node, files: FoundFiles, first: int | None, max_bytes: int)
             hashes={key: str(node[key]) for key in ("sha256", "md5") if node.get(key)} if first is None else {},
         )
         for name, node in files.listed.items()
-        if name in set(files.there)
+        if name in there
     }
-    columns = [(each.file_set, column) for each in all_fields(document) if (column := each.column)]
+    columns: dict[str, list[Column]] = {}
+    for each in all_fields(document):
+        if column := each.column:
+            columns.setdefault(each.file_set, []).append(column)
     shown = examples(document) if files.ours else {}
-    listings = {each.field.file_set: each for each in labels.listings(document)} if first is None else {}
+    listings = {found.field.file_set: found for found in labels.listings(document)} if first is None else {}
     for node in nodes(document, "distribution"):
         id_ = str(node.get("@id"))
         if MEDIA_TYPES[".jsonl"] not in listed(node.get("encodingFormat")):
@@ -100,7 +105,7 @@ def _files(document: Node, files: FoundFiles, first: int | None, max_bytes: int)
             known = works.get(name, plain)
             works[name] = msgspec.structs.replace(
                 known,
-                columns=[*known.columns, *(column for of, column in columns if of == id_)],
+                columns=[*known.columns, *columns.get(id_, ())],
                 count=known.count or listing is not None,
                 values=listing.column if listing else known.values,
                 examples=shown.get(id_, []),

@@ -15,7 +15,7 @@ from toolkit.inspect.describe.check.values import Column
 from toolkit.inspect.describe.facts.data_file import DATES, EXACT, NUMERIC
 from toolkit.runs.executors import Report
 from toolkit.storage.paths import stat
-from toolkit.storage.streams import Lines, stored_digest
+from toolkit.storage.reading import Lines, stored_digest
 
 
 @dataclass

@@ -50,14 +50,14 @@ def faults(document: Node) -> Iterator[str]:
             yield f"expected each @id once, got {id_!r} {count} times"
         if re.search(r"\s", id_) or id_ == "None":
             yield f"expected @id without white space, got {id_!r}"
-    sources = {str(node.get("@id")) for node in files}
+    sources, ours = {str(node.get("@id")) for node in files}, is_ours(document)
     for record in records:
         yield from _record_faults(record)
         has_rows = bool(listed(record.get("data")))
         for each in fields_of(record):
             yield from _field_faults(each, fields)
             if not each.node.get("subField") and not has_rows and "value" not in each.node:
-                yield from _source_faults(each, sources, fields, ours=is_ours(document))
+                yield from _source_faults(each, sources, fields, ours=ours)
 
 
 def _record_faults(record: Node) -> Iterator[str]:

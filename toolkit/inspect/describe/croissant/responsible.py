@@ -10,7 +10,7 @@ from toolkit.distribution import NAME
 from toolkit.errors import amount
 from toolkit.inspect.describe.about import About
 from toolkit.inspect.describe.facts import Facts, Ingested
-from toolkit.inspect.describe.wording import counted
+from toolkit.inspect.describe.ingest_counts import counted
 from toolkit.mix.effects.counts import RuleEffect
 from toolkit.rules import Role, kind_called
 

@@ -20,7 +20,7 @@ from toolkit.inspect.documents import label_reader
 from toolkit.inspect.targets import Format
 from toolkit.runs.executors import Report
 from toolkit.storage.paths import lacking, stat
-from toolkit.storage.streams import Lines, stored_digest
+from toolkit.storage.reading import Lines, stored_digest
 
 _WELL_KNOWN = {
     "added": "datetime",

@@ -46,8 +46,13 @@ def group_of(name: str, description: str, paths: Sequence[str], globs: Iterable[
 
 def suffix_of(paths: Sequence[str], suffixes: Sequence[str]) -> str:
     """Return the suffix that all paths have; empty if they have several."""
-    found = {path[len(strip_suffix(path, suffixes)) :] for path in paths}
-    return found.pop() if len(found) == 1 else ""
+    found = suffixes_of(paths, suffixes)
+    return found[0] if len(found) == 1 else ""
+
+
+def suffixes_of(paths: Sequence[str], suffixes: Sequence[str]) -> list[str]:
+    """Return the suffixes, out of some, that paths have, in the order of the paths."""
+    return list(dict.fromkeys(path[len(strip_suffix(path, suffixes)) :] for path in paths))
 
 
 def not_read(what: str, paths: Sequence[str]) -> str:

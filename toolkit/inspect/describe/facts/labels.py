@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from toolkit.inspect.describe.facts import Label, PathField, Split
 from toolkit.inspect.describe.facts.data_file import Looked
-from toolkit.inspect.describe.facts.files import suffix_of
 from toolkit.mix.publish import Manifest
 from toolkit.mix.settings import REJECTED
 from toolkit.mix.writer import Writer
 from toolkit.text.languages.labels import is_known, label_of_path
 
-_ANY_LABEL = "LABEL"
+ANY_LABEL = "LABEL"
+"""Stands for a label in the stem of a path."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ def _parted(manifest: Manifest, writer: Writer, paths: Sequence[str], labels: Se
         for name, share in manifest.splits.items()
     ]
     name = "language" if _is_language(manifest, writer, found) else "label"
-    suffix = re.escape(suffix_of(paths, sorted({suffix_in(path) for path in paths})))
-    before = re.escape(writer.stem(_ANY_LABEL).partition(_ANY_LABEL)[0])
+    suffix = re.escape(_suffix(paths))
+    before = re.escape(writer.stem(ANY_LABEL).partition(ANY_LABEL)[0])
     places = [
         PathField(
             "split", "The split that the file is of, from its path.", f"^{before}([^/]+)/.+{suffix}$", "splits/name"
@@ -135,7 +135,7 @@ def _is_language(manifest: Manifest | None, writer: Writer, labels: Sequence[Lab
 
 def _places(name: str, writer: Writer, paths: Sequence[str], labels: Sequence[Label]) -> list[PathField]:
     """Return the field that reads the label from the path; none if no pattern gives each file's."""
-    suffix = suffix_of(paths, sorted({suffix_in(path) for path in paths}))
+    suffix = _suffix(paths)
     by_path = {path: each.label for each in labels for path in each.paths}
     if not suffix or set(by_path) != set(paths):
         return []
@@ -152,7 +152,7 @@ def _patterns(writer: Writer, suffix: str, labels: Sequence[str]) -> Iterator[st
 
     They are those of the format, of releases (``de_meta/de_meta_part_1``), of folders in folders, and with all labels.
     """
-    before, _, behind = (re.escape(part) for part in writer.stem(_ANY_LABEL).partition(_ANY_LABEL))
+    before, _, behind = (re.escape(part) for part in writer.stem(ANY_LABEL).partition(ANY_LABEL))
     if any("/" in label for label in labels):
         yield f"^{before}(.+)" + ("/.+" if behind else r"(?:_part_\d+)?") + f"{suffix}$"
         return
@@ -165,6 +165,12 @@ def _patterns(writer: Writer, suffix: str, labels: Sequence[str]) -> Iterator[st
     yield rf"^(?:.*/)?([^/]+?)(?:_meta)?(?:(?:_part)?_\d+)?{suffix}$"
     listed = "|".join(re.escape(label) for label in sorted(labels, key=lambda label: (-len(label), label)))
     yield rf"^{before}({listed})(?:_part_\d+)?{suffix}$"
+
+
+def _suffix(paths: Sequence[str]) -> str:
+    """Return the suffix that all data files have; empty if they have several."""
+    found = {suffix_in(path) for path in paths}
+    return found.pop() if len(found) == 1 else ""
 
 
 def suffix_in(path: str) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from toolkit.inspect.describe.facts import Ingested, Mixture, Tagged
 from toolkit.mix.publish import Manifest
 from toolkit.mix.writer import Writer
 from toolkit.records import sets
-from toolkit.records.ingested import InputRecord, load_record, paths
+from toolkit.records.ingested import InputRecord, load_all
 from toolkit.rules import Role, kind_called
 from toolkit.storage import models
 
@@ -22,15 +23,13 @@ def ingested(datasets: Iterable[Dataset]) -> list[Ingested]:
     """Return the inputs of datasets, those of the same settings together."""
     found: dict[bytes, list[InputRecord]] = {}
     for dataset in dict.fromkeys(datasets):
-        for path in paths(dataset, ".json"):
-            if record := load_record(path):
-                found.setdefault(msgspec.json.encode(record.settings, order="sorted"), []).append(record)
+        for record in load_all(dataset).values():
+            found.setdefault(msgspec.json.encode(record.settings, order="sorted"), []).append(record)
     listed = []
     for same in found.values():
-        counts: dict[str, int] = {}
+        counts = Counter[str]()
         for record in same:
-            for name, count in record.counts.items():
-                counts[name] = counts.get(name, 0) + count
+            counts.update(record.counts)
         listed.append(
             Ingested(
                 names=sorted({os.path.basename(record.input) for record in same}),

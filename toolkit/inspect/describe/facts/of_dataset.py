@@ -15,7 +15,15 @@ from toolkit.ingest import inputs
 from toolkit.inspect.describe.facts import Example, Facts, File, Group, PathField, RecordType, lineage
 from toolkit.inspect.describe.facts.data_file import Looked, LookJob, merge_types
 from toolkit.inspect.describe.facts.fields import fields_of, spans_of
-from toolkit.inspect.describe.facts.files import MEDIA_TYPES, group_of, media_type, not_read, odd_paths_note, suffix_of
+from toolkit.inspect.describe.facts.files import (
+    MEDIA_TYPES,
+    group_of,
+    media_type,
+    not_read,
+    odd_paths_note,
+    suffix_of,
+    suffixes_of,
+)
 from toolkit.inspect.describe.facts.rows import (
     DOCUMENT,
     Looks,
@@ -30,7 +38,7 @@ from toolkit.inspect.validate.one_file import ValidateJob
 from toolkit.records import foreign, ingested, sets
 from toolkit.storage import Stat
 from toolkit.storage.compression import compression_of
-from toolkit.storage.paths import join, list_files, stat, strip_suffix
+from toolkit.storage.paths import join, list_files, stat
 
 _FILE = "The file without its folder and suffix; the same for aligned rows of documents and attributes."
 _ROW = "Line in the file, from 0; the same for aligned rows of documents and attributes."
@@ -146,8 +154,7 @@ def dataset_facts(
 
 
 def _ingested_states(dataset: Dataset) -> dict[str, sets.OutputState]:
-    found = [ingested.load_record(path) for path in ingested.paths(dataset, ".json")]
-    return {shard: state for record in found if record for shard, state in record.shards.items()}
+    return {shard: state for record in ingested.load_all(dataset).values() for shard, state in record.shards.items()}
 
 
 def _is_current(path: str, state: sets.OutputState | None) -> bool:
@@ -173,7 +180,7 @@ def _file(path: str, looked: Looked, state: sets.OutputState | None, rows: int |
 
 
 def _shard_group(folder: str, name: str, description: str, shards: Sequence[str], there: Sequence[str]) -> Group:
-    suffixes = dict.fromkeys(shard[len(strip_suffix(shard, SHARD_SUFFIXES)) :] for shard in shards)
+    suffixes = suffixes_of(shards, SHARD_SUFFIXES)
     deep = [suffix for suffix in suffixes if any("/" in s for s in shards if s.endswith(suffix))]
     globs = [f"{folder}/*{suffix}" for suffix in suffixes] + [f"{folder}/**/*{suffix}" for suffix in deep]
     return group_of(name, description, [join(folder, shard) for shard in shards], globs, there)

@@ -17,7 +17,7 @@ from toolkit.inspect.describe.facts import Example, Facts, File, Group, PathFiel
 from toolkit.inspect.describe.facts.data_file import Looked, LookJob, merge_types, sha256_of
 from toolkit.inspect.describe.facts.fields import bare, completed, fields_of, with_maps
 from toolkit.inspect.describe.facts.files import MEDIA_TYPES, group_of, media_type, not_read, odd_paths_note
-from toolkit.inspect.describe.facts.labels import labelling, suffix_in
+from toolkit.inspect.describe.facts.labels import ANY_LABEL, labelling, suffix_in
 from toolkit.inspect.describe.facts.rows import (
     Looks,
     changed_notes,
@@ -258,13 +258,10 @@ def _file(path: str, looked: Looked, part: PartRecord | None, readable: bool) ->
     return File(path, looked.size, looked.sha256, media_type(path), rows, content, looked.lines)
 
 
-_ANY_LABEL = "LABEL"
-
-
 def _output_group(folder: str, writer: Writer, paths: Sequence[str]) -> Group:
     there = list(list_files(folder, hidden=True))
     suffixes = dict.fromkeys(suffix_in(path) for path in paths)
-    stem = writer.stem(_ANY_LABEL).replace(_ANY_LABEL, "*")
+    stem = writer.stem(ANY_LABEL).replace(ANY_LABEL, "*")
     deep = stem.count("/") < max(path.count("/") for path in paths)
     stems = [stem, *([f"**/{stem}"] if deep else [])]
     globs = [each + suffix for suffix in suffixes for each in stems]

@@ -13,7 +13,7 @@ from toolkit.inspect.describe.facts import Crawled, Field, Group, PathField, Rec
 from toolkit.inspect.describe.facts.data_file import DATES, FromWarc, Looked, LookJob
 from toolkit.inspect.describe.facts.fields import INTEGERS, KEYS, SCALARS, TEXTS, bare, fields_of
 from toolkit.storage.paths import join
-from toolkit.storage.streams import Lines
+from toolkit.storage.reading import Lines
 
 Looks = Callable[[list[LookJob]], list[Looked]]
 """Runs looks, in the order given."""

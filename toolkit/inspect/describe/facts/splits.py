@@ -22,8 +22,9 @@ from toolkit.inspect.describe.facts.rows import apart
 from toolkit.inspect.documents import text_at
 from toolkit.mix.splitting import split_of
 from toolkit.runs.executors import Report
+from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, list_files, remove, remove_empty_folders
-from toolkit.storage.streams import Lines, RowOutput
+from toolkit.storage.reading import Lines
 
 FOLDER = "splits"
 SUFFIX = ".split.gz"

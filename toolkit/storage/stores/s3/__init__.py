@@ -13,7 +13,7 @@ import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import IO, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, Forbidden, Unreadable
@@ -48,7 +48,7 @@ class S3(Store):
 
     @property
     def client(self) -> Any:
-        """A client of boto3; another one behind a fork, and once the host has answered, which is then waited for."""
+        """Return a client of boto3: another one after a fork, and one that waits longer once the host has answered."""
         with self._lock:
             if self._pid != os.getpid():
                 self._pid, self._session, self._made = os.getpid(), None, {}
@@ -166,7 +166,7 @@ class S3(Store):
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> IO[bytes]:
+    def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> io.BufferedReader:
         found = expected or self.stat(path)
         if found is None:
             raise FileNotFoundError(2, "No such object", path)
@@ -190,7 +190,7 @@ class S3(Store):
         return MultipartWriting(self, path)
 
     def create(self, path: str, data: bytes) -> bool:
-        """By a conditional request; a server that knows none (and says so) lets nobody create anything.
+        """Write a small object by a conditional request; a server that knows none says so, and nothing is created.
 
         The answer to a request that succeeded may be lost: the object is then there because of it.
         """
@@ -240,7 +240,7 @@ class S3(Store):
                 raise Unreadable(f"expected to delete it, got: {got}", path=f"s3://{bucket}/{error['Key']}")
 
     def check_writable(self, folder: str, where: str) -> None:
-        """By an upload that is begun and aborted."""
+        """Begin an upload below the folder, and abort it."""
         bucket, key = split(folder)
         probe = prefix_of(key) + ".toolkit/probe"
 

@@ -103,19 +103,32 @@ def _answer(error: Any, path: str, bucket: str) -> Trouble | Exception:
     meta = answer.get("ResponseMetadata", {})
     status = int(meta.get("HTTPStatusCode") or 0)
     said = code if code == str(status) or not status else f"{status} {code}".strip()
+    is_head = error.operation_name == "HeadObject"
     if code in BUSY or status in (408, 429) or (status >= 500 and status != 501):
         later = seconds_asked(meta.get("HTTPHeaders", {}).get("retry-after"))
         return Trouble(said, answered=True, later=later, expected="an answer of S3")
+    if missing := _missing(code, path, bucket):
+        return missing
+    if is_head and status in (400, 403, 404):
+        return Unsaid(said)
+    if status >= 400 and code in ("", str(status)) and not is_head and status != 416:
+        return Trouble(f"a broken answer ({status} without its reason)", answered=True, expected="an answer of S3")
+    return _refusal(error, code, status, said, path)
+
+
+def _missing(code: str, path: str, bucket: str) -> Exception | None:
+    """Return that the bucket, the object or the upload is not there, if S3 says so."""
     if code == "NoSuchBucket":
         return Unreadable("expected a bucket, got none of that name", path=f"s3://{bucket}", exit_code=2)
     if code == "NoSuchKey":
         return FileNotFoundError(2, "No such object", path)
     if code == "NoSuchUpload":
         return NoUpload("expected the upload that was begun, it is gone; did `toolkit clean` run meanwhile?", path=path)
-    if error.operation_name == "HeadObject" and status in (400, 403, 404):
-        return Unsaid(said)
-    if status >= 400 and code in ("", str(status)) and error.operation_name != "HeadObject" and status != 416:
-        return Trouble(f"a broken answer ({status} without its reason)", answered=True, expected="an answer of S3")
+    return None
+
+
+def _refusal(error: Any, code: str, status: int, said: str, path: str) -> Exception:
+    """Return why S3 does not do what it was asked for, however often it is asked."""
     if code in ("InvalidRange", "416"):
         return EOFError()
     if code in ("PreconditionFailed", "412"):
@@ -130,7 +143,7 @@ def _answer(error: Any, path: str, bucket: str) -> Trouble | Exception:
         return Forbidden(
             f"expected permission for {error.operation_name}, got {said}; {advice}", path=path, exit_code=2
         )
-    message = cleaned(answer.get("Error", {}).get("Message") or "no message")[:SAID]
+    message = cleaned(error.response.get("Error", {}).get("Message") or "no message")[:SAID]
     return Unreadable(
         f"expected an answer of S3 to {error.operation_name}, got {said}: {message}; is `storage.endpoint_url` right?",
         path=path,

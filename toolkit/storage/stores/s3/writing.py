@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import xxhash
 
 from toolkit.errors import DataError, Unreadable
-from toolkit.storage.concurrent import for_each
 from toolkit.storage.store import BUFFER, Stat, Writing
 from toolkit.storage.stores.s3.errors import NoUpload
 from toolkit.storage.stores.s3.names import split
+from toolkit.storage.threads import for_each
 
 if TYPE_CHECKING:
     from toolkit.storage.stores.s3 import S3

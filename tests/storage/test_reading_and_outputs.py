@@ -19,19 +19,12 @@ from hypothesis import strategies as st
 
 from toolkit.config.sizes import Size
 from toolkit.errors import DataError, Unreadable
-from toolkit.storage import streams
+from toolkit.storage import compression, outputs, reading
+from toolkit.storage.compression import COMPRESSORS, decompress
+from toolkit.storage.outputs import Compressing, Output, RowOutput, write_file
 from toolkit.storage.paths import stat
+from toolkit.storage.reading import Lines, content_digest
 from toolkit.storage.stores import local
-from toolkit.storage.streams import (
-    COMPRESSORS,
-    Compressing,
-    Lines,
-    Output,
-    RowOutput,
-    content_digest,
-    decompress,
-    write_file,
-)
 
 ANY = 10**9
 ROWS = [b"row %d " % i + b"x" * (i % 97) for i in range(40_000)]
@@ -132,9 +125,9 @@ def test_rows_become_members_cut_at_line_ends_that_the_standard_library_reads(tm
         inflater = zlib.decompressobj(31)
         members.append(inflater.decompress(stored))
         stored = inflater.unused_data
-    assert len(members) == len(expected) // streams.BLOCK + 1 > 1
+    assert len(members) == len(expected) // outputs.BLOCK + 1 > 1
     assert all(member.endswith(b"\n") for member in members)
-    assert all(len(member) >= streams.BLOCK for member in members[:-1])
+    assert all(len(member) >= outputs.BLOCK for member in members[:-1])
     assert (out.rows, out.content_size) == (len(ROWS), len(expected))
     assert out.content == xxhash.xxh3_128_hexdigest(expected) == content_digest(str(path))
 
@@ -171,7 +164,7 @@ def test_lines_are_those_of_a_slow_reader(data: bytes, block: int, tmp_path_fact
     path = tmp_path_factory.mktemp("lines") / "a.jsonl"
     path.write_bytes(data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streams, "READ", block)  # so that lines cross the borders of blocks
+        patch.setattr(reading, "READ", block)  # so that lines cross the borders of blocks
         with Lines(str(path), ANY, digest=True) as lines:
             assert list(lines) == slow_lines(data)
     assert lines.number == len(slow_lines(data))
@@ -182,12 +175,12 @@ def test_lines_are_those_of_a_slow_reader(data: bytes, block: int, tmp_path_fact
 
 @pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl"])
 def test_a_line_may_span_many_blocks(suffix: str, tmp_path: Path) -> None:
-    rows = [b"first", random.Random(0).randbytes(3 * streams.READ + 17).replace(b"\n", b" "), b"", b"last"]
+    rows = [b"first", random.Random(0).randbytes(3 * reading.READ + 17).replace(b"\n", b" "), b"", b"last"]
     written(tmp_path / f"a{suffix}", rows)
     assert lines_of(tmp_path / f"a{suffix}") == rows
 
 
-@pytest.mark.parametrize("size", [101, 3 * streams.READ])
+@pytest.mark.parametrize("size", [101, 3 * reading.READ])
 def test_a_line_beyond_the_limit_is_an_error_that_names_path_and_line(size: int, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl.gz"
     written(path, [b"x" * 100, b"", b"x" * size, b"x"])
@@ -199,7 +192,7 @@ def test_a_line_beyond_the_limit_is_an_error_that_names_path_and_line(size: int,
 
 @pytest.mark.parametrize("block", [7, 10, 1000])
 def test_a_line_of_just_the_limit_is_allowed(block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "READ", block)
+    monkeypatch.setattr(reading, "READ", block)
     written(tmp_path / "a.jsonl", [b"x" * 100, b"y"])
     assert lines_of(tmp_path / "a.jsonl", 100) == [b"x" * 100, b"y"]
 
@@ -243,7 +236,7 @@ def test_damage_to_gzip_data_is_never_read_as_an_end(damage: str, tmp_path: Path
     with pytest.raises(DataError, match=r"a\.jsonl\.gz:\d+: expected .* compressed data, got"):
         lines_of(path)
     with pytest.raises(DataError, match=r"a\.jsonl\.gz"):
-        streams.content_digest(str(path))
+        reading.content_digest(str(path))
 
 
 @pytest.mark.parametrize(
@@ -252,10 +245,10 @@ def test_damage_to_gzip_data_is_never_read_as_an_end(damage: str, tmp_path: Path
         ("a.jsonl.gz", b"", "an empty file"),
         ("a.jsonl.zst", b"", "an empty file"),
         ("a.jsonl.gz", b'{"id":1}', "begins with"),
-        ("a.jsonl.gz", streams.compress_zstd(b"a\n"), "expected gzip data by the suffix, got zstd data; rename"),
+        ("a.jsonl.gz", compression.compress_zstd(b"a\n"), "expected gzip data by the suffix, got zstd data; rename"),
         ("a.jsonl.zst", gzip.compress(b"a\n", mtime=0), "expected zstd data by the suffix, got gzip data; rename"),
         ("a.jsonl", gzip.compress(b"a\n", mtime=0), "gzip data; rename it"),
-        ("a.jsonl", streams.compress_zstd(b"a\n"), "zstd data; rename it"),
+        ("a.jsonl", compression.compress_zstd(b"a\n"), "zstd data; rename it"),
     ],
 )
 def test_a_suffix_that_lies_is_an_error(name: str, data: bytes, message: str, tmp_path: Path) -> None:
@@ -301,7 +294,7 @@ def test_reading_ahead_gives_the_same_lines_numbers_and_errors(
     stored = gzip.compress(data, mtime=0)
     path.write_bytes(stored[: len(stored) - lost])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streams, "READ", block)
+        patch.setattr(reading, "READ", block)
         expected = outcome(path, max_bytes, ahead=False)
         assert outcome(path, max_bytes, ahead=True) == expected
     assert bool(expected[1]) == (lost > 0 or max(map(len, data.split(b"\n"))) > max_bytes)
@@ -321,7 +314,7 @@ def test_damage_ends_the_lines_at_the_same_place_with_and_without_reading_ahead(
 
 
 def test_blocks_that_are_read_ahead_can_be_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "READ", 1000)
+    monkeypatch.setattr(reading, "READ", 1000)
     written(tmp_path / "a.jsonl", ROWS[:500])
     with Lines(str(tmp_path / "a.jsonl"), ANY, ahead=True) as lines:
         found: list[bytes] = []
@@ -364,17 +357,17 @@ def test_a_file_that_cannot_be_opened_starts_no_thread(tmp_path: Path, same_thre
 
 
 def test_one_block_is_read_ahead_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "READ", 100)
+    monkeypatch.setattr(reading, "READ", 100)
     written(tmp_path / "a.jsonl", [b"x" * 99] * 50)
     reads = 0
 
-    class Counting(streams.Decompressed):
+    class Counting(reading.Decompressed):
         def read(self, size: int = -1) -> bytes:
             nonlocal reads
             reads += 1
             return super().read(size)
 
-    monkeypatch.setattr(streams, "Decompressed", Counting)
+    monkeypatch.setattr(reading, "Decompressed", Counting)
     with Lines(str(tmp_path / "a.jsonl"), ANY, ahead=True) as lines:
         for given, _ in enumerate(lines, 1):
             assert reads <= given + 1
@@ -490,7 +483,7 @@ def test_threads_change_nothing_of_an_output(
     suffix: str, rows: list[bytes], tmp_path: Path, same_threads: None
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streams, "BLOCK", 1 << 15)  # some 70 of them
+        patch.setattr(outputs, "BLOCK", 1 << 15)  # some 70 of them
         outs = [written(tmp_path / f"{threads}{suffix}", rows, threads) for threads in (0, 1, 2)]
     facts = [
         (Path(o.path).read_bytes(), o.sha256, o.size, o.stat.size, o.content, o.content_sha256, o.content_size, o.rows)
@@ -514,8 +507,8 @@ def test_a_compressor_that_fails_on_the_way_leaves_neither_file_nor_thread(
             raise MemoryError
         return data
 
-    monkeypatch.setattr(streams, "BLOCK", 100)
-    monkeypatch.setattr(streams, "compress_fast", refuse)
+    monkeypatch.setattr(outputs, "BLOCK", 100)
+    monkeypatch.setattr(compression, "compress_fast", refuse)
     before = threading.active_count()
     with pytest.raises(MemoryError) as raised:
         written(tmp_path / "a.jsonl.gz", [b"%d " % i + b"x" * 97 for i in range(1, 10)] + [b"10 "], threads)
@@ -595,7 +588,7 @@ def test_a_compressor_that_fails_at_the_end_leaves_nothing(tmp_path: Path, monke
     def refuse(_: bytes) -> bytes:
         raise MemoryError
 
-    monkeypatch.setattr(streams, "compress_fast", refuse)
+    monkeypatch.setattr(compression, "compress_fast", refuse)
     with pytest.raises(MemoryError):
         written(tmp_path / "a.jsonl.gz", ROWS[:3])
     assert list(tmp_path.iterdir()) == []
@@ -631,7 +624,7 @@ def test_a_signal_that_comes_when_a_file_has_just_been_made_leaves_nothing(
         raise error
 
     monkeypatch.setattr(local, "open", interrupted, raising=False)
-    with contextlib.suppress(error), streams.Output(str(tmp_path / "a")):
+    with contextlib.suppress(error), outputs.Output(str(tmp_path / "a")):
         pytest.fail("the file could not be made")
     assert made
     assert list(tmp_path.iterdir()) == []
@@ -647,7 +640,7 @@ def test_a_file_that_another_attempt_deletes_at_once_was_written(
         Path(target).unlink()
 
     monkeypatch.setattr(os, "replace", replaced_and_gone)
-    assert streams.write_file(str(tmp_path / "a"), b"12345").size == 5
+    assert outputs.write_file(str(tmp_path / "a"), b"12345").size == 5
 
 
 def test_two_attempts_at_one_file_do_not_meet(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from toolkit.rules.expressions import Name
 from toolkit.runs.executors import Report
 from toolkit.storage import Stat, json_files
 from toolkit.storage.paths import join, lacking, remove, stat, unlike_data
-from toolkit.storage.streams import Lines, content_digest
+from toolkit.storage.reading import Lines, content_digest
 from toolkit.text.counting import measure, measure_json
 
 VERSION = 2

@@ -1,0 +1,236 @@
+"""Reads a ``mix:`` section: forms as they stand in YAML become the settings of a mix."""
+
+import ast
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+
+from toolkit import rules
+from toolkit.config import settings as config
+from toolkit.config.settings import ConfigStruct, Source
+from toolkit.data.dataset import Dataset, open_dataset
+from toolkit.errors import ConfigError, DataError
+from toolkit.mix.settings import Joined, JoinedOption, MixSettings, OutputSettings, Stream, writer_with
+from toolkit.mix.writer import check_label, find_writer
+from toolkit.rules import Rule
+from toolkit.rules.expressions import is_name
+from toolkit.storage.paths import fault_of_name
+from toolkit.text import editing
+
+_T = TypeVar("_T", bound=ConfigStruct)
+_Text = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class _Joining(ConfigStruct, kw_only=True):
+    """The keys that a section and its streams share."""
+
+    attributes: list[Any] = []
+    rules: Any = None
+    parameters: Any = None
+    languages: Any = None
+
+
+class _Section(_Joining, kw_only=True):
+    """A ``mix:`` section in YAML."""
+
+    output: Any
+    streams: Any = None
+    label: _Text | None = None
+    on_failed_shard: Literal["stop", "omit"] = "stop"
+    rejected: _Text | None = None
+    unicode_words: bool = False
+    allow_empty: bool = False
+
+
+class _Dataset(ConfigStruct):
+    """A dataset of a stream whose parts lie apart."""
+
+    dataset: str | None = None
+    documents: str | dict[str, Any] | None = None
+    attributes: str | None = None
+    bookkeeping: str = ""
+
+
+class _Stream(_Joining, kw_only=True):
+    """A stream in YAML."""
+
+    name: Any = None
+    dataset: str | _Dataset | None = None
+    sample: Any = None
+    weight: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    same_keys: Literal["refuse", "later"] = "refuse"
+    overlaps: editing.Overlaps = "union"
+    order: list[str] | dict[str, int] | None = None
+
+
+def _typed(place: Source, form: type[_T], what: str) -> _T:
+    config.refuse_unknown(place, form, (), what)
+    return config.convert(place, form)
+
+
+def read_section(section: Source, base: str, dataset: Callable[[], Dataset]) -> MixSettings:
+    """Return the settings of a ``mix:`` section.
+
+    Args:
+        section: the section.
+        base: folder of the configuration, which included rules are relative to.
+        dataset: gives the configuration's own, for streams that name none.
+
+    Raises:
+        ConfigError: naming the place in the file.
+    """
+    if not isinstance(section.value, dict) or not section.value:
+        raise section.error((), "expected `attributes:`, `rules:` and `output:`")
+    given = _typed(section, _Section, "mix")
+    output, options = _output(section.at("output"))
+    writer_with.cache_clear()  # the file of a format may have been edited since
+    return MixSettings(
+        streams=_streams(section, base, dataset),
+        output=output,
+        options=options,
+        label=given.label,
+        on_failed_shard=given.on_failed_shard,
+        rejected=given.rejected,
+        unicode_words=given.unicode_words,
+        allow_empty=given.allow_empty,
+        place=section.at("output").where(()),
+    )
+
+
+def _output(place: Source) -> tuple[OutputSettings, dict[str, Any]]:
+    keys = tuple(f.encode_name for f in msgspec.structs.fields(OutputSettings))
+    if not isinstance(place.value, dict):
+        raise place.error((), "expected {format: …, path: …}")
+    common, options = config.divide(place, keys)
+    output = config.convert(common, OutputSettings)
+    try:
+        class_ = find_writer(output.format, "format")
+    except ConfigError as error:
+        raise place.error((), str(error)) from None
+    config.refuse_unknown(place, class_, keys, f"format {output.format}")
+    writer = config.convert(options, class_, f"format {output.format}")
+    _check_one_label(place, writer.label())
+    if "compression" in common.value and not class_.CONCATENATES:
+        raise place.error(
+            ("compression",),
+            f"expected none, {output.format} compresses inside its files; see the options of the format",
+        )
+    if output.provenance and not class_.FIELDS:
+        raise place.error(("provenance",), f"expected a format with a place for metadata, got {output.format}")
+    return output, options.value
+
+
+def _check_one_label(place: Source, label: str | None) -> None:
+    """Raise ConfigError if a format gives all documents one label, a text in quotes, that cannot be a file's name."""
+    if label is None or not label.startswith(("'", '"')):
+        return
+    try:
+        check_label(ast.literal_eval(label))
+    except DataError as error:
+        raise place.error(("name",) if "name" in place.value else (), error.message) from None
+
+
+# --- streams ----------------------------------------------------------------------------------------------------------
+
+
+def _streams(section: Source, base: str, dataset: Callable[[], Dataset]) -> list[Stream]:
+    shared = _joined(section)
+    scope = rules.read_scope(section, base)
+    if "streams" not in section.value:
+        found = _rules(section, base, scope)
+        rules.check_names(found)
+        rules.check_used(section, scope, found)
+        return [Stream(name="", dataset=dataset(), attributes=shared, rules=found)]
+    streams: dict[str, Stream] = {}
+    for place in _entries(section.at("streams")):
+        stream = _stream(place, section, base, scope, shared, dataset)
+        if stream.name in streams:
+            raise place.error((), f"expected each stream under a name of its own, got {stream.name!r} twice")
+        streams[stream.name] = stream
+    rules.check_used(section, scope, [rule for stream in streams.values() for rule in stream.rules])
+    weighted = [stream.weight is not None for stream in streams.values()]
+    if any(weighted) and not all(weighted):
+        raise section.error(("streams",), "expected a `weight:` for each stream, or for none")
+    return [streams[name] for name in sorted(streams)]
+
+
+def _entries(place: Source) -> list[Source]:
+    """Return the streams, each with its name: of a list, or of a mapping from names."""
+    value = place.value
+    if not isinstance(value, list | dict) or not value:
+        raise place.error((), "expected streams: a list of {name: …, dataset: …}, or {NAME: {dataset: …}}")
+    found = []
+    for key in value if isinstance(value, dict) else range(len(value)):
+        entry = place.at(key)
+        if not isinstance(entry.value, dict):
+            raise entry.error((), f"expected a stream such as {{dataset: ROOT, attributes: […]}}, got {entry.value!r}")
+        if isinstance(key, str):
+            if "name" in entry.value:
+                raise entry.error(("name",), f"expected the stream's name once, it is {key!r} already")
+            entry.value = {"name": key, **entry.value}
+        found.append(entry)
+    return found
+
+
+def _stream(
+    place: Source, section: Source, base: str, scope: rules.Scope, shared: list[Joined], dataset: Callable[[], Dataset]
+) -> Stream:
+    given = _typed(place, _Stream, "a stream")
+    if not isinstance(given.name, str) or not re.fullmatch(r"\w[\w.-]*", given.name):
+        raise place.error(
+            ("name",),
+            "expected a name of letters, digits, _ . and - that begins with one of the first three, got "
+            f"{given.name!r}",
+        )
+    own = rules.read_scope(place, base)
+    inner = rules.merged(scope, own)  # a stream knows better than the mix
+    found = [*_rules(place, base, inner), *_rules(section, base, inner)]
+    if "sample" in place.value:
+        sample = place.at()
+        sample.value = [{"sample": given.sample}]
+        found += rules.read_rules(sample, base)
+    rules.check_names(found)
+    rules.check_used(place, own, found)
+    return Stream(
+        name=given.name,
+        dataset=dataset() if given.dataset is None else _opened(place, given.dataset),
+        attributes=[*_joined(place), *shared],
+        rules=found,
+        weight=given.weight,
+        same_keys=given.same_keys,
+        overlaps=given.overlaps,
+        order=_order(given.order),
+    )
+
+
+def _order(given: list[str] | dict[str, int] | None) -> dict[str, int] | None:
+    """Return numbers by globs, lowest first; of a list its indexes."""
+    numbers = {glob: i for i, glob in reversed(list(enumerate(given)))} if isinstance(given, list) else given
+    return dict(sorted(numbers.items(), key=lambda item: item[1])) if numbers else None
+
+
+def _opened(place: Source, given: str | _Dataset) -> Dataset:
+    parts = _Dataset(given) if isinstance(given, str) else given
+    try:
+        return open_dataset(parts.dataset, parts.documents, parts.attributes, parts.bookkeeping)
+    except ConfigError as error:
+        raise place.error(("dataset",), str(error)) from None
+
+
+def _rules(place: Source, base: str, scope: rules.Scope) -> list[Rule]:
+    return rules.read_rules(place.at("rules"), base, scope) if place.value.get("rules") is not None else []
+
+
+def _joined(section: Source) -> list[Joined]:
+    joined = []
+    for i, entry in enumerate(section.value.get("attributes", [])):
+        place = section.at("attributes", i)
+        found = JoinedOption(entry) if isinstance(entry, str) else config.convert(place, JoinedOption)
+        if wrong := [name for name in found.as_.values() if not is_name(name)]:
+            raise place.error(("as",), f"expected names that rules can use, of letters, digits and _, got {wrong[0]!r}")
+        if (fault := fault_of_name(found.set)) or "/" in found.set:
+            raise place.error((), fault or f"expected the name of an attribute set, without `/`, got {found.set!r}")
+        joined.append(Joined(set=found.set, as_=found.as_, place=place.where(())))
+    return joined

@@ -1,0 +1,202 @@
+"""Files as they are written: complete or not at all, in blocks that are compressed by themselves.
+
+    rows ──gather──> blocks ──isal, zlib-ng, zstd──> gzip members ──> a store's `Writing` ──commit──> file
+
+What we write is a sequence of gzip members of about `BLOCK` uncompressed bytes, cut at line ends. Any gzip reader takes
+it as one file; for us it means that blocks can be compressed in parallel to the same bytes, copied without being
+inflated, and read from the middle. gzip headers carry no name and no time, and the compressor sees each block whole,
+because its output depends on how it is fed.
+"""
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import xxhash
+
+from toolkit.storage import Stat, Writing, store_of
+from toolkit.storage.compression import compressor_for
+from toolkit.storage.threads import pool
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+BLOCK = 1 << 20
+"""Uncompressed bytes after which a gzip member ends: small enough to jump into, large enough to compress well."""
+
+
+class Output:
+    """A file that appears under its name complete or not at all: ``with Output(path) as out: out.write(…)``.
+
+    Leaving the block normally makes it appear; leaving it by an exception leaves nothing.
+
+    Attributes:
+        size: bytes written so far, hence the offset of the next.
+        sha256: hex, of the bytes as stored, after the block.
+        stat: of the finished file, after the block.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.size = 0
+        self.sha256 = ""
+        self.stat = Stat(0, "")
+        self._hash = hashlib.sha256()
+        self._writing: Writing
+
+    def __enter__(self) -> Self:
+        self._writing = store_of(self.path).writing(self.path)
+        return self
+
+    def write(self, data: bytes) -> None:
+        self._writing.write(data)
+        self._hash.update(data)
+        self.size += len(data)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        try:
+            if kind is None:
+                self.stat = self._writing.commit()
+                self.sha256 = self._hash.hexdigest()
+        finally:
+            self._writing.abort()
+
+
+class Compressing:
+    """Writes blocks to an output, compressed, in their order; in threads if there are any. A context manager.
+
+    Args:
+        output: that takes them.
+        threads: that compress, which needs no GIL; with 0 it is done at once.
+    """
+
+    def __init__(self, output: Output, threads: int = 0) -> None:
+        self._output = output
+        self._threads = threads
+        self._pool = pool(threads) if threads else None
+        self._pending: deque[tuple[Future[bytes], Callable[[int, int], None] | None]] = deque()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def write(
+        self, data: bytes, compress: Callable[[bytes], bytes], then: Callable[[int, int], None] | None = None
+    ) -> None:
+        """Append a block.
+
+        Args:
+            data: the block.
+            compress: gives what is stored.
+            then: is told the offset and the length of that, once it is written.
+        """
+        if self._pool is None:
+            self._store(compress(data), then)
+            return
+        self._pending.append((self._pool.submit(compress, data), then))
+        while len(self._pending) > 2 * self._threads:
+            self._take()
+
+    def flush(self) -> None:
+        """Wait until all is written."""
+        while self._pending:
+            self._take()
+
+    def _take(self) -> None:
+        future, then = self._pending.popleft()
+        self._store(future.result(), then)
+
+    def _store(self, stored: bytes, then: Callable[[int, int], None] | None) -> None:
+        offset = self._output.size
+        self._output.write(stored)
+        if then:
+            then(offset, len(stored))
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        try:
+            if kind is None:
+                self.flush()
+        finally:
+            if self._pool:
+                self._pool.shutdown(cancel_futures=True)
+
+
+class RowOutput(Output):
+    """An output of rows, compressed by suffix in blocks cut at line ends.
+
+    Attributes:
+        content: xxh3-128 (hex) of the uncompressed bytes so far.
+        content_sha256: sha256 (hex) of the same.
+        content_size: uncompressed bytes so far.
+        rows: rows so far.
+
+    Args:
+        path: of the file.
+        threads: that compress.
+        compress: how, if not by the suffix.
+    """
+
+    def __init__(self, path: str, threads: int = 0, compress: Callable[[bytes], bytes] | None = None) -> None:
+        super().__init__(path)
+        self.rows = 0
+        self.content_size = 0
+        self._compress = compress or compressor_for(path)
+        self._compressing = Compressing(self, threads)
+        self._block: list[bytes] = []
+        self._held = 0
+        self._content = xxhash.xxh3_128()
+        self._content_sha256 = hashlib.sha256()
+
+    @property
+    def content(self) -> str:
+        return self._content.hexdigest()
+
+    @property
+    def content_sha256(self) -> str:
+        return self._content_sha256.hexdigest()
+
+    def write_row(self, row: bytes) -> None:
+        r"""Append a row; ``\n`` is added."""
+        self._block.append(row)
+        self._held += len(row) + 1
+        self.rows += 1
+        if self._held >= BLOCK:
+            self._flush()
+
+    def write_rows(self, rows: Iterable[bytes]) -> None:
+        """Append rows."""
+        for row in rows:
+            self.write_row(row)
+
+    def _flush(self) -> None:
+        self._block.append(b"")
+        data = b"\n".join(self._block)
+        self._content.update(data)
+        self._content_sha256.update(data)
+        self.content_size += len(data)
+        self._compressing.write(data, self._compress)
+        self._block, self._held = [], 0
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        try:
+            try:
+                if kind is None and self._block:
+                    self._flush()
+                if kind is None and not self.rows:
+                    self.write(self._compress(b""))
+            except BaseException as failure:
+                self._compressing.__exit__(type(failure), failure, tb)
+                raise
+            self._compressing.__exit__(kind, error, tb)
+        except BaseException as failure:
+            super().__exit__(type(failure), failure, tb)
+            raise
+        super().__exit__(kind, error, tb)
+
+
+def write_file(path: str, data: bytes) -> Stat:
+    """Write a small file atomically; return its `Stat`."""
+    with Output(path) as out:
+        out.write(data)
+    return out.stat
