@@ -14,7 +14,7 @@ from toolkit.data.documents import Prediction, split_lines
 from toolkit.text.batch import Batch, Column
 from toolkit.text.fasttext.predictions import LinePredictions
 from toolkit.text.line_table import PADDING, LineTable
-from toolkit.text.numbers import shortest_float32
+from toolkit.text.portable_floats import shortest_float32
 
 # --- lines ------------------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from tests.conftest import ROOT
 from tests.text.test_code_folder import open_folder
 from toolkit.text.kernels.compiling import Compiled, compiled
 from toolkit.text.kernels.machine_code import TESTED
+from toolkit.text.kernels.signatures import Float32s, Int64s, UInt64
 
 PATIENCE = 120
 LOOPS = """
@@ -229,6 +230,51 @@ def test_numbers_and_arrays_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
     add_up(np.empty(0, np.int64), 0, 1, True, np.float64(2), found)
     assert found[0] == 4
     assert add_up.__doc__ == "The sum of all."
+
+
+class Pair(NamedTuple):
+    """Two arrays of the same type."""
+
+    first: Int64s
+    second: Int64s
+
+
+class Sum(NamedTuple):
+    """Something of each kind, one record in the other."""
+
+    n: int
+    high: UInt64
+    pair: Pair
+    weights: Float32s
+
+
+@compiled(Sum, "int64*", Pair, "float32")
+def add_records(given: Sum, found: Any, more: Pair, x: Any) -> None:
+    """The sums of a record's parts."""
+    for i in range(given.n):
+        found[0] += given.pair.first[i] + 2 * given.pair.second[i] + more.second[i]
+    found[1] = int(given.weights[0] + x)
+    found[2] = given.high
+
+
+@pytest.mark.parametrize("is_tested", [True, False])
+def test_records_arrive_field_by_field(is_tested: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolkit.text.kernels.machine_code.numba_is_tested", lambda: is_tested)
+    fresh = Compiled(f"{__name__}:add_records", Sum, "int64*", Pair, "float32")
+    found, pair = np.zeros(3, np.int64), Pair(np.arange(3), np.arange(3, 6))
+    fresh(Sum(3, 2**63 + 5, pair, np.array([5], np.float32)), found, pair, 2.0)
+    assert found[:2].tolist() == [3 + 2 * 12 + 12, 7]
+    assert int(found.view(np.uint64)[2]) == 2**63 + 5
+
+
+def test_a_record_of_what_compiled_code_does_not_take_is_refused() -> None:
+    class Wrong(NamedTuple):
+        """A record with a text."""
+
+        text: str
+
+    with pytest.raises(TypeError, match=r"Wrong.text: expected a number, an array or a record, got <class 'str'>"):
+        Compiled(f"{__name__}:add_records", Wrong)
 
 
 def test_arrays_of_another_kind_are_refused() -> None:

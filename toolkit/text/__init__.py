@@ -25,11 +25,11 @@ from toolkit.text.languages.stop_lists import stop_words
 from toolkit.text.languages.tables import stop_word_lists
 from toolkit.text.languages.words import check_word_language, datatrove_words
 from toolkit.text.line_table import LineTable
+from toolkit.text.listed_phrases import occurrences
 from toolkit.text.measures import LineMeasures, WordMeasures
 from toolkit.text.ngrams import Repeated, Repetition, Sequences, Top
 from toolkit.text.normal_forms import decomposed
-from toolkit.text.numbers import natural_logs, shortest_float32
-from toolkit.text.phrases import occurrences
+from toolkit.text.portable_floats import natural_logs, shortest_float32
 from toolkit.text.sentences import TERMINALS, characters_in, spacy_sentences
 from toolkit.text.tokenizer import load_tokenizer
 from toolkit.text.unicode_table import (

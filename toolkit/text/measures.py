@@ -12,7 +12,7 @@ from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Int64s, UInt64s
 from toolkit.text.line_table import LineTable
 from toolkit.text.ngrams import Sequences
-from toolkit.text.numbers import natural_logs
+from toolkit.text.portable_floats import natural_logs
 from toolkit.text.sentences import characters_in
 from toolkit.text.unicode_table import Characters, characters
 from toolkit.text.words import PRIME, SEED, Words

@@ -14,7 +14,7 @@ from toolkit.errors import ConfigError, ToolkitError
 from toolkit.storage import models
 from toolkit.text.fasttext.predictions import LinePredictions
 from toolkit.text.line_table import PADDING, LineTable
-from toolkit.text.numbers import shortest_float32
+from toolkit.text.portable_floats import shortest_float32
 
 if TYPE_CHECKING:
     import numpy as np

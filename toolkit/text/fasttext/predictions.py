@@ -11,7 +11,7 @@ from toolkit.data.documents import Prediction
 from toolkit.text.batch import Column
 from toolkit.text.kernels.compiling import compiled
 from toolkit.text.kernels.signatures import Int64s, UInt8s
-from toolkit.text.numbers import shortest_float32
+from toolkit.text.portable_floats import shortest_float32
 
 if TYPE_CHECKING:
     import numpy as np

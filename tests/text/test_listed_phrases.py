@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.text.line_table import LineTable
-from toolkit.text.phrases import occurrences
+from toolkit.text.listed_phrases import occurrences
 from toolkit.text.words import Words
 
 WORDS = st.lists(st.sampled_from(["a", "B", "été", "日"]), max_size=12).map(" ".join)

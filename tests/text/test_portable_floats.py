@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolkit.text.numbers import natural_logs, shortest_float32
+from toolkit.text.portable_floats import natural_logs, shortest_float32
 
 PROBABILITIES = st.floats(0, 1 + 2**-13, width=32)
 ANY = st.floats(width=32, allow_nan=False, allow_infinity=False)
