@@ -320,7 +320,7 @@ def test_reading_and_processing_overlap(project: Project, monkeypatch: pytest.Mo
     monkeypatch.setattr(wet, "decode", meeting)
     for name in (
         "toolkit.storage.reading.READ",
-        "toolkit.ingest.arrivals.BLOCK",
+        "toolkit.ingest.input_bytes.BLOCK",
     ):  # less than a half
         monkeypatch.setattr(name, 1 << 12)
     with web(project.root / "www", behaviour) as url:
