@@ -220,7 +220,7 @@ def test_a_part_and_a_dry_run_only_warn(empty: Project, option: list[str]) -> No
 def test_allow_empty_is_true_or_false(empty: Project) -> None:
     empty.config["mix"]["allow_empty"] = "yes"
     ran = empty("mix")
-    assert (ran.code, "mix.allow_empty: expected bool, got str ('yes')" in ran.err) == (2, True)
+    assert (ran.code, "mix.allow_empty: expected true or false, got 'yes'" in ran.err) == (2, True)
 
 
 def test_a_dataset_without_documents_is_an_empty_mix(project: Project) -> None:

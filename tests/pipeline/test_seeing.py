@@ -56,7 +56,7 @@ def test_a_share_that_is_none_is_refused(numbered: Project, share: object) -> No
     numbered.config["mix"]["rules"] = [{"sample": share}]
     ran = numbered("mix")
     assert ran.code == 2
-    assert "mix.rules[0].sample: expected " in ran.err
+    assert "mix.rules[0].sample: expected a share" in ran.err
 
 
 def test_a_document_is_explained_rule_by_rule(numbered: Project) -> None:

@@ -34,7 +34,10 @@ class ConfigStruct(msgspec.Struct, **FROZEN):
 
 
 Description = msgspec.Meta
-"""``Annotated[int, Description(description="…")]``: the text that the reference pages show for an option."""
+"""``Annotated[int, Description(description="…")]``: the text that the reference pages show for an option.
+
+A `title` says in an error what is expected, where the names of types say it badly.
+"""
 
 
 @dataclass
@@ -358,6 +361,8 @@ def _explain(text: str, path: Path, source: Source, type_: Any, what: str) -> st
             value = value[key]
         if choices := _choices(_type_at(type_, path)) if text.startswith("Invalid enum value") else ():
             return f"expected {', '.join(choices[:-1])} or {choices[-1]}, got {value!r}"
+        if title := _title(_type_at(type_, path)):
+            return f"expected {title}, got {value!r}"
         told = f"got {value!r}" in text or not isinstance(value, str | int | float | bool)
         got = "" if told else f" ({value!r})"
     except (KeyError, IndexError, TypeError):
@@ -381,6 +386,11 @@ def _type_at(type_: Any, path: Path) -> Any:
             return None
         type_ = {f.encode_name: f.type for f in msgspec.structs.fields(struct)}.get(key)
     return type_
+
+
+def _title(type_: Any) -> str:
+    """Return what a type says that it is in words, as `Meta(title=…)`; empty if it says nothing."""
+    return next((meta.title for meta in getattr(type_, "__metadata__", ()) if getattr(meta, "title", None)), "")
 
 
 def _choices(type_: Any) -> list[str]:

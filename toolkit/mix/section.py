@@ -21,6 +21,8 @@ from toolkit.text import editing
 
 _T = TypeVar("_T", bound=ConfigStruct)
 _Text = Annotated[str, msgspec.Meta(min_length=1)]
+_Flag = Annotated[bool, msgspec.Meta(title="true or false")]
+_ROOTS = "ROOT, or {dataset: ROOT, documents: …, attributes: …, bookkeeping: …}"
 
 
 class _Joining(ConfigStruct, kw_only=True):
@@ -37,11 +39,11 @@ class _Section(_Joining, kw_only=True):
 
     output: Any
     streams: Any = None
-    label: _Text | None = None
+    label: Annotated[_Text | None, msgspec.Meta(title="an expression")] = None
     on_failed_shard: Literal["stop", "omit"] = "stop"
-    rejected: _Text | None = None
-    unicode_words: bool = False
-    allow_empty: bool = False
+    rejected: Annotated[_Text | None, msgspec.Meta(title="a path")] = None
+    unicode_words: _Flag = False
+    allow_empty: _Flag = False
 
 
 class _Dataset(ConfigStruct):
@@ -57,12 +59,14 @@ class _Stream(_Joining, kw_only=True):
     """A stream in YAML."""
 
     name: Any = None
-    dataset: str | _Dataset | None = None
+    dataset: Annotated[str | _Dataset | None, msgspec.Meta(title=_ROOTS)] = None
     sample: Any = None
-    weight: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    weight: Annotated[Annotated[float, msgspec.Meta(gt=0)] | None, msgspec.Meta(title="a number above 0")] = None
     same_keys: Literal["refuse", "later"] = "refuse"
     overlaps: editing.Overlaps = "union"
-    order: list[str] | dict[str, int] | None = None
+    order: Annotated[list[str] | dict[str, int] | None, msgspec.Meta(title="globs over shards, or {GLOB: NUMBER}")] = (
+        None
+    )
 
 
 def _typed(place: Source, form: type[_T], what: str) -> _T:

@@ -15,7 +15,10 @@ class SampleForm(Form):
 
     sample: Annotated[
         int | float | dict[str, Any],
-        Description(description="a share; or {LABEL: SHARE}, in which `default` is that of all other labels"),
+        Description(
+            title="a share, or {LABEL: SHARE}",
+            description="a share; or {LABEL: SHARE}, in which `default` is that of all other labels",
+        ),
     ]
     seed: Annotated[str | int, Description(description="makes another sample")] = ""
 
