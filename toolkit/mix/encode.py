@@ -1,7 +1,6 @@
 """The work of stage 1 on a block of documents: rules decide and edit, the writer encodes what stays, all is counted."""
 
 import os
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -96,7 +95,7 @@ class Encoder:
                 size += len(joint[0].row)
         except DataError as error:
             fault = error
-        encoded = iter(list(self._encoded([row for row in rows if isinstance(row, _Kept)])))
+        encoded = iter(self._encoded([row for row in rows if isinstance(row, _Kept)]))
         if fault:  # of a document behind those that could be encoded
             raise fault
         pieces = [piece for row in rows for piece in (next(encoded) if isinstance(row, _Kept) else row)]
@@ -153,22 +152,23 @@ class Encoder:
         )
         return _Kept(joint, label, applied, document, mixed, measured if document is original else document.text)
 
-    def _encoded(self, kept: list["_Kept"]) -> Iterator[list[tuple[str, bytes]]]:
-        """Yield what is written of each document that stays."""
+    def _encoded(self, kept: list["_Kept"]) -> list[list[tuple[str, bytes]]]:
+        """Return what is written of each document that stays, in order."""
         if not kept:
-            return
+            return []
         try:
             found = self.writer.encode_batch(MixedBatch([e.document for e in kept], [e.mixed for e in kept]))
         except DataError as error:
             raise self._named(error, kept) from None
         if len(found) != len(kept):
             raise DataError(f"expected {len(kept)} results of encode_batch, got {len(found)}", path=self.work.path)
+        written = []
         for each, pieces in zip(kept, found, strict=True):
             try:
-                placed = self._placed(each, pieces)
+                written.append(self._placed(each, pieces))
             except DataError as error:
                 raise self._at(each.joint, error) from None
-            yield placed
+        return written
 
     def _named(self, error: DataError, kept: list["_Kept"]) -> DataError:
         """Return the error of a batch as that of the first document that cannot be encoded alone either."""
