@@ -72,7 +72,8 @@ def raise_on_sigterm(error: type[Terminated | Ended]) -> None:
     """Let SIGTERM raise an error in the main thread, once: a second one would interrupt the cleaning up.
 
     Python drops an exception that a signal raises inside a finalizer, or inside a function that native code has called.
-    Then the signal is sent again.
+    Then the signal is sent again. What finalizers raise after the signal is not reported: it may have come while a
+    library made an object, which is left without what its finalizer needs.
     """
     raised = False
     report = sys.unraisablehook
@@ -91,7 +92,8 @@ def raise_on_sigterm(error: type[Terminated | Ended]) -> None:
 
     def dropped(unraisable: "sys.UnraisableHookArgs") -> None:
         if not isinstance(unraisable.exc_value, error):
-            report(unraisable)
+            if not _has_come.is_set():
+                report(unraisable)
             return
         timer = threading.Timer(AGAIN, again)  # until then another signal would interrupt this here
         timer.daemon = True

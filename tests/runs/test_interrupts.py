@@ -64,3 +64,35 @@ def test_what_else_is_dropped_is_reported() -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert "ValueError: lost" in run.stderr
     assert run.stdout == "goes on\n"
+
+
+HALF_MADE = """
+import os, signal, sys, time
+from toolkit.interrupts import Terminated, raise_on_sigterm
+
+class Made:
+    def __init__(self, wait):
+        if wait:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(60)
+        self.handle = []
+
+    def __del__(self):
+        self.handle.clear()
+        raise ValueError("a finalizer has failed")
+
+raise_on_sigterm(Terminated)
+Made(False)
+print("before", file=sys.stderr, flush=True)
+try:
+    Made(True)
+except Terminated:
+    print("ended", file=sys.stderr)
+"""
+
+
+def test_what_a_signal_left_half_made_is_closed_without_a_traceback() -> None:
+    ran = subprocess.run([sys.executable, "-c", HALF_MADE], capture_output=True, text=True, timeout=120)
+    reported, _, after = ran.stderr.partition("before\n")
+    assert "a finalizer has failed" in reported
+    assert after == "ended\n"
