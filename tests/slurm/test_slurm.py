@@ -160,7 +160,7 @@ def test_an_array_whose_tasks_are_preempted_gives_what_one_run_gives(
     assert cluster.state(more_urgent) == "COMPLETED"
     assert [cluster.state(name) for name in names] == ["COMPLETED"] * 4, logs(project)
     assert cluster.job(others[0])["Restarts"] == "0"
-    assert logs(project).count("terminated; the same command goes on") == 3
+    assert logs(project).count("terminated; the same command goes on") == 3, logs(project)
     assert_as_local(project)
 
 
