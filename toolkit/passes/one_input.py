@@ -124,7 +124,7 @@ def _is_by_shard(settings: MixSettings) -> bool:
     Patterns of other programs are held against all shards, and so are weights.
     """
     return (
-        settings.output.provenance in (None, "line")
+        settings.output.provenance in (False, "line")
         and len(settings.streams) == 1
         and settings.streams[0].weight is None
         and not any(rule.foreign for rule in settings.streams[0].rules)
