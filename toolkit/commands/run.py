@@ -18,7 +18,11 @@ class Options(Configured, Stage, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Ingest, tag, mix: those that the configuration has. All are checked before the first begins."""
+    """Ingest, tag, mix: those that the configuration has, in one pass over each input as far as they are per shard.
+
+    All are checked before the first begins. When inputs fail, the documents of the others are tagged all the same;
+    nothing is published.
+    """
     present = [name for name in ("ingest", "tag", "mix") if context.has(name)]
     if not present:
         raise ConfigError(f"{options.config}: expected one of the sections ingest, tag, mix; got none")
@@ -40,10 +44,14 @@ def run(context: Context, options: Options) -> Outcome:
         outcome.data[name] = stage.data
         outcome.failures += stage.failures
         outcome.exit_code = max(outcome.exit_code, stage.exit_code)
-        if stage.exit_code:
-            skipped = present[present.index(name) + 1 :]
-            if skipped:
-                texts.append(f"stopped after {name}: {', '.join(skipped)} not run")
+        left = present[present.index(name) + 1 :]
+        if outcome.exit_code and left and not (left[0] == "tag" and _can_go_on(stage)):
+            texts.append(f"stopped after {name}: {', '.join(left)} not run")
             break
     outcome.text = "\n\n".join(dict.fromkeys(texts))  # a share that has nothing says so once
     return outcome
+
+
+def _can_go_on(ingested: Outcome) -> bool:
+    """Return whether an ingest that failed leaves documents that can be tagged."""
+    return not ingested.data.get("rejected") and len(ingested.data["failed"]) < ingested.data["inputs"]
