@@ -44,12 +44,14 @@ class FreshBlock(NamedTuple):
     Attributes:
         number: of documents before them.
         rows: the documents, decoded; their metadata only stand in the lines.
+        texts: of the documents, in UTF-8.
         lines: the same as JSON, without line ends.
         carried: the rows of attributes that the format carries; empty if it carries none.
     """
 
     number: int
     rows: list[DocumentRow]
+    texts: list[bytes]
     lines: list[bytes]
     carried: list[bytes]
 
@@ -289,11 +291,12 @@ class _ShardsOutput:
         is_last = False
         while not is_last:
             is_last, begin = True, offset
-            block = FreshBlock(output.rows, [], [], [])
+            block = FreshBlock(output.rows, [], [], [], [])
             for draft, row, line in drafts:
                 block.rows.append(row)
                 block.lines.append(line)
-                index.add(row_index.entry_of(row), offset)
+                block.texts.append(row.text.encode())
+                index.add(row_index.entry_of(row, len(block.texts[-1])), offset)
                 offset += len(line) + 1
                 if carried:
                     found = {"source": row.source, "id": row.id, "attributes": draft.attributes}

@@ -156,6 +156,7 @@ class RowDecoder:
 
     Attributes:
         decoder: of rows.
+        is_empty: whether none of these keys is in the set.
         absent: the values where a row of another program has none at all (Dolma's deduper writes ``[]`` then).
     """
 
@@ -177,6 +178,7 @@ class RowDecoder:
             values = values | list
         parts: list[Any] = [("attributes", values)]
         parts += [("id", str | None, None), ("source", str | None, None)] if names else []
+        self.is_empty = not used
         self.decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(msgspec.defstruct("Row", parts, gc=False))
 
     def columns(self, rows: list[Any]) -> list[Any]:
@@ -297,9 +299,9 @@ class Joiner:
             others: for each set, the rows of these documents, which cannot be of others.
             unicode: whether Unicode's words are counted.
         """
-        sizes = measure([document.text for document in documents], unicode=unicode).tolist()
+        sizes = measure([document.utf8 for document in documents], unicode=unicode).tolist()
         columns = [
-            decoder.columns(list(map(decoder.decoder.decode, rows)))
+            [None] * len(rows) if decoder.is_empty else decoder.columns(list(map(decoder.decoder.decode, rows)))
             for decoder, rows in zip(self._decoders, others, strict=True)
         ]
         lines = zip(*others, strict=True) if others else repeat(())

@@ -31,7 +31,7 @@ from toolkit.storage.reading import Lines
 from toolkit.tag.plan import Plan, Step, build
 from toolkit.tag.steps import Numbered, encodable, run_steps
 from toolkit.tag.tagger import Reference
-from toolkit.text.batch import Batch
+from toolkit.text.batch import Batch, Column
 
 
 class ShardToTag(ConfigStruct):
@@ -317,17 +317,30 @@ class _Tagging:
                 other.give(document, rows.number)
             batch.append((document, rows.number))
         size = sum(map(len, part.documents.lines)) + len(batch)
-        found = rows_of(Batch([document for document, _ in batch]), batch, self._steps, self._job.todo, self._path)
-        return _Tagged(found, entries, len(batch), size)
+        documents = Batch([document for document, _ in batch])
+        found = values_of(documents, batch, self._steps, self._job.todo, self._path)
+        return _Tagged(found.rows, entries, len(batch), size)
 
 
 _ENCODER = msgspec.json.Encoder()
 
 
-def rows_of(
+class Values(NamedTuple):
+    """The values of some documents.
+
+    Attributes:
+        rows: of attributes, for each set.
+        columns: the values, by set and key, where a tagger has made a `Column`.
+    """
+
+    rows: list[list[bytes]]
+    columns: dict[tuple[str, str], Column[Any]]
+
+
+def values_of(
     batch: Batch, numbered: Sequence[Numbered], steps: Sequence[Step], todo: Sequence[str], path: str
-) -> list[list[bytes]]:
-    """Return the rows of attributes of some documents, for each set.
+) -> Values:
+    """Return what taggers say of some documents.
 
     Args:
         batch: of the documents.
@@ -349,7 +362,7 @@ def rows_of(
                 for document, *row in zip(batch, *columns, strict=True)
             ]
         )
-    return found
+    return Values(found, {name: column for name, column in values.items() if isinstance(column, Column)})
 
 
 # --- attributes that are read ---------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ class Batch(Sequence[Document]):
     @cached_property
     def lines(self) -> LineTable:
         """Return the lines of all texts."""
-        return LineTable.of([document.text for document in self._documents])
+        return LineTable.of([document.utf8 for document in self._documents])
 
     def words(self, splitter: Splitter = "unicode", language: str = "") -> Words:
         """Return the words of all texts; computed once for each way to split them (see `Words.of`)."""

@@ -33,14 +33,14 @@ class LineTable(NamedTuple):
     bounds: Int64s
 
     @classmethod
-    def of(cls, texts: Sequence[str]) -> "LineTable":
-        """Return the lines of these texts."""
+    def of(cls, texts: Sequence[str | bytes]) -> "LineTable":
+        """Return the lines of these texts; those that are bytes are in UTF-8."""
         import numpy as np
 
         pieces = [b"\n"]
         lines = []
         for text in texts:  # one by one: what is ASCII is copied, not encoded
-            data = text.encode()
+            data = text.encode() if isinstance(text, str) else text
             pieces.append(data)
             whole = not data or data.endswith(b"\n")
             if not whole:

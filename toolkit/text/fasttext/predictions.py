@@ -55,7 +55,7 @@ class LinePredictions(Column[list[Prediction | None]]):
         labels = sorted({line.label for line in lines if line})
         number = {label: i for i, label in enumerate(labels)}
         numbers = np.array([number[line.label] if line else -1 for line in lines], dtype=np.int32)
-        probs = np.array([line.prob if line else 0.0 for line in lines], dtype=np.float32)
+        probs = np.array([getattr(line, "prob", 0.0) for line in lines], dtype=np.float32)
         bounds = np.cumsum([0, *map(len, values)], dtype=np.int64)
         return cls(labels, numbers, probs, bounds)
 
