@@ -71,7 +71,7 @@ class Text(Writer):
             strict=True,
         ):
             line = utf8[begin:end]
-            if not line.strip() or line.decode().isspace():
+            if _is_blank(line):
                 blank += 1
                 continue
             if document != at:
