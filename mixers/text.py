@@ -132,6 +132,15 @@ class Text(Writer):
         return super().stem(label) if self.layout == "folders" else label
 
 
+_MAY_BE_BLANK = frozenset(b"\x1c\x1d\x1e\x1f\xc2\xe1\xe2\xe3")
+"""Bytes with which white space begins that ``bytes.strip`` leaves and ``str.isspace`` knows."""
+
+
+def _is_blank(line: bytes) -> bool:
+    rest = line.lstrip()
+    return not rest or (rest[0] in _MAY_BE_BLANK and rest.decode().isspace())
+
+
 def _piece(lines: list[bytes]) -> Document:
     try:
         return Document(b"\n".join(lines).decode())
