@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks import datasets
-from tests.benchmarks.cases.stages import RULES
+from tests.benchmarks.cases.stages import whole
 from tests.benchmarks.commands import toolkit
 from tests.benchmarks.inputs import Input, Inputs
 from tests.benchmarks.measure import Usage
@@ -17,10 +17,7 @@ def running(name: str, entry: Mapping[str, Any], found: Input, program: Path | N
     """Return `toolkit run` with one process, from inputs to an OSCAR corpus; counts the files that it leaves."""
 
     def command(folder: Path) -> Command:
-        mix: dict[str, Any] = {"attributes": [*datasets.TAGGED], "rules": RULES}
-        mix["output"] = {"format": "oscar", "path": str(folder / "out")}
-        config = {"dataset": str(folder / "data"), "processes": 1, "ingest": [dict(entry)], "tag": datasets.TAGGED}
-        path = datasets.write_config(folder / "run.yaml", {**config, "mix": mix})
+        path = datasets.write_config(folder / "run.yaml", whole(folder, entry))
         return toolkit("run", "-c", path, "--quiet", "--json", program=program)
 
     def counts(folder: Path, usage: Usage) -> Counts:

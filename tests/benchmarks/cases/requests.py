@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks import datasets
-from tests.benchmarks.cases.stages import RULES
+from tests.benchmarks.cases.stages import whole
 from tests.benchmarks.commands import toolkit
 from tests.benchmarks.inputs import Inputs
 from tests.benchmarks.measure import Usage
@@ -43,12 +43,8 @@ class _Served:
         atexit.register(stack.close)
         store: Any = storage.store_of("s3://x")
         store.client.create_bucket(Bucket=BUCKET)
-        root = f"s3://{BUCKET}"
-        mix: dict[str, Any] = {"attributes": [*datasets.TAGGED], "rules": RULES}
-        mix["output"] = {"format": "oscar", "path": f"{root}/out"}
         entry = {"format": "text", "from": [f"{texts}/*.txt"], "source": "texts"}
-        config = {"dataset": f"{root}/data", "processes": 1, "ingest": [entry], "tag": datasets.TAGGED, "mix": mix}
-        self.config = datasets.write_config(folder / "run.yaml", config)
+        self.config = datasets.write_config(folder / "run.yaml", whole(f"s3://{BUCKET}", entry))
         self.log = faults.log
         subprocess.run(toolkit("run", "-c", self.config, "--quiet"), check=True)
 
