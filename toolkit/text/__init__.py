@@ -3,7 +3,7 @@
 `toolkit.Batch` has the tables; what is done with them, the models and the compiled code are here.
 """
 
-from toolkit.text.code_points import count_code_points
+from toolkit.text.code_points import count_code_points, count_marked
 from toolkit.text.fasttext.model import FastText, load_fasttext
 from toolkit.text.fasttext.predictions import LinePredictions, without_capitals
 from toolkit.text.kernels.compiling import compiled
@@ -107,6 +107,7 @@ __all__ = [
     "check_word_language",
     "compiled",
     "count_code_points",
+    "count_marked",
     "datatrove_words",
     "decoded",
     "decomposed",
