@@ -85,6 +85,7 @@ def run(context: Context, options: Options) -> Outcome:
     dataset, plan = context.dataset, context.tags
     mine, unfinished = sharing.shards(context, dataset, judges=True)
     shards = context.limited(mine)
+    sharing.check_compression(context, dataset, shards)
     if context.share and not shards:
         written = dict.fromkeys(plan.sets, 0)
         data = {"attributes": dataset.attributes, "shards": 0, "documents": 0, "written": written, "failed": []}
