@@ -12,6 +12,9 @@ import numpy as np
 
 from toolkit import Document, Example, Tagger
 
+PLANES = (0, 1, 2, 3, 14)
+"""The planes of Unicode that have letters or marks: all others have nothing assigned, or are for private use."""
+
 
 class Counts(msgspec.Struct, frozen=True):
     """Code points of the lines joined by line feeds, and those that are noise.
@@ -48,4 +51,9 @@ class Noise(Tagger):
 
 @functools.cache
 def _is_noise() -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    return np.array([unicodedata.category(chr(point))[0] not in "LM" for point in range(0x110000)])
+    found = np.ones(0x110000, np.bool_)
+    for plane in PLANES:
+        points = range(plane << 16, (plane + 1) << 16)
+        kinds = "".join(map(unicodedata.category, map(chr, points))).encode()[::2]
+        found[points.start : points.stop] = ~np.isin(np.frombuffer(kinds, np.uint8), [ord("L"), ord("M")])
+    return found

@@ -18,7 +18,7 @@ from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Task
 from toolkit.storage.paths import size_of
 from toolkit.storage.threads import for_each
-from toolkit.tag import declared, trial
+from toolkit.tag import declared
 from toolkit.tag import run as tagging
 
 VALUE_CHARS = 160
@@ -147,6 +147,8 @@ def run(context: Context, options: Options) -> Outcome:
 
 def _try(context: Context, options: Options, path: str) -> Outcome:
     """Show the values of some documents; nothing is written."""
+    from toolkit.tag import trial  # which nothing else needs
+
     if options.config is None:
         if not options.targets:
             raise ConfigError("expected taggers to try, or a configuration (-c FILE); `toolkit taggers` lists them")
