@@ -78,7 +78,7 @@ class Quantised(NamedTuple):
         if parts * self.width == self.dim:  # all parts have one width, so a number is a row of one table for all
             tables = self.centroids.reshape(-1, self.width)
             numbers = self.codes + np.arange(parts, dtype=np.intp) * CENTROIDS
-            rows = tables.take(numbers.reshape(-1), axis=0).reshape(-1, self.dim)
+            rows: Array = tables.take(numbers.reshape(-1), axis=0).reshape(-1, self.dim)
         else:
             rows = np.empty((len(self.codes), self.dim), dtype=np.float32)
             for part in range(parts):
