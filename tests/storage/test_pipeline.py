@@ -84,6 +84,18 @@ def test_everything_on_s3_gives_the_same_bytes_as_on_disk(
     assert not Path("s3:").exists()
 
 
+def test_a_dataset_of_zstd_on_s3_is_that_on_disk(bucket: str, tmp_path: Path, sample: list[Path], run: Run) -> None:
+    roots = str(tmp_path / "local"), join(bucket, "corpus")
+    for root in roots:
+        path = lay_out(root, sample, processes=1, compression="zstd")
+        for command in ("run", "validate"):
+            ran = run(command, "-c", path)
+            assert ran.code == 0, ran.out + ran.err
+    local, remote = ({name: digest for name, digest in tree(root).items() if name != "c.yaml"} for root in roots)
+    assert local == remote
+    assert {Path(name).suffix for name in local if name.startswith("data/")} == {".zst"}
+
+
 def test_shares_at_once_on_s3_give_the_same_bytes_as_on_disk(
     bucket: str, tmp_path: Path, sample: list[Path], run: Run
 ) -> None:

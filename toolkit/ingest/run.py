@@ -220,7 +220,7 @@ class _Claims:
 def _shards_named(work: InputToIngest) -> set[str]:
     """Return the shards that there are, by their names, of an input whose record is damaged."""
     number = r"\.\d{5,}" if work.entry.settings().shard_size else ""
-    name = re.compile(re.escape(work.shard) + number + r"\.jsonl\.gz")
+    name = re.compile(re.escape(work.shard) + number + re.escape(work.suffix))
     return {shard for shard in list_files(work.dataset.documents) if name.fullmatch(shard)}
 
 

@@ -88,7 +88,9 @@ class Context:
     @cached_property
     def entries(self) -> list[ingest_plan.Entry]:
         """Return the entries of the section ``ingest:``; none if there is no such section."""
-        return ingest_plan.read_section(self.section("ingest")) if self.has("ingest") else []
+        if not self.has("ingest"):
+            return []
+        return ingest_plan.read_section(self.section("ingest"), self.config.compression or ingest_plan.COMPRESSION)
 
     @cached_property
     def tags(self) -> tag_plan.Plan:

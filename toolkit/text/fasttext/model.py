@@ -11,7 +11,8 @@ import msgspec
 
 from toolkit.data.documents import Prediction
 from toolkit.errors import ConfigError, ToolkitError
-from toolkit.storage import models
+from toolkit.storage import Stat, models
+from toolkit.storage.paths import stat
 from toolkit.text.fasttext.predictions import LinePredictions
 from toolkit.text.line_table import PADDING, LineTable
 from toolkit.text.portable_floats import shortest_float32
@@ -31,6 +32,7 @@ class FastTextModel:
 
     Args:
         path: a ``.bin`` or ``.ftz`` file of a supervised model.
+        contents: of the file, if it has been read.
 
     Attributes:
         labels: without ``__label__``, in the order of the model's output.
@@ -39,10 +41,10 @@ class FastTextModel:
         ConfigError: if it is none.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, contents: "Contents | None" = None) -> None:
         from toolkit.text.fasttext import model_file
 
-        contents = model_file.read(path)
+        contents = contents or model_file.read(path)
         self.labels = [label.removeprefix(PREFIX) for label in contents.labels]
         found: _Found
         try:
@@ -170,9 +172,15 @@ def check_fasttext(model: str) -> None:
 
 @functools.lru_cache(maxsize=64)
 def _check(path: str, digest: str) -> None:
+    _contents(path, stat(path))
+
+
+@functools.lru_cache(maxsize=1)
+def _contents(path: str, version: Stat | None) -> "Contents":
+    """Return what a version of a file holds; kept from the check until it is loaded."""
     from toolkit.text.fasttext import model_file
 
-    model_file.read(path)
+    return model_file.read(path)
 
 
 FastText = Annotated[str, msgspec.Meta(extra={"model": True, "check": check_fasttext})]
@@ -187,4 +195,7 @@ def load_fasttext(model: str) -> FastTextModel:
 
 @functools.lru_cache(maxsize=8)
 def _load(path: str) -> FastTextModel:
-    return FastTextModel(path)
+    try:
+        return FastTextModel(path, _contents(path, stat(path)))
+    finally:
+        _contents.cache_clear()

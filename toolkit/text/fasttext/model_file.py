@@ -74,12 +74,18 @@ class Quantised(NamedTuple):
 
     def decoded(self) -> Array:
         """Return the rows, float32 (rows, dim)."""
-        rows = np.empty((len(self.codes), self.dim), dtype=np.float32)
-        for part in range(self.codes.shape[1]):
-            begin = part * self.width
-            size = min(self.width, self.dim - begin)
-            table = self.centroids[begin * CENTROIDS : (begin + size) * CENTROIDS].reshape(CENTROIDS, size)
-            rows[:, begin : begin + size] = table[self.codes[:, part]]
+        parts = self.codes.shape[1]
+        if parts * self.width == self.dim:  # all parts have one width, so a number is a row of one table for all
+            tables = self.centroids.reshape(-1, self.width)
+            numbers = self.codes + np.arange(parts, dtype=np.intp) * CENTROIDS
+            rows: Array = tables.take(numbers.reshape(-1), axis=0).reshape(-1, self.dim)
+        else:
+            rows = np.empty((len(self.codes), self.dim), dtype=np.float32)
+            for part in range(parts):
+                begin = part * self.width
+                size = min(self.width, self.dim - begin)
+                table = self.centroids[begin * CENTROIDS : (begin + size) * CENTROIDS].reshape(CENTROIDS, size)
+                rows[:, begin : begin + size] = table[self.codes[:, part]]
         if self.norms is not None:
             rows *= self.norms
         return rows
