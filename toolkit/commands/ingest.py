@@ -180,7 +180,7 @@ def run_inputs(
     far = [(task, work) for task, work, is_near in listed if not is_near]
     results = []
     if near or not far:
-        sized = [replace(task, size=work.size or 0) for task, work in near]
+        sized = [replace(task, size=work.size) for task, work in near]
         results += context.run(what, function, sized, "inputs", spreads=spreads, failed=noted)
     if far:
         connections = min(work.entry.settings().connections for _, work in far)

@@ -28,6 +28,7 @@ from toolkit.ingest.reader import Draft, Input, Rejects
 from toolkit.records import sets
 from toolkit.records.ingested import InputRecord
 from toolkit.runs.executors import Report
+from toolkit.runs.progress import Position
 from toolkit.storage import json_files
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import exists, join, lacking, list_files, remove, stat
@@ -88,7 +89,7 @@ def ingest_input(work: InputToIngest, report: Report) -> IngestedInput:
     with bytes_in, Rejects(join(work.dataset.bookkeeping, rejected), work.path) as rejects:
         kept_aside = rejects if common.on_error == "skip" else None
         source = Input(work.path, common.source, work.max_document_bytes, kept_aside, bytes_in.open)
-        written = _ShardsOutput(work, source, claims, report)
+        written = _ShardsOutput(work, source, claims, Position(report, bytes_in.stored))
         written.run()
         content = bytes_in.content()
     for shard in claims.shards - written.shards.keys():
@@ -196,7 +197,7 @@ def _with_text(row: bytes | None, text: str) -> bytes | None:
 class _ShardsOutput:
     """Writes the drafts of an input to its shards, and their attributes beside them."""
 
-    def __init__(self, work: InputToIngest, source: Input, claims: _Claims, report: Report) -> None:
+    def __init__(self, work: InputToIngest, source: Input, claims: _Claims, report: Position) -> None:
         self.work = work
         self.claims = claims
         self.source = source
@@ -234,7 +235,7 @@ class _ShardsOutput:
                     attributes.write_row(
                         _ENCODER.encode({"source": row.source, "id": row.id, "attributes": draft.attributes})
                     )
-                self.report(1, len(line))
+                self.report(1)
                 if size and offset >= size:
                     break
         state = index.finish(output.stat, output.content)

@@ -130,7 +130,7 @@ def mix_shard(work: ShardToMix, report: Report) -> ShardMixed:
             for label, data in encoded.pieces:
                 members.add(label, data)
             counted.add(encoded.counted)
-            report(encoded.counted.totals.rows, encoded.size)
+            report(encoded.counted.totals.rows, encoded.stored)
         members.flush()
     if counted.totals.rows != state.rows:
         raise DataError(f"expected {state.rows} rows as indexed, got {counted.totals.rows}", path=work.path)

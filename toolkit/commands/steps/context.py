@@ -42,11 +42,16 @@ class _Stage:
 
 @dataclass
 class Context:
-    """A configuration that is being worked on; a context manager that ends the processes which it has begun."""
+    """A configuration that is being worked on; a context manager that ends the processes which it has begun.
+
+    Attributes:
+        stage: which of the stages of a run this is, of how many: ``2 of 3``; empty if it is the only one.
+    """
 
     options: Options
     config: Config
     source: Source
+    stage: str = ""
     _stages: dict[str, _Stage] = field(default_factory=dict)
     _progress: Progress | None = None
     _stage: _Stage = field(default_factory=lambda: _Stage({}))
@@ -140,18 +145,20 @@ class Context:
         self._stage = _Stage({task.name: task.key for task in listed})
         if failed:
             self._stages[failed.stage] = self._stage
-        with Progress(what, len(listed), unit, quiet=self.options.quiet) as progress:
+        sizes = {task.name: task.size for task in listed}
+        title = f"{self.stage}: {what}" if self.stage else what
+        with Progress(title, sizes.values(), unit, quiet=self.options.quiet) as progress:
             self._progress = progress
             found: dict[str, Result[R]] = {}
             for result in self._workers.executor(len(listed)).run(function, listed, at_once=at_once):
                 found[result.name] = result
-                progress.advance()
+                progress.end(sizes[result.name], result.reported)
                 if failed:
                     self._note(failed, result)
                 if result.failure and not self.options.quiet:
-                    print(f"failed: {result.failure.message}", file=sys.stderr)
+                    progress.tell(f"failed: {result.failure.message}")
                     if self.options.debug and result.failure.details:
-                        print(result.failure.details, file=sys.stderr)
+                        progress.tell(result.failure.details)
         return [found[task.name] for task in listed]
 
     def _report(self, documents: int, size: int) -> None:

@@ -20,7 +20,7 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 Report = Callable[[int, int], None]
-"""Called by a running task with documents and bytes done since the last call."""
+"""Called by a running task with what is done since the last call: documents, and bytes of its input as stored."""
 
 Begun = Callable[[str], None]
 """Called in the calling process with the name of a task that is given away to be done; again when it is retried."""
@@ -34,13 +34,14 @@ class Task(Generic[P]):
         name: for messages; each once in a run.
         key: in records; each once in a run, too.
         payload: what the function gets.
-        size: roughly how much work it is; the largest are begun first, so that no core is left with one at the end.
+        size: bytes of its input, as stored; None if that is not known. The largest tasks are begun first, so that no
+            core is left with one at the end.
         processes: that the task itself keeps busy.
     """
 
     name: str
     payload: P
-    size: int = 0
+    size: int | None = None
     processes: int = 1
     key: str = ""
 
@@ -62,11 +63,21 @@ class Failure:
 
 @dataclass(frozen=True)
 class Result(Generic[R]):
-    """What became of a task: a value, or a failure."""
+    """What became of a task: a value, or a failure.
+
+    Attributes:
+        reported: bytes of its input that it has worked on; fewer than there are where nothing was to be done.
+    """
 
     name: str
     value: R | None = None
     failure: Failure | None = None
+    reported: int = 0
+
+
+def largest_first(tasks: Iterable[Task[P]]) -> list[Task[P]]:
+    """Return tasks in the order in which they are begun; those of unknown size last, as they come."""
+    return sorted(tasks, key=lambda task: -(task.size or 0))
 
 
 def unheard(name: str) -> None:
@@ -135,11 +146,18 @@ def attempt(function: Callable[[P, Report], R], task: Task[P], report: Report) -
     if not _frozen:
         gc.freeze()  # modules and settings stay: looking at them again and again takes 5 % of the time
         _frozen.append(True)
+    reported = 0
+
+    def counted(documents: int, size: int) -> None:
+        nonlocal reported
+        reported += size
+        report(documents, size)
+
     try:
-        return Result(task.name, value=function(task.payload, report))
+        value, failure = function(task.payload, counted), None
     except ToolkitError as error:
         cause = "".join(traceback.format_exception(error.__cause__)) if error.__cause__ else ""
-        return Result(task.name, failure=Failure(str(error), error.exit_code, cause))
+        value, failure = None, Failure(str(error), error.exit_code, cause)
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # native code panics with exceptions that are no Exception
@@ -148,7 +166,8 @@ def attempt(function: Callable[[P, Report], R], task: Task[P], report: Report) -
             said = str(error)
         elif isinstance(error, MemoryError):
             said = "expected enough memory, got none; use fewer processes, or lower `max_document_bytes`"
-        return Result(task.name, failure=Failure(f"{task.name}: {said}", details=traceback.format_exc()))
+        value, failure = None, Failure(f"{task.name}: {said}", details=traceback.format_exc())
+    return Result(task.name, value, failure, reported)
 
 
 def packed(result: Result[Any]) -> bytes:
@@ -157,4 +176,5 @@ def packed(result: Result[Any]) -> bytes:
         return pickle.dumps(result)
     except Exception as error:
         problem = f"expected a result that can be sent, got {type(error).__name__}: {error}"
-        return pickle.dumps(Result(result.name, failure=Failure(f"{result.name}: {problem}")))
+        failure = Failure(f"{result.name}: {problem}")
+        return pickle.dumps(Result(result.name, failure=failure, reported=result.reported))
