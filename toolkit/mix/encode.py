@@ -1,6 +1,7 @@
 """The work of stage 1 on a block of documents: rules decide and edit, the writer encodes what stays, all is counted."""
 
 import os
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,7 +27,7 @@ class Encoded(NamedTuple):
 
     pieces: list[tuple[str, bytes]]
     counted: Counted
-    stored: int
+    stored: int = 0
 
 
 class _Kept(NamedTuple):
@@ -83,14 +84,29 @@ class Encoder:
         return msgspec.json.Decoder(msgspec.defstruct("Values", [("attributes", values)]))
 
     def __call__(self, block: JointBlock) -> Encoded:
-        """Decide about each document of a block, then encode those that stay, all at once; their order stays."""
+        """Return a block of files, encoded."""
+        measured = self.joiner.measured(block, unicode=self.work.settings.unicode_words)
+        return self.encode(measured)._replace(stored=block.documents.stored)
+
+    def fresh(self, number: int, documents: Sequence[Document], others: Sequence[Sequence[bytes]]) -> Encoded:
+        """Return documents that have just been made, encoded.
+
+        Args:
+            number: of documents before them in their shard.
+            documents: with their lines.
+            others: for each joined set, the rows of these documents, just made.
+        """
+        return self.encode(self.joiner.fresh(number, documents, others, unicode=self.work.settings.unicode_words))
+
+    def encode(self, joined: Iterable[tuple[Joint, Measured]]) -> Encoded:
+        """Decide about each of some documents, then encode those that stay, all at once; their order stays."""
         self.counted = Counted.none(len(self.rules.rules))
         self.tally = Tally(unicode=self.work.settings.unicode_words)
         self.rules.start_over()
         rows: list[_Kept | list[tuple[str, bytes]]] = []
         fault = None
         try:
-            for joint, measured in self.joiner.measured(block, unicode=self.work.settings.unicode_words):
+            for joint, measured in joined:
                 rows.append(self._decided(joint, measured))
         except DataError as error:
             fault = error
@@ -100,7 +116,7 @@ class Encoder:
         pieces = [piece for row in rows for piece in (next(encoded) if isinstance(row, _Kept) else row)]
         self.counted.matched = {i: set(watch.matched) for i, watch in self.rules.blocklists.items()}
         self.counted.statistics = self.tally.counted()
-        return Encoded(pieces, self.counted, block.documents.stored)
+        return Encoded(pieces, self.counted)
 
     def _decided(self, joint: Joint, measured: Measured) -> "_Kept | list[tuple[str, bytes]]":
         """Return the document as it stays, or what is written of one that does not."""
