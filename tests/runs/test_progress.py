@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.runs.test_executors import shout
-from toolkit.runs import progress
+from toolkit.config import sizes
 from toolkit.runs.executors import Executor, Report, Task
 from toolkit.runs.executors.in_process import InProcess
 from toolkit.runs.executors.local import Local
@@ -182,4 +182,4 @@ def test_the_last_line_has_the_mean(capfd: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_sizes_are_in_the_unit_of_the_larger(done: int, total: int | None, text: str) -> None:
-    assert progress.size_of(done, total) == text
+    assert sizes.in_words(done, total) == text

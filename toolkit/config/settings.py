@@ -456,6 +456,10 @@ class Config(ConfigStruct):
     max_document_bytes: Annotated[
         Size, Description(description="a longer line of documents is an error; bounds memory")
     ] = Size(100_000_000)
+    max_disk: Annotated[
+        Size | None,
+        Description(description="bytes that documents, attributes, intermediates and output may take on disk together"),
+    ] = None
     ingest: Annotated[list[Any], Description(description="what to make documents from")] = []
     tag: Annotated[dict[str, Any], Description(description="attribute sets and their taggers")] = {}
     mix: Annotated[dict[str, Any], Description(description="attributes, rules, output")] = {}

@@ -15,6 +15,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from toolkit.config import sizes
 from toolkit.errors import amount
 from toolkit.runs.executors import Report
 from toolkit.storage.options import in_words
@@ -35,8 +36,6 @@ BAR_COLUMNS = 20
 """For percentage and bar: with fewer, the number of tasks is left out."""
 
 _BAR = "{desc}: {percentage:3.0f} %|{bar}| {facts}"
-
-_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"))
 
 Clock = Callable[[], float]
 
@@ -67,7 +66,7 @@ class Pace:
     Bytes of tasks that had nothing to do count as done, and not for the pace.
 
     Args:
-        sizes: bytes of the input of each task; None where that is not known.
+        input_sizes: bytes of the input of each task; None where that is not known.
         clock: gives seconds.
 
     Attributes:
@@ -76,8 +75,8 @@ class Pace:
         documents: done so far.
     """
 
-    def __init__(self, sizes: Iterable[int | None], clock: Clock = time.monotonic) -> None:
-        known = list(sizes)
+    def __init__(self, input_sizes: Iterable[int | None], clock: Clock = time.monotonic) -> None:
+        known = list(input_sizes)
         self.total = (sum(size for size in known if size is not None) or None) if None not in known else None
         self.tasks = self.documents = 0
         self._worked = self._ended = self._ended_worked = 0
@@ -139,7 +138,7 @@ class Progress:
 
     Args:
         what: the stage.
-        sizes: bytes of the input of each task; None where that is not known.
+        input_sizes: bytes of the input of each task; None where that is not known.
         unit: what tasks are.
         quiet: show nothing.
         clock: gives seconds.
@@ -148,13 +147,13 @@ class Progress:
     def __init__(
         self,
         what: str,
-        sizes: Iterable[int | None],
+        input_sizes: Iterable[int | None],
         unit: str = "shards",
         *,
         quiet: bool = False,
         clock: Clock = time.monotonic,
     ) -> None:
-        listed = list(sizes)
+        listed = list(input_sizes)
         self.pace = Pace(listed, clock)
         self._what, self._unit, self._tasks = what, unit, len(listed)
         self._quiet = quiet
@@ -233,7 +232,7 @@ class Progress:
         """Return bytes, their rate, documents, and tasks, in words."""
         pace = self.pace
         return [
-            size_of(pace.done, pace.total),
+            sizes.in_words(pace.done, pace.total),
             f"{rate / 1e6:.1f} MB/s",
             amount(pace.documents, "document"),
             f"{pace.tasks}/{self._tasks} {self._unit}",
@@ -241,15 +240,6 @@ class Progress:
 
     def _write(self, text: str) -> None:
         print(f"{self._what}: {text}", file=sys.stderr, flush=True)
-
-
-def size_of(done: int, total: int | None = None) -> str:
-    """Return bytes in words, of all if that is known: ``1.2 of 34.5 GB``."""
-    most = done if total is None else total
-    unit, name = next(((unit, name) for unit, name in _UNITS if most >= unit), _UNITS[-1])
-    if total is None:
-        return f"{done / unit:.1f} {name}"
-    return f"{done / unit:.1f} of {total / unit:.1f} {name}"
 
 
 def _columns() -> int:

@@ -26,6 +26,10 @@ Begun = Callable[[str], None]
 """Called in the calling process with the name of a task that is given away to be done; again when it is retried."""
 
 
+Admits = Callable[["Task[Any]", bool], bool]
+"""Asked in the calling process before a task is given away, and whether others are running: False if it must wait."""
+
+
 @dataclass(frozen=True)
 class Task(Generic[P]):
     """Something to do.
@@ -80,6 +84,11 @@ def largest_first(tasks: Iterable[Task[P]]) -> list[Task[P]]:
     return sorted(tasks, key=lambda task: -(task.size or 0))
 
 
+def always(task: Task[Any], running: bool) -> bool:
+    """Let a task begin."""
+    return True
+
+
 def unheard(name: str) -> None:
     """Do nothing about a task that has begun."""
 
@@ -95,6 +104,8 @@ class Executor:
 
     Attributes:
         Settings: the Struct of its options in ``executor:``.
+        admits: says whether a task may begin; where it may not, it is asked again when another has ended, and about
+            once a second. It may raise what ends the run.
     """
 
     Settings: ClassVar[type[ConfigStruct]] = ConfigStruct
@@ -105,6 +116,7 @@ class Executor:
     ) -> None:
         self.report = report
         self.begun = begun
+        self.admits: Admits = always
         self.processes = processes
         self.settings = self.Settings() if settings is None else settings
 

@@ -105,6 +105,8 @@ class Local(Executor):
         while waiting and (busy := sum(worker.task.processes for worker in self._workers if worker.task)) < room:
             if busy and busy + waiting[0][0].processes > room:
                 return
+            if not self.admits(waiting[0][0], busy > 0):
+                return
             idle = next((worker for worker in self._workers if worker.task is None and not worker.leaves), None)
             if idle is None:
                 self._workers.append(idle := _Worker(self.settings.recycle))

@@ -113,7 +113,7 @@ class Ray(Executor):
         with Lifeline(self._ray.util.get_node_ip_address()) as lifeline, self._stopping(flying, lifeline):
             given = caller(lifeline.address)
             while waiting or flying:
-                while waiting and len(flying) < room:
+                while waiting and len(flying) < room and self.admits(waiting[0], bool(flying)):
                     task = waiting.popleft()
                     flight = _Flight(task, os.urandom(TOKEN_BYTES))
                     reference = begin.options(
