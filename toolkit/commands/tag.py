@@ -120,7 +120,8 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
         paths = [dataset.shard_path(shard) for shard in shards]
         listed = zip(paths, works, for_each(size_of, paths), strict=True)
         tasks = [Task(path, work, size, key=work.shard) for path, work, size in listed]
-        results = context.run("tag", tagging.tag_shard, tasks, spreads=True, failed=noted)
+        needs = context.disk.of_tags(tasks, overwrite=options.overwrite)
+        results = context.run("tag", tagging.tag_shard, tasks, spreads=True, failed=noted, needs=needs)
     if not context.in_part:
         noted.keep_only(shards)
     done = [result.value for result in results if result.value]

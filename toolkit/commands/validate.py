@@ -298,7 +298,9 @@ class _Validation:
 
     def _run(self, what: str, works: list[ValidateJob], unit: str = "shards") -> list[Result[one_file.Checked]]:
         """Check each file by itself; what is found is added."""
-        results = self.context.run(what, one_file.check_file, [Task(f"{w.set} {w.path}", w) for w in works], unit)
+        sizes = for_each(size_of, [work.file for work in works])
+        tasks = [Task(f"{work.set} {work.path}", work, size) for work, size in zip(works, sizes, strict=True)]
+        results = self.context.run(what, one_file.check_file, tasks, unit)
         for result in results:
             self.findings += result.value.findings if result.value else []
             self.findings += [result.failure.message] if result.failure else []

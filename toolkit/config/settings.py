@@ -460,6 +460,10 @@ class Config(ConfigStruct):
         Literal["gzip", "zstd"] | None,
         Description(description="of the documents that ingest writes, and so of their attributes; default: gzip"),
     ] = None
+    max_disk: Annotated[
+        Size | None,
+        Description(description="bytes that documents, attributes, intermediates and output may take on disk together"),
+    ] = None
     ingest: Annotated[list[Any], Description(description="what to make documents from")] = []
     tag: Annotated[dict[str, Any], Description(description="attribute sets and their taggers")] = {}
     mix: Annotated[dict[str, Any], Description(description="attributes, rules, output")] = {}

@@ -29,6 +29,7 @@ from toolkit.records import sets
 from toolkit.records.ingested import InputRecord
 from toolkit.runs.blocks import BLOCK_BYTES, BLOCK_ROWS
 from toolkit.runs.executors import Report
+from toolkit.runs.progress import Position
 from toolkit.storage import json_files
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import exists, join, lacking, list_files, remove, stat
@@ -129,7 +130,7 @@ def ingest_input(work: InputToIngest, report: Report, follow: Follow | None = No
     with bytes_in, Rejects(join(work.dataset.bookkeeping, rejected), work.path) as rejects:
         kept_aside = rejects if common.on_error == "skip" else None
         source = Input(work.path, common.source, work.max_document_bytes, kept_aside, bytes_in.open)
-        written = _ShardsOutput(work, source, claims, report, follow)
+        written = _ShardsOutput(work, source, claims, Position(report, bytes_in.stored), follow)
         written.run()
         content = bytes_in.content()
     for shard in claims.shards - written.shards.keys():
@@ -238,7 +239,7 @@ class _ShardsOutput:
     """Writes the drafts of an input to its shards, and their attributes beside them."""
 
     def __init__(
-        self, work: InputToIngest, source: Input, claims: _Claims, report: Report, follow: Follow | None
+        self, work: InputToIngest, source: Input, claims: _Claims, report: Position, follow: Follow | None
     ) -> None:
         self.work = work
         self.claims = claims
@@ -310,7 +311,7 @@ class _ShardsOutput:
             if carried:
                 carried.write_rows(block.carried)
             if block.lines:
-                self.report(len(block.lines), offset - begin - len(block.lines))
+                self.report(len(block.lines))
                 yield block
 
     def _record_carried(self, name: str, state: row_index.ShardState, carried: RowOutput) -> None:

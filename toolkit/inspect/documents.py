@@ -98,6 +98,7 @@ class FileDocuments:
 
     Attributes:
         content: xxh3-128 (hex) of the uncompressed bytes, when all documents have been read.
+        stored: returns how many bytes of the file have been read; none of a file that is no lines.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class FileDocuments:
     ) -> None:
         self.path = path
         self.content = ""
+        self.stored: Callable[[], int] = int
         self._writer = writer
         self._types = types_of(writer, merged)
         self._max = max_bytes
@@ -124,6 +126,7 @@ class FileDocuments:
             self.content = content_digest(self.path)
             return
         with Lines(self.path, self._max, digest=True) as lines:
+            self.stored = lines.stored
             read = writer.read(lines, self._max) if writer else None
             for document, value in self._rows(lines) if read is None else self._read(read, lines):
                 yield document, [value]

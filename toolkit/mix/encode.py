@@ -25,11 +25,11 @@ from toolkit.text.editing import Edited, along
 
 
 class Encoded(NamedTuple):
-    """A block, encoded: pieces of labels, in order, and what was counted."""
+    """A block, encoded: pieces of labels, in order; what was counted; the bytes of the block as stored."""
 
     pieces: list[tuple[str, bytes]]
     counted: Counted
-    size: int
+    stored: int = 0
 
 
 class _Kept(NamedTuple):
@@ -115,7 +115,8 @@ class Encoder:
 
     def __call__(self, block: JointBlock) -> Encoded:
         """Return a block of files, encoded."""
-        return self.encode(self.joiner.measured(block, unicode=self.work.settings.unicode_words))
+        measured = self.joiner.measured(block, unicode=self.work.settings.unicode_words)
+        return self.encode(measured)._replace(stored=block.documents.stored)
 
     def fresh(
         self,
@@ -146,11 +147,10 @@ class Encoder:
         self.tally = Tally(unicode=self.work.settings.unicode_words)
         self.rules.start_over()
         rows: list[_Kept | list[tuple[str, bytes]]] = []
-        fault, size = None, 0
+        fault = None
         try:
             for joint, measured in joined:
                 rows.append(self._decided(joint, measured))
-                size += len(joint[0].row)
         except DataError as error:
             fault = error
         encoded = iter(self._encoded([row for row in rows if isinstance(row, _Kept)], fresh))
@@ -159,7 +159,7 @@ class Encoder:
         pieces = [piece for row in rows for piece in (next(encoded) if isinstance(row, _Kept) else row)]
         self.counted.matched = {i: set(watch.matched) for i, watch in self.rules.blocklists.items()}
         self.counted.statistics = self.tally.counted()
-        return Encoded(pieces, self.counted, size)
+        return Encoded(pieces, self.counted)
 
     def _decided(self, joint: Joint, measured: Measured) -> "_Kept | list[tuple[str, bytes]]":
         """Return the document as it stays, or what is written of one that does not."""

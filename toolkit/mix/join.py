@@ -231,7 +231,7 @@ def joint_blocks(work: JoinedShard, stack: ExitStack) -> Iterator[JointBlock]:
     paths = [dataset.attribute_path(each.set, shard) for each in work.sets]
     others = [stack.enter_context(Lines(other, MAX_ROW, ahead=ahead)) for other in paths]
     number = 0
-    for block in in_blocks(lines):
+    for block in in_blocks(lines, lines.stored):
         yield JointBlock(number, block, [next_block(other, block.rows_beside) for other in others])
         number += len(block.lines)
     for other_path, other in zip(paths, others, strict=True):

@@ -226,7 +226,7 @@ def _write(
                 assert index
                 index.add(entry, offset)
                 offset += size + 1
-            report(tagged.documents, tagged.size)
+            report(tagged.documents, tagged.stored)
     if before is None or stat(path) != before:
         raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=path)
     if index:
@@ -259,7 +259,7 @@ class _Part(NamedTuple):
 
 def _parts(work: ShardToTag, external: list[str], lines: Lines, others: list[Lines]) -> Iterator[_Part]:
     number = 0
-    for block in in_blocks(lines):
+    for block in in_blocks(lines, lines.stored):
         yield _Part(number, block, [next_block(other, block.rows_beside) for other in others])
         number += len(block.lines)
     path = work.dataset.shard_path(work.shard)
@@ -283,12 +283,12 @@ class _BlocksToTag(NamedTuple):
 
 
 class _Tagged(NamedTuple):
-    """A tagged block: rows of each set; of each row its index entry and its size."""
+    """A tagged block: rows of each set; of each row its index entry and its size; the bytes of the block as stored."""
 
     rows: list[list[bytes]]
     entries: list[tuple[row_index.Entry, int]]
     documents: int
-    size: int
+    stored: int
 
 
 class _Tagging:
@@ -316,10 +316,9 @@ class _Tagging:
             for other in others:
                 other.give(document, rows.number)
             batch.append((document, rows.number))
-        size = sum(map(len, part.documents.lines)) + len(batch)
         documents = Batch([document for document, _ in batch])
         found = values_of(documents, batch, self._steps, self._job.todo, self._path)
-        return _Tagged(found.rows, entries, len(batch), size)
+        return _Tagged(found.rows, entries, len(batch), part.documents.stored)
 
 
 _ENCODER = msgspec.json.Encoder()

@@ -85,8 +85,9 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
     parts = plan.plan_parts(stages, settings)
     digest = plan.plan_digest(stages, digest, settings.output.part_size, list(omitted))
     listed = [assemble.PartToWrite(settings=settings, digest=digest, part=part) for part in parts]
-    tasks = [Task(w.part.path, w, w.part.size, key=w.part.path) for w in listed]
-    results = context.run("write", assemble.assemble_part, tasks, "parts", failed=noted)
+    tasks = [Task(w.part.path, w, w.part.stored, key=w.part.path) for w in listed]
+    needs = context.disk.of_parts(tasks)
+    results = context.run("write", assemble.assemble_part, tasks, "parts", failed=noted, needs=needs)
     noted.keep_only([part.path for part in parts])
     if broken := failures(results):
         return failed(output, [*omitted.values(), *broken])

@@ -9,7 +9,7 @@ for data.
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from typing import Any
@@ -32,6 +32,7 @@ from toolkit.mix.joined_sets import names_for_rules
 from toolkit.mix.writer import Reading, Writer
 from toolkit.rules.expressions import Name
 from toolkit.runs.executors import Report
+from toolkit.runs.progress import Position
 from toolkit.storage import Stat, json_files
 from toolkit.storage.paths import join, lacking, remove, stat, unlike_data
 from toolkit.storage.reading import Lines, content_digest
@@ -207,6 +208,7 @@ def count_file(work: CountJob, report: Report) -> CountResult:
     with tempfile.TemporaryDirectory(prefix="toolkit-stats-") as temporary:
         tables = [groups.Groups(join(temporary, str(i))) for i in range(len(work.settings.by))]
         rows = _Rows(work, keys, leaves_by_key)
+        done = Position(report, lambda: rows.stored())
         for block in _blocks(islice(rows, work.settings.first)):
             sizes = _sizes([document for document, _ in block], work, count)
             found = list(zip(*_keys(block, keys, work, count), strict=True))
@@ -215,7 +217,7 @@ def count_file(work: CountJob, report: Report) -> CountResult:
             if leaves_by_key:
                 _add_values(distributions, block, keys, rows.getters)
             count += len(block)
-            report(len(block), int(sizes[:, 2].sum()))
+            done(len(block))
         for number, table in enumerate(tables):
             groups.write(work.groups_path(number), iter(table))
     if stat(work.path) != before:
@@ -303,10 +305,12 @@ class _Rows:
     Attributes:
         content: xxh3-128 (hex) of the uncompressed bytes, once all have been read; empty if it is known otherwise.
         getters: of the distributions: place among the values, the key's name there, what is taken of it.
+        stored: returns how many bytes of the file have been read; none while sets are joined to it.
     """
 
     def __init__(self, work: CountJob, keys: Keys, wanted: Mapping[str, list[Leaf]]) -> None:
         self.content = ""
+        self.stored: Callable[[], int] = int
         self._work = work
         self._used = keys.used | set(wanted)
         self._fields = {**keys.used_fields, **{key: {""} for key in wanted}}  # of these all
@@ -329,6 +333,7 @@ class _Rows:
         work = self._work
         if work.shard is None:
             source = FileDocuments(work.file, work.writer, work.max_document_bytes, self._fields, work.types)
+            self.stored = source.stored
             yield from source
             self.content = source.content
         elif work.shard.sets:
@@ -337,6 +342,7 @@ class _Rows:
                     yield document, values
         else:
             with Lines(work.path, work.max_document_bytes, digest=True) as lines:
+                self.stored = lines.stored
                 for document in shard_documents(lines, work.path):
                     yield document, []
             self.content = lines.content or ""

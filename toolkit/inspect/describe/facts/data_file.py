@@ -19,6 +19,7 @@ from toolkit.inspect.describe.facts.fields import HUGE, INTEGERS, KEYS, LONG, ba
 from toolkit.inspect.documents import label_reader
 from toolkit.inspect.targets import Format
 from toolkit.runs.executors import Report
+from toolkit.runs.progress import Position
 from toolkit.storage.paths import lacking, stat
 from toolkit.storage.reading import Lines, stored_digest
 
@@ -155,9 +156,10 @@ def look(work: LookJob, report: Report) -> Looked:
     elif work.lines and work.first is None:
         looked.lines = (0, 0)
         with Lines(work.path, work.max_bytes) as lines:
+            done = Position(report, lines.stored)
             for line in lines:
                 looked.lines = _with(looked.lines, line)  # in text, blank ones end documents
-                report(1, len(line))
+                done(1)
     return looked
 
 
@@ -199,6 +201,7 @@ class _Look:
         texts: dict[str, bool] = {}  # whether all were numbers
         all_lines = (0, 0)
         with Lines(work.path, work.max_bytes) as lines:
+            done = Position(report, lines.stored)
             for line in lines:
                 if work.first is not None and looked.number >= work.first:
                     looked.whole = False
@@ -215,7 +218,7 @@ class _Look:
                 self._add(row)
                 if self._label and (label := self._label(line)):
                     looked.labels[label] = looked.labels.get(label, 0) + 1
-                report(1, len(line))
+                done(1)
         looked.lines = all_lines if looked.whole else None
         looked.numeric = sorted(key for key, numeric in texts.items() if numeric)
         looked.rounded = sorted(
