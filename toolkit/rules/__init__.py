@@ -24,9 +24,10 @@ against the types of attributes and compiled (`compiling`); a `CompiledRule` doe
 from toolkit.rules.compiling import LABEL, WHOLE
 from toolkit.rules.kinds import kind_called
 from toolkit.rules.reading import check_names, read_rules
-from toolkit.rules.rule import Role, Rule, sample_hash
+from toolkit.rules.rule import Rule, sample_hash
 from toolkit.rules.ruleset import Outcome, RuleSet, rules_in
 from toolkit.rules.scopes import Scope, check_used, merged, read_scope
+from toolkit.rules.written import Role
 
 __all__ = [
     "LABEL",
