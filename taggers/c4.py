@@ -189,9 +189,6 @@ class C4(Tagger):
         msgspec.Meta(description="of the document, which chooses among the lists of bad words"),
     ] = None
 
-    def tag(self, document: Document) -> Page:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[Page]:
         batch = Batch.of(documents)
         languages = batch.given(self.language if self.bad_words else None)

@@ -61,9 +61,6 @@ class DolmaGopher(Tagger):
     type: Annotated[Type, msgspec.Meta(description="the figure")] = "word_count"
     version: Annotated[Literal[1, 2], msgspec.Meta(description="of the tagger")] = 1
 
-    def tag(self, document: Document) -> list[Span]:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[list[Span]]:
         batch = Batch.of(documents)
         found = batch.once(_figures, "\n" if self.version == 1 else "\n+")

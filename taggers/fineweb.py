@@ -94,9 +94,6 @@ class Fineweb(Tagger):
     def check(self) -> None:
         check_language(self.variant, self.language)
 
-    def tag(self, document: Document) -> Ratios:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[Ratios]:
         batch = Batch.of(documents)
         if self.variant == "datatrove":

@@ -207,9 +207,6 @@ class GopherQuality(Tagger):
                 raise ConfigError("stop_lists: expected the option `language`, and `stop_words` not given")
             stop_word_lists(self.stop_lists)
 
-    def tag(self, document: Document) -> Quality:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[Quality]:
         batch = Batch.of(documents)
         lists = self._lists(batch)

@@ -146,9 +146,6 @@ class GopherRepetition(Tagger):
     def check(self) -> None:
         check_language(self.variant, self.language)
 
-    def tag(self, document: Document) -> Repetition:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[Repetition]:
         batch = Batch.of(documents)
         texts = [document.text for document in batch]

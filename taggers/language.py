@@ -127,9 +127,6 @@ class Language(Tagger):
     min_prob: Annotated[float, msgspec.Meta(description="from which a line counts as sure")] = 0.8
     max_languages: Annotated[int, msgspec.Meta(ge=2, description="of a multilingual document")] = 5
 
-    def tag(self, document: Document) -> Vote:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[Vote]:
         batch = Batch.of(documents)
         lines, found = batch.lines, LinePredictions.of(batch.attribute(self.lines))

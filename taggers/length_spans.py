@@ -57,9 +57,6 @@ class LengthSpans(Tagger):
     blank: Annotated[bool, msgspec.Meta(description="whether blank lines have spans, too")] = False
     negative: Annotated[bool, msgspec.Meta(description="whether scores are given with a minus")] = False
 
-    def tag(self, document: Document) -> list[Span]:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[list[Span]]:
         batch = Batch.of(documents)
         sign = -1 if self.negative else 1

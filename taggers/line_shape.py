@@ -87,9 +87,6 @@ class LineShape(Tagger):
     header_bytes: Annotated[Limit, msgspec.Meta(description="bytes below which a header line is short")] = 100
     footer_bytes: Annotated[Limit, msgspec.Meta(description="bytes below which a footer line is short")] = 100
 
-    def tag(self, document: Document) -> Shape:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[Shape]:
         lines = Batch.of(documents).lines
         chars, sizes, begin, end = lines.chars, lines.bytes, lines.bounds[:-1], lines.bounds[1:]

@@ -256,9 +256,6 @@ class Redpajama(Tagger):
         str | None, Attribute("perplexity", float | None), msgspec.Meta(description="what `ccnet_perplexity` is")
     ] = None
 
-    def tag(self, document: Document) -> Signals:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[Signals]:
         batch = Batch.of(documents)
         texts = [document.text for document in batch]

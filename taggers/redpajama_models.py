@@ -84,9 +84,6 @@ class RedpajamaModels(Tagger):
     palm_model: Annotated[FastText | None, msgspec.Meta(description="fastText, for `ml_palm_score`")] = None
     wikipedia_model: Annotated[FastText | None, msgspec.Meta(description="fastText, for `ml_wikipedia_score`")] = None
 
-    def tag(self, document: Document) -> Signals:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[Signals]:
         batch = Batch.of(documents)
         texts = [document.text for document in batch]

@@ -117,9 +117,6 @@ class RefinedwebLines(Tagger):
     min_words: Annotated[int, msgspec.Meta(ge=0, description="of a line that stays")] = 2
     max_part_words: Annotated[int, msgspec.Meta(ge=0, description="of a line that parts are removed from")] = 10
 
-    def tag(self, document: Document) -> Removed:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[Removed]:
         lines = Batch.of(documents).lines
         seen = _look(lines)

@@ -126,9 +126,6 @@ class Roots(Tagger):
         msgspec.Meta(description="words, one a line: a file, or a folder of files called `en`, `en.txt` …"),
     ] = None
 
-    def tag(self, document: Document) -> Ratios:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[Ratios]:
         batch = Batch.of(documents)
         languages = batch.given(self.language)

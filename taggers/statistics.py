@@ -271,9 +271,6 @@ class Statistics(Tagger):
         Model | None, msgspec.Meta(description="a tokenizer.json of Hugging Face tokenizers, for `token_count`")
     ] = None
 
-    def tag(self, document: Document) -> Features:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[Features]:
         if not documents:
             return []

@@ -113,9 +113,6 @@ class UrlList(Tagger):
         ),
     ] = None
 
-    def tag(self, document: Document) -> Found:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[Found]:
         path = f"metadata.{self.url}" if self.url else ""
         urls = [url_of({"metadata": document.metadata}, path) for document in Batch.of(documents)]

@@ -128,9 +128,6 @@ class WordList(Tagger):
         ),
     ] = "auto"
 
-    def tag(self, document: Document) -> Hits:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[Hits]:
         batch = Batch.of(documents)
         if not len(batch):

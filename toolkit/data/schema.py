@@ -82,7 +82,8 @@ def from_annotation(annotation: Any, where: str) -> Type:
     Descriptions are those of ``msgspec.Meta``, else those that the docstring of a Struct has under ``Attributes:``.
     """
     if annotation is None:
-        raise ConfigError(f"{where}: expected a declared value type, got none: annotate what `tag` returns")
+        what = "annotate what `tag` (or `tag_batch`) returns"
+        raise ConfigError(f"{where}: expected a declared value type, got none: {what}")
     return _from_info(mi.type_info(annotation), where)
 
 
