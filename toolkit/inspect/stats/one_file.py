@@ -72,7 +72,7 @@ class CountJob(ConfigStruct, kw_only=True):
     Attributes:
         folder: that results are kept in.
         name: of the file in it.
-        format: of a file of an output, with its options; empty for documents.
+        format: of a file of an output; None for documents.
         types: of the attributes that are in the documents of an output, by name, in the form of `toolkit.data.schema`.
         label: of a file of an output, if its documents do not say.
     """
@@ -82,8 +82,7 @@ class CountJob(ConfigStruct, kw_only=True):
     name: str
     shard: JoinedShard | None = None
     file: str = ""
-    format: str = ""
-    options: dict[str, Any] = {}
+    format: Format | None = None
     types: dict[str, Any] = {}
     label: str | None = None
     max_document_bytes: int
@@ -96,7 +95,7 @@ class CountJob(ConfigStruct, kw_only=True):
     @property
     def writer(self) -> Writer | None:
         """Return the format of a file of an output; None for documents."""
-        return Format(self.format, self.options).writer() if self.format else None
+        return self.format.writer() if self.format else None
 
     @property
     def record_path(self) -> str:

@@ -59,7 +59,7 @@ class ValidateJob(ConfigStruct):
         kind: ``documents``, ``attributes``, ``output`` or ``rejected`` (documents that a mix dropped).
         path: relative to the dataset's root of that kind, or (output, rejected) the file.
         set: of attributes.
-        format: of an output, with its options.
+        format: of an output.
         fields: that its rules have added to the metadata.
         documents: that the output should have, if that is known.
         label: that rows of the output should have, if that is known; compared without regard to case.
@@ -72,8 +72,7 @@ class ValidateJob(ConfigStruct):
     max_document_bytes: int
     dataset: Dataset | None = None
     set: str = ""
-    format: str = ""
-    options: dict[str, Any] = {}
+    format: Format | None = None
     fields: list[str] = []
     documents: int | None = None
     label: str | None = None
@@ -257,7 +256,8 @@ def _row_type(ours: sets.SetSchema | None) -> Any:
 
 
 def _check_output(work: ValidateJob, findings: Findings, report: Report) -> Checked | None:
-    writer = Format(work.format, work.options).writer()
+    assert work.format
+    writer = work.format.writer()
     if not writer.CONCATENATES:
         for row, fault in writer.check_file(work.path, work.documents, work.first):
             findings.add(DataError(fault, path=work.path, line=row))
