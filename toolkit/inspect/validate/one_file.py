@@ -20,7 +20,7 @@ from toolkit.ingest.inputs import carried_shards
 from toolkit.inspect.documents import label_reader
 from toolkit.inspect.targets import Format
 from toolkit.mix.writer import Writer
-from toolkit.records import lineage, sets
+from toolkit.records import outdated, sets
 from toolkit.runs.executors import Report
 from toolkit.storage import json_files
 from toolkit.storage.paths import exists, stat
@@ -239,7 +239,7 @@ def _check_record(work: ValidateJob, dataset: Dataset, path: str, findings: Find
             findings.add(DataError(message, path=path))
         try:
             state = row_index.ensure(dataset, work.path, work.max_document_bytes)
-            lineage.check_lineage(dataset, work.set, work.path, state)
+            outdated.check_lineage(dataset, work.set, work.path, state)
         except StaleError as error:
             findings.add(error)
 
