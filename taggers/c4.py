@@ -22,6 +22,7 @@ from toolkit.text import (
     NUMBER,
     SPACE,
     TERMINALS,
+    Array,
     Int64s,
     LineTable,
     UInt32s,
@@ -31,8 +32,6 @@ from toolkit.text import (
     places_among,
     spacy_sentences,
 )
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 QUOTES = '"\u201c\u201d\u201e\xab\xbb\u300d\u300f\u301e\u301f\uff02\uff63'
 CLOSERS = QUOTES + "')]}\u2018\u2019\u2039\u203a\u3009\u300b\u3011\u3015\u3017\u3019\u301b\uff07\uff09\uff3d\uff5d"

@@ -7,15 +7,14 @@ paper has them: `gopher_quality`, `gopher_repetition`.
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal, cast
 
 import msgspec
 import numpy as np
 
 from toolkit import Batch, Document, Example, Span, Tagger
-from toolkit.text import HAS_ALPHA, Sequences, hashes_of, is_among
+from toolkit.text import HAS_ALPHA, Array, Sequences, hashes_of, is_among
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Type = Literal[
     "fraction_of_characters_in_most_common_2grams", "fraction_of_characters_in_most_common_3grams",
     "fraction_of_characters_in_most_common_4grams", "fraction_of_characters_in_duplicate_5grams",

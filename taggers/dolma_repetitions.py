@@ -13,9 +13,8 @@ import msgspec
 import numpy as np
 
 from toolkit import Batch, Document, Example, Span, Tagger
-from toolkit.text import Bytes, Int32s, compiled
+from toolkit.text import Array, Bytes, Int32s, compiled
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Type = Literal[
     "repetition", "doc_max_score_repetition", "doc_max_length_repetition", "doc_frac_repetition"
 ]  # fmt: skip

@@ -14,9 +14,18 @@ import numpy as np
 
 from taggers._datatrove import Language, check_language
 from toolkit import Batch, Document, Example, Tagger
-from toolkit.text import SPACE, TERMINALS, Characters, LineTable, Sequences, characters, compiled, decoded, number_of
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from toolkit.text import (
+    SPACE,
+    TERMINALS,
+    Array,
+    Characters,
+    LineTable,
+    Sequences,
+    characters,
+    compiled,
+    decoded,
+    number_of,
+)
 
 BLANK, MARKED = 1, 2
 

@@ -23,6 +23,7 @@ from toolkit.text import (
     HAS_ALPHA,
     SPACE,
     TERMINALS,
+    Array,
     Characters,
     Int64s,
     LineTable,
@@ -40,8 +41,6 @@ from toolkit.text import (
     stop_word_lists,
     stop_words,
 )
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 ENGLISH = ("the", "be", "to", "of", "and", "that", "have", "with")
 BULLETS = "*-–•‣⁃∙·●○◦■□▪▫▶▸►◀◆◇➢➤"

@@ -20,6 +20,7 @@ from taggers._datatrove import Language, check_language
 from toolkit import Batch, Document, Example, Tagger
 from toolkit.text import (
     SPACE,
+    Array,
     Characters,
     Int64s,
     LineTable,
@@ -32,8 +33,6 @@ from toolkit.text import (
     decomposed,
     number_of,
 )
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 TOP, DUPLICATE = range(2, 5), range(5, 11)
 

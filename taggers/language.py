@@ -6,15 +6,13 @@ alphabetically first label wins.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Annotated, NamedTuple, cast
 
 import msgspec
 import numpy as np
 
 from toolkit import Attribute, Batch, Document, Example, Prediction, Tagger
-from toolkit.text import Float32s, Int64s, LinePredictions, LineTable, compiled, shortest_float32
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from toolkit.text import Array, Float32s, Int64s, LinePredictions, LineTable, compiled, shortest_float32
 
 
 class Share(msgspec.Struct, frozen=True):

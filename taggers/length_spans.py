@@ -11,13 +11,13 @@ import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal, cast
 
 import msgspec
 import numpy as np
 
 from toolkit import Batch, Document, Example, Span, Tagger
-from toolkit.text import BREAKS, CLASSES, PICTURE, SPACE, characters
+from toolkit.text import BREAKS, CLASSES, PICTURE, SPACE, Array, characters
 
 Unit = Literal["chars", "stripped", "bytes", "documents", "tokens", "segments", "words", "pretokens"]
 
@@ -153,8 +153,6 @@ def _pattern() -> re.Pattern[bytes]:
 
 
 SEGMENT = _pattern()
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def _kinds(text: str, table: Array) -> bytes:

@@ -7,14 +7,14 @@ short lines; the code that made the corpus says 100 code points, and its files a
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import msgspec
 import numpy as np
 
 from toolkit import Batch, Document, Example, Tagger
+from toolkit.text import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Limit = Annotated[int, msgspec.Meta(ge=0)]
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
 

@@ -36,6 +36,7 @@ from toolkit.text import (
     IS_UPPER,
     NUMBER,
     UPPER,
+    Array,
     LineTable,
     Sequences,
     Words,
@@ -48,8 +49,6 @@ from toolkit.text import (
     stop_words,
     sums,
 )
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 DECIMALS = 8
 ASCII_PUNCTUATION = string.punctuation.encode()

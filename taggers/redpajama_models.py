@@ -9,15 +9,13 @@ import math
 import zipfile
 import zlib
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import msgspec
 import numpy as np
 
 from toolkit import Batch, ConfigError, Document, Example, Model, Tagger, resolve
-from toolkit.text import FastText, LineTable, Sequences, Words, load_fasttext, natural_logs
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from toolkit.text import Array, FastText, LineTable, Sequences, Words, load_fasttext, natural_logs
 
 DECIMALS = 8
 TARGETS = ("books", "openwebtext", "wikipedia")

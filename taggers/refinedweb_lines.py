@@ -18,6 +18,7 @@ from toolkit.text import (
     NUMBER,
     SPACE,
     UPPER,
+    Array,
     Bytes,
     Characters,
     Int64s,
@@ -27,8 +28,6 @@ from toolkit.text import (
     decoded,
     number_of,
 )
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 COUNTED = "likes shares comments retweets reposts quotes bookmarks upvotes downvotes downloads views followers"
 COUNTER = re.compile(rf"\W*\d[\d,.]*[kmb]?\s+(?:{COUNTED.replace(' ', '|')})\W*")

@@ -22,6 +22,7 @@ from toolkit.text import (
     PICTURE,
     PUNCTUATION,
     SPACE,
+    Array,
     Characters,
     LineTable,
     Sequences,
@@ -33,9 +34,6 @@ from toolkit.text import (
     places_among,
     stop_words,
 )
-
-Array = np.ndarray[Any, np.dtype[Any]]
-
 
 FACTOR, MASK = 0x1E3779B97F4A7C15, 0x7FFFFFFFFFFFFFFF
 OTHER_SPACE, JOINER = re.compile(r"[^\S \t\n]"), "\u2060"

@@ -18,9 +18,7 @@ import numpy as np
 
 from taggers._eurolingua import eurolingua_statistics
 from toolkit import Attribute, Batch, Document, Example, Files, Model, Tagger, entries, for_language, value_at
-from toolkit.text import LineMeasures, WordMeasures, Words, load_tokenizer, occurrences, stop_words
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from toolkit.text import Array, LineMeasures, WordMeasures, Words, load_tokenizer, occurrences, stop_words
 
 DECIMALS = 5
 SHORT, VERY_SHORT = 100, 30

@@ -17,9 +17,7 @@ import msgspec
 import numpy as np
 
 from toolkit import Batch, ConfigError, Document, Example, Files, Tagger, entries, host_of, read_list, split_url, url_of
-from toolkit.text import compiled
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from toolkit.text import Array, compiled
 
 MAX_HOST = 253
 

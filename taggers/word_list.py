@@ -17,8 +17,6 @@ import numpy as np
 from toolkit import Attribute, Batch, Document, Example, Files, Tagger, entries, for_language
 from toolkit.text import Int64s, LineTable, Splitter, UInt64s, Words, compiled, stop_words
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 WITHOUT_BLANKS = frozenset({"bo", "dz", "ja", "km", "lo", "my", "th", "wuu", "yue", "zh"})
 """Languages that are written without blanks between words."""
 

@@ -6,7 +6,7 @@ What `Document` is for one text, `Batch` is for taggers that look at many in one
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
+from typing import Any, Self, TypeVar, cast, overload
 
 import msgspec
 
@@ -14,11 +14,6 @@ from toolkit.data.documents import Document, is_reference
 from toolkit.text.languages.words import datatrove_words
 from toolkit.text.line_table import LineTable
 from toolkit.text.words import Splitter, Words
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 T = TypeVar("T")
 

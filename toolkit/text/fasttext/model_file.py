@@ -17,8 +17,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from toolkit.errors import ConfigError, DataError
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from toolkit.text.kernels.signatures import Array
 
 PREFIX = b"__label__"
 EOS = b"</s>"
@@ -122,8 +121,8 @@ class Contents(NamedTuple):
     lengths: Array
     kept: Array | None
     tree: Array | None
-    input: "Array | Quantised"
-    output: "Array | Quantised"
+    input: Array | Quantised
+    output: Array | Quantised
 
     @property
     def bytes(self) -> Array:
