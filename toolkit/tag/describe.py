@@ -92,9 +92,9 @@ def models(class_: type[Tagger]) -> dict[str, Any]:
     return {field.encode_name: None if field.required else field.default for field, _ in marked}
 
 
-def variants(class_: type[Tagger]) -> list[str]:
-    """Return the choices of the option ``variant``, in their order."""
-    hint = get_type_hints(class_, include_extras=True).get("variant")
+def choices(class_: type[Tagger], option: str) -> list[str]:
+    """Return the choices of an option, in their order; none of another one."""
+    hint = get_type_hints(class_, include_extras=True).get(option)
     inner = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     return list(get_args(inner)) if get_origin(inner) is Literal else []
 
