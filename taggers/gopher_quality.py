@@ -13,11 +13,12 @@ import re
 import string
 from collections.abc import Callable, Sequence
 from statistics import median
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
 
+from taggers._variants import PaperSplitter, Variant
 from toolkit import Attribute, Batch, ConfigError, Document, Example, Files, Tagger
 from toolkit.text import (
     HAS_ALPHA,
@@ -27,7 +28,6 @@ from toolkit.text import (
     Characters,
     Int64s,
     LineTable,
-    Splitter,
     Words,
     characters,
     characters_in,
@@ -173,11 +173,8 @@ class GopherQuality(Tagger):
         ),
     )  # fmt: skip
 
-    variant: Annotated[
-        Literal["paper", "datatrove", "dolma", "dolma_v2", "redpajama"],
-        msgspec.Meta(description="whose way of counting"),
-    ] = "paper"
-    splitter: Annotated[Splitter, msgspec.Meta(description="how the variant `paper` finds words")] = "unicode"
+    variant: Variant = "paper"
+    splitter: PaperSplitter = "unicode"
     stop_words: Annotated[
         tuple[str, ...] | None,
         msgspec.Meta(description="the stop list; if not given, the paper's eight words, or those of `language`"),

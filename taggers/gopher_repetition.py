@@ -11,12 +11,12 @@ import re
 import string
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
 
-from taggers._datatrove import Language, check_language
+from taggers._variants import Language, PaperSplitter, Variant, check_language
 from toolkit import Batch, Document, Example, Tagger
 from toolkit.text import (
     SPACE,
@@ -25,7 +25,6 @@ from toolkit.text import (
     Int64s,
     LineTable,
     Sequences,
-    Splitter,
     Words,
     characters,
     compiled,
@@ -134,11 +133,8 @@ class GopherRepetition(Tagger):
         ),
     )  # fmt: skip
 
-    variant: Annotated[
-        Literal["paper", "datatrove", "dolma", "dolma_v2", "redpajama"],
-        msgspec.Meta(description="whose way of counting"),
-    ] = "paper"
-    splitter: Annotated[Splitter, msgspec.Meta(description="how the variant `paper` finds words")] = "unicode"
+    variant: Variant = "paper"
+    splitter: PaperSplitter = "unicode"
 
     language: Language = None
 

@@ -1,12 +1,16 @@
-"""The option `language` of taggers whose variant `datatrove` splits words as datatrove does."""
+"""Options of taggers with variants, each of which counts as its origin does."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
 from toolkit import Attribute, ConfigError
-from toolkit.text import check_word_language
+from toolkit.text import Splitter, check_word_language
 
+Variant = Annotated[
+    Literal["paper", "datatrove", "dolma", "dolma_v2", "redpajama"], msgspec.Meta(description="whose way of counting")
+]
+PaperSplitter = Annotated[Splitter, msgspec.Meta(description="how the variant `paper` finds words")]
 Language = Annotated[
     str | None,
     Attribute("language.label", str | None, or_value=True),
