@@ -262,38 +262,27 @@ def override(source: Source, assignment: str) -> None:
         raise ConfigError(f"expected key=value, got {cleaned(assignment)!r}")
     parsed = parse(value, f"command line: {keys}", tuple(keys.split("."))).value
     assignment = cleaned(assignment)
-    place = source.value = source.value if source.value is not None else {}
+    place: Any = source.value if source.value is not None else {}
+    source.value = place
     path: list[str | int] = []
     parts = keys.split(".")
-    for i, part in enumerate(parts):
-        last = i == len(parts) - 1
+    for part in parts:
         if isinstance(place, list):
             if not part.isdigit() or int(part) >= len(place):
                 raise ConfigError(f"{assignment!r}: expected an index below {len(place)} of {show(tuple(path))}")
-            path.append(int(part))
-            if last:
-                place[int(part)] = parsed
-            else:
-                place = place[int(part)]
-        elif isinstance(place, dict):
-            path.append(part)
-            if last:
-                place[part] = parsed
-            else:
-                place = place.setdefault(part, {})
-                if isinstance(place, str) and path[0] == "tag":  # `SET: TAGGER` is short for {tagger: TAGGER}
-                    place = _grown(source.value, path, {"tagger": place})
-        else:
+        elif not isinstance(place, dict):
             raise ConfigError(f"{assignment!r}: expected {show(tuple(path))} to have keys, got {place!r}")
+        key = int(part) if isinstance(place, list) else part
+        path.append(key)
+        if len(path) == len(parts):
+            place[key] = parsed
+            break
+        inner = place.setdefault(key, {}) if isinstance(place, dict) else place[key]
+        if isinstance(inner, str) and isinstance(place, dict) and path[0] == "tag":
+            inner = place[key] = {"tagger": inner}  # `SET: TAGGER` is short for it
+        place = inner
     for known in [p for p in source.lines if p[: len(path)] == tuple(path)]:
         del source.lines[known]
-
-
-def _grown(value: Any, path: list[str | int], new: dict[str, Any]) -> dict[str, Any]:
-    for key in path[:-1]:
-        value = value[key]
-    value[path[-1]] = new
-    return new
 
 
 # --- typing -----------------------------------------------------------------------------------------------------------

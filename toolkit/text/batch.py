@@ -41,6 +41,24 @@ class Column(Sequence[T], ABC):
         """Return one value."""
 
 
+BLOCK_ROWS = 256
+BLOCK_CHARS = 1 << 19
+
+
+def in_blocks(items: Iterable[T], chars: Callable[[T], int]) -> Iterator[list[T]]:
+    """Yield items in blocks, each of at most `BLOCK_ROWS` items or about `BLOCK_CHARS` characters, by what one has."""
+    block: list[T] = []
+    size = 0
+    for item in items:
+        block.append(item)
+        size += chars(item)
+        if size >= BLOCK_CHARS or len(block) >= BLOCK_ROWS:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
+
+
 class Batch(Sequence[Document]):
     """Documents that are tagged together, with views on all of them that are computed once and shared by all taggers.
 

@@ -35,13 +35,11 @@ from toolkit.runs.executors import Report
 from toolkit.storage import Stat, json_files
 from toolkit.storage.paths import join, lacking, remove, stat, unlike_data
 from toolkit.storage.reading import Lines, content_digest
+from toolkit.text.batch import in_blocks
 from toolkit.text.counting import measure, measure_json
 
 VERSION = 2
 """Of what is counted; files that were counted by another version are counted anew."""
-
-BLOCK_DOCUMENTS = 256
-BLOCK_CHARS = 1 << 19
 
 
 class Settings(ConfigStruct, kw_only=True):
@@ -206,7 +204,7 @@ def count_file(work: CountJob, report: Report) -> CountResult:
     with tempfile.TemporaryDirectory(prefix="toolkit-stats-") as temporary:
         tables = [groups.Groups(join(temporary, str(i))) for i in range(len(work.settings.by))]
         rows = _Rows(work, keys, leaves_by_key)
-        for block in _blocks(islice(rows, work.settings.first)):
+        for block in in_blocks(islice(rows, work.settings.first), lambda row: len(row[0].row) or len(row[0].text)):
             sizes = _sizes([document for document, _ in block], work, count)
             found = list(zip(*_keys(block, keys, work, count), strict=True))
             for table, column in zip(tables, found, strict=True):
@@ -266,19 +264,6 @@ def _keys(block: Sequence[tuple[Document, list[Any]]], keys: Keys, work: CountJo
             yield keys.of(values, document)
         except DataError as error:
             raise DataError(error.message, path=work.path, line=number, id=document.id or None) from None
-
-
-def _blocks(rows: Iterator[tuple[Document, list[Any]]]) -> Iterator[list[tuple[Document, list[Any]]]]:
-    block: list[tuple[Document, list[Any]]] = []
-    size = 0
-    for row in rows:
-        block.append(row)
-        size += len(row[0].row) or len(row[0].text)
-        if size >= BLOCK_CHARS or len(block) >= BLOCK_DOCUMENTS:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
 
 
 def _add_values(
