@@ -15,7 +15,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from toolkit import Attribute, Batch, Document, Example, Files, Span, Tagger, entries, for_language
+from taggers._options import Label
+from toolkit import Batch, Document, Example, Files, Span, Tagger, entries, for_language
 from toolkit.text import (
     ALPHA,
     LOWER,
@@ -183,9 +184,7 @@ class C4(Tagger):
         msgspec.Meta(description="words and phrases, one a line: a file, or a folder of files called `en`, `en.txt` …"),
     ] = None
     language: Annotated[
-        str | None,
-        Attribute("language.label", str | None, or_value=True),
-        msgspec.Meta(description="of the document, which chooses among the lists of bad words"),
+        Label, msgspec.Meta(description="of the document, which chooses among the lists of bad words")
     ] = None
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Page]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from taggers._variants import Language, check_language
+from taggers._options import Language, check_language
 from toolkit import Batch, Document, Example, Tagger
 from toolkit.text import (
     SPACE,

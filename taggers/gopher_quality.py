@@ -18,8 +18,8 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from taggers._variants import PaperSplitter, Variant
-from toolkit import Attribute, Batch, ConfigError, Document, Example, Files, Tagger
+from taggers._options import Label, PaperSplitter, Variant
+from toolkit import Batch, ConfigError, Document, Example, Files, Tagger
 from toolkit.text import (
     HAS_ALPHA,
     SPACE,
@@ -187,8 +187,7 @@ class GopherQuality(Tagger):
         ),
     ] = None
     language: Annotated[
-        str | None,
-        Attribute("language.label", str | None, or_value=True),
+        Label,
         msgspec.Meta(
             description="a language, or the attribute that has each document's, whose stop words are looked for "
             "(the paper's eight are those of `en`); with the variant `datatrove`, also whose words they are"

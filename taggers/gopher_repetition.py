@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 import numpy as np
 
-from taggers._variants import Language, PaperSplitter, Variant, check_language
+from taggers._options import Language, PaperSplitter, Variant, check_language
 from toolkit import Batch, Document, Example, Tagger
 from toolkit.text import (
     SPACE,

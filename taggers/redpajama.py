@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 import numpy as np
 
+from taggers._options import Label
 from toolkit import (
     Attribute,
     Batch,
@@ -238,11 +239,7 @@ class Redpajama(Tagger):
 
     VERSION = "2"
 
-    language: Annotated[
-        str | None,
-        Attribute("language.label", str | None, or_value=True),
-        msgspec.Meta(description="of the document: for stop words and bad words"),
-    ] = None
+    language: Annotated[Label, msgspec.Meta(description="of the document: for stop words and bad words")] = None
     stop_words: Annotated[Files | None, msgspec.Meta(description="lists of stop words; else stopwords-iso")] = None
     ldnoobw: Annotated[Files | None, msgspec.Meta(description="lists of bad words and phrases")] = None
     ut1: Annotated[Model | None, msgspec.Meta(description="a JSON object: a number for each domain")] = None

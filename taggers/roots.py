@@ -15,7 +15,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from toolkit import Attribute, Batch, Document, Example, Files, Tagger, entries, for_language
+from taggers._options import Label
+from toolkit import Batch, Document, Example, Files, Tagger, entries, for_language
 from toolkit.text import (
     ALPHA,
     NUMBER,
@@ -114,11 +115,7 @@ class Roots(Tagger):
     splitter: Annotated[
         Literal["unicode", "white_space"], msgspec.Meta(description="whose words: Unicode's, or ROOTS's")
     ] = "unicode"
-    language: Annotated[
-        str | None,
-        Attribute("language.label", str | None, or_value=True),
-        msgspec.Meta(description="of the document, for stop words and flagged words"),
-    ] = None
+    language: Annotated[Label, msgspec.Meta(description="of the document, for stop words and flagged words")] = None
     flagged_words: Annotated[
         Files | None,
         msgspec.Meta(description="words, one a line: a file, or a folder of files called `en`, `en.txt` …"),

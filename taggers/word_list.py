@@ -14,7 +14,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from toolkit import Attribute, Batch, Document, Example, Files, Tagger, entries, for_language
+from taggers._options import Label
+from toolkit import Batch, Document, Example, Files, Tagger, entries, for_language
 from toolkit.text import Int64s, LineTable, Splitter, UInt64s, Words, compiled, stop_words
 
 WITHOUT_BLANKS = frozenset({"bo", "dz", "ja", "km", "lo", "my", "th", "wuu", "yue", "zh"})
@@ -111,9 +112,7 @@ class WordList(Tagger):
     ] = "stop_words"
     words: Annotated[tuple[str, ...], msgspec.Meta(description="more entries, for all languages")] = ()
     language: Annotated[
-        str | None,
-        Attribute("language.label", str | None, or_value=True),
-        msgspec.Meta(description="of the text: an attribute, or one language for all documents"),
+        Label, msgspec.Meta(description="of the text: an attribute, or one language for all documents")
     ] = None
     splitter: Annotated[
         Literal["unicode", "white_space", "word_punct"],

@@ -1,4 +1,4 @@
-"""Options of taggers with variants, each of which counts as its origin does."""
+"""Options that several taggers have."""
 
 from typing import Annotated, Literal
 
@@ -11,9 +11,11 @@ Variant = Annotated[
     Literal["paper", "datatrove", "dolma", "dolma_v2", "redpajama"], msgspec.Meta(description="whose way of counting")
 ]
 PaperSplitter = Annotated[Splitter, msgspec.Meta(description="how the variant `paper` finds words")]
+Label = Annotated[str | None, Attribute("language.label", str | None, or_value=True)]
+"""The language of a document: the attribute that has it, or the same for all."""
+
 Language = Annotated[
-    str | None,
-    Attribute("language.label", str | None, or_value=True),
+    Label,
     msgspec.Meta(
         description="with the variant `datatrove`: whose words they are, as a label of lid.176 (`de`) or GlotLID "
         "(`deu_Latn`), or the attribute that has each document's; English if not given"
