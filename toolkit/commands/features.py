@@ -1,6 +1,6 @@
 """Print how Hugging Face datasets reads an OSCAR output.
 
-That is Python which declares its features; any output whose lines are typed has them.
+It prints Python that declares the features. Every output format whose lines have a type has them.
 """
 
 import textwrap

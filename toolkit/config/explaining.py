@@ -1,4 +1,4 @@
-"""What is wrong with a value, in words: msgspec's errors in the form of ours."""
+"""Says what is wrong with a value: turns errors of msgspec into the form of ours."""
 
 import re
 from typing import Any, Literal, get_args, get_origin

@@ -1,4 +1,4 @@
-"""What decides that a shard of a set is done again: it was made from something else than there is now.
+"""Decides whether a shard of a set is done again: whether it was made from something else than there is now.
 
 Inputs are judged likewise by `toolkit.ingest.inputs.why_not_done`, shards of a mix by `toolkit.mix.stage.made_from`.
 """

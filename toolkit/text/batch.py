@@ -1,6 +1,6 @@
 """Several documents at once: views on all their texts as arrays, and values that are arrays.
 
-What `Document` is for one text, `Batch` is for taggers that look at many in one go: no Python object for each line.
+`Batch` does for many texts what `Document` does for one, without a Python object for each line.
 """
 
 from abc import ABC, abstractmethod
