@@ -65,6 +65,22 @@ class Context:
         except ConfigError as error:
             raise self.source.error((), str(error)) from None
 
+    @property
+    def output(self) -> str:
+        """Return the folder of the output that a path names; without one, that of the section ``mix:``.
+
+        Raises:
+            ConfigError: if several paths are named, or the mix of the configuration has not been run.
+        """
+        named = self.options.targets
+        if len(named) > 1:
+            raise ConfigError(f"expected one output, got {len(named)}: {', '.join(named)}")
+        folder = named[0].rstrip("/") if named else self.mix.output.path
+        if not named and not is_folder(folder):
+            lacks = f"expected the output of a mix, got nothing there; run `toolkit mix`{not_in(folder)}"
+            raise ConfigError(f"{folder}: {lacks}")
+        return folder
+
     def section(self, name: str) -> Source:
         """Return a section of the configuration.
 
@@ -110,22 +126,6 @@ class Context:
         found = mix_section.read_section(self.section("mix"), folder, lambda: self.dataset)
         splits = read_splits(self.section("about")) if self.has("about") else None
         return msgspec.structs.replace(found, splits=splits.shares) if splits and splits.by == "file" else found
-
-    @property
-    def output(self) -> str:
-        """Return the folder of the output that a path names; without one, that of the section ``mix:``.
-
-        Raises:
-            ConfigError: if several paths are named, or the mix of the configuration has not been run.
-        """
-        named = self.options.targets
-        if len(named) > 1:
-            raise ConfigError(f"expected one output, got {len(named)}: {', '.join(named)}")
-        folder = named[0].rstrip("/") if named else self.mix.output.path
-        if not named and not is_folder(folder):
-            lacks = f"expected the output of a mix, got nothing there; run `toolkit mix`{not_in(folder)}"
-            raise ConfigError(f"{folder}: {lacks}")
-        return folder
 
     def has(self, name: str) -> bool:
         return bool(getattr(self.config, name))
