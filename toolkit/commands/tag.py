@@ -10,11 +10,11 @@ from toolkit.commands.command_line.options import Flag, Stage, Words
 from toolkit.commands.steps import dolma
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context, show_plan
-from toolkit.commands.steps.outcome import Outcome, failures, short, table
+from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.data import row_index
 from toolkit.data.documents import Document
 from toolkit.data.schema import SPANS, Type
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, short
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Task
 from toolkit.storage.paths import size_of

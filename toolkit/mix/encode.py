@@ -18,7 +18,7 @@ from toolkit.mix.join import RAW_ATTRIBUTES, Joiner, Joint, JointBlock, Measured
 from toolkit.mix.settings import REJECTED
 from toolkit.mix.splitting import split_of
 from toolkit.mix.writer import Mixed, MixedBatch, Pieces, check_folder
-from toolkit.records import lineage
+from toolkit.records import outdated
 from toolkit.storage.paths import strip_suffix
 from toolkit.text.batch import Batch
 from toolkit.text.editing import Edited, along
@@ -380,7 +380,7 @@ class _Provenance:
         self._shard = os.path.basename(work.shard) if self._short else work.key
         self._sets = {
             joined.set: {
-                "digest": lineage.content_of(work.dataset, joined.set, work.shard),
+                "digest": outdated.content_of(work.dataset, joined.set, work.shard),
                 "versions": {key.name: key.settings["version"] for key in joined.keys if key.settings},
             }
             for joined in work.sets

@@ -29,7 +29,7 @@ from toolkit.errors import DataError
 from toolkit.mix.binding import Binding
 from toolkit.mix.joined_sets import JoinedSet, compile_rules
 from toolkit.mix.settings import MixSettings, Stream
-from toolkit.records import lineage
+from toolkit.records import outdated
 from toolkit.records import sets as records
 from toolkit.records.foreign import look_at
 from toolkit.rules import WHOLE, RuleSet
@@ -129,7 +129,7 @@ def inputs_of(work: JoinedShard, *, learn: bool = False) -> tuple[row_index.Shar
             if record is None:
                 raise DataError("expected a complete file, got one without its record; run `toolkit tag`", path=path)
             raise DataError("expected the file that its record describes, it was changed; run `toolkit tag`", path=path)
-        lineage.check_lineage(dataset, joined.set, shard, state)
+        outdated.check_lineage(dataset, joined.set, shard, state)
         digests[joined.set] = record.output.content
     return state, digests
 
