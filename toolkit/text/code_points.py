@@ -8,7 +8,6 @@ from toolkit.text.kernels.signatures import Array
 from toolkit.text.line_table import LineTable
 from toolkit.text.unicode_table import Characters, characters, decoded, number_of
 
-
 LAST_BY_FIRST = ((0x80, 0x7F), (0xE0, 0x7FF), (0xF0, 0xFFFF), (0xF1, 0x3FFFF), (0x100, 0x10FFFF))
 """The last code point whose UTF-8 begins with a byte below another."""
 
