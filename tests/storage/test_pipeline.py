@@ -13,6 +13,7 @@ from tests.conftest import Run
 from tests.pipeline.test_crawl import CRAWL, write_crawl
 from tests.storage.faults import KINDS, Corpus, play
 from tests.storage.servers import Seaweed
+from tests.waiting import PATIENCE
 from toolkit.storage import store_of
 from toolkit.storage.models import resolve
 from toolkit.storage.outputs import write_file
@@ -100,7 +101,7 @@ def test_shares_at_once_on_s3_give_the_same_bytes_as_on_disk(
                 subprocess.Popen([*command, f"{i}/3"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
                 for i in range(3)
             ]
-            said = [process.communicate(timeout=240)[0] for process in begun]
+            said = [process.communicate(timeout=PATIENCE)[0] for process in begun]
             assert [process.returncode for process in begun] == [0, 0, 0], said
             assert "this share (2 of 3) has no input: there are 2 inputs for 3 shares" in said[2]
             documents = tree(join(root, "data"))
