@@ -32,7 +32,7 @@ SETTINGS = {
 IMPATIENT = {"toolkit.storage.retrying.READ": 2.0, "toolkit.storage.retrying.READ_STRANGER": 2.0}
 """Where requests hang. All other answers come: a busy machine does not make a fault of them."""
 
-GIVE_UP, PATIENT = 0.3, 20.0
+GIVE_UP, PATIENT = 0.3, 60.0
 """Seconds for which a server is waited for, `storage.give_up`: where a fault lasts, and where it passes."""
 
 
