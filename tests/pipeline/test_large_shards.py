@@ -1351,9 +1351,9 @@ def test_a_worker_that_is_killed_with_its_processes_costs_its_shard_one_retry(co
         (worker,) = run.workers
         os.kill(worker, signal.SIGKILL)
         assert wait_until(lambda: not any(map(is_alive, helpers)))
+        assert wait_until(lambda: len(run.pids) >= 4), run.log
         run.release()
         assert run.end() == 0, run.log
-        assert len(run.pids) >= 4
     for path in slow.root.rglob(".*.tmp"):  # of the worker; the next run would delete it
         path.unlink()
     expected = tree(slow.attributes), tree(slow.out)

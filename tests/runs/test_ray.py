@@ -210,17 +210,22 @@ LOADED = {}
 
 
 class Slow(Tagger):
-    '''Takes its time, and notes in which process it has loaded its model; from shard 7 on it waits for `hold` to go.'''
+    '''Takes its time, and notes in which process it has loaded its model, which waits for others to have done so.
+
+    From shard 7 on it waits as long as there is a file ``hold``.
+    '''
 
     folder: str
     seconds: float = 0.05
-    more: int = 0
+    meeting: int = 0
 
     def tag(self, document: Document) -> int:
         if not LOADED:
             LOADED["model"] = True
             with (Path(self.folder) / "loaded").open("a") as file:
                 file.write(f"{os.getpid()}\\n")
+            while len((Path(self.folder) / "loaded").read_text().split()) < self.meeting:
+                time.sleep(0.02)
         if document.text == "fails":
             raise ValueError("cannot")
         while document.id[0] > "6" and (Path(self.folder) / "hold").exists():
@@ -279,7 +284,7 @@ def test_a_large_shard_has_several_processes_of_one_node(cluster: Cluster, secon
     wanted = tree(slow.attributes)
     (slow.root / "loaded").unlink()
     slow.config["executor"] = {"type": "ray"}
-    ran = cluster.run(sys.executable, "-c", SPREAD, "tag", "-c", slow.yaml, "--overwrite", "tag.slow-0.more=1")
+    ran = cluster.run(sys.executable, "-c", SPREAD, "tag", "-c", slow.yaml, "--overwrite", "tag.slow-0.meeting=2")
     assert ran.returncode == 0, ran.stderr
     assert tree(slow.attributes) == wanted
     assert len((slow.root / "loaded").read_text().split()) == 2, "as many as the larger node has CPUs"
@@ -309,6 +314,7 @@ def test_a_model_is_loaded_once_in_a_process_and_an_error_is_one_shard_s(
     cluster: Cluster, second: int, slow: Project
 ) -> None:
     write_rows(slow.documents / "05.jsonl", [document("x", "fails")])
+    slow.config["tag"]["slow-0"]["meeting"] = 2
     ran = toolkit(cluster, slow, "tag")
     assert ran.returncode == 1, ran.stderr
     assert ran.stderr.count("ValueError: cannot") == 2, "when it happens, and at the end"
