@@ -3,6 +3,7 @@
 Taggers write attribute files beside the documents, or are tried on some and shown.
 """
 
+from collections.abc import Collection
 from typing import Annotated, Any, ClassVar
 
 from toolkit.commands.command_line.options import Flag, Stage, Words
@@ -76,8 +77,14 @@ class Options(Stage, frozen=True, kw_only=True):
             raise ConfigError("expected --lines only with --try")
 
 
-def run(context: Context, options: Options) -> Outcome:
-    """Tag all shards whose attributes are missing, or made from something that has changed."""
+def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Outcome:
+    """Tag all shards whose attributes are missing, or made from something that has changed.
+
+    Args:
+        context: of the configuration.
+        options: of the command.
+        tagged: shards that this run has tagged already.
+    """
     if options.sample is not None:
         return _try(context, options, options.sample)
     if context.is_dolma:
@@ -117,7 +124,7 @@ def run(context: Context, options: Options) -> Outcome:
         noted.keep_only(shards)
     done = [result.value for result in results if result.value]
     failed = failures(results)
-    written = {name: sum(name in each.written for each in done) for name in plan.sets}
+    written = {name: sum(name in each.written or each.shard in tagged for each in done) for name in plan.sets}
     rows = [
         ["set", "keys", "shards written", "up to date"],
         *(

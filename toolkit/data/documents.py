@@ -303,6 +303,27 @@ class LateDocument(Document):
         return len(self.text) if self.counted is None else self.counted
 
 
+class _OnlyMetadata(msgspec.Struct):
+    metadata: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_METADATA = msgspec.json.Decoder(_OnlyMetadata)
+
+
+class FreshDocument(Document):
+    """A document that has just been made: its metadata stand in its row, and are looked for when somebody asks."""
+
+    def __init__(self, text: str, *, id: str, source: str, row: bytes) -> None:
+        super().__init__(text, id=id, source=source, row=row)
+        del self._metadata
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "_metadata":
+            raise AttributeError(name)
+        self._metadata = _METADATA.decode(self.row).metadata
+        return self._metadata
+
+
 class AttributesRow(msgspec.Struct):
     """One line of an attribute file, its values left as JSON text."""
 

@@ -1,6 +1,7 @@
 """The work of stage 1 on a block of documents: rules decide and edit, the writer encodes what stays, all is counted."""
 
 import os
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -83,14 +84,28 @@ class Encoder:
         return msgspec.json.Decoder(msgspec.defstruct("Values", [("attributes", values)]))
 
     def __call__(self, block: JointBlock) -> Encoded:
-        """Decide about each document of a block, then encode those that stay, all at once; their order stays."""
+        """Return a block of files, encoded."""
+        return self.encode(self.joiner.measured(block, unicode=self.work.settings.unicode_words))
+
+    def fresh(self, number: int, documents: Sequence[Document], others: Sequence[Sequence[bytes]]) -> Encoded:
+        """Return documents that have just been made, encoded.
+
+        Args:
+            number: of documents before them in their shard.
+            documents: with their lines.
+            others: for each joined set, the rows of these documents, just made.
+        """
+        return self.encode(self.joiner.fresh(number, documents, others, unicode=self.work.settings.unicode_words))
+
+    def encode(self, joined: Iterable[tuple[Joint, Measured]]) -> Encoded:
+        """Decide about each of some documents, then encode those that stay, all at once; their order stays."""
         self.counted = Counted.none(len(self.rules.rules))
         self.tally = Tally(unicode=self.work.settings.unicode_words)
         self.rules.start_over()
         rows: list[_Kept | list[tuple[str, bytes]]] = []
         fault, size = None, 0
         try:
-            for joint, measured in self.joiner.measured(block, unicode=self.work.settings.unicode_words):
+            for joint, measured in joined:
                 rows.append(self._decided(joint, measured))
                 size += len(joint[0].row)
         except DataError as error:

@@ -1,6 +1,6 @@
 """Joining: the documents of a shard, row by row with their attributes; and whether these may be joined at all."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import repeat
@@ -285,6 +285,29 @@ class Joiner:
                     cast("LateDocument", row[0]).counted = each[1]
                 return zip(rows, listed, strict=True)
         return ((row, measure([row[0].text], unicode=unicode)[0].tolist()) for row in self._one_by_one(block))
+
+    def fresh(
+        self, number: int, documents: Sequence[Document], others: Sequence[Sequence[bytes]], *, unicode: bool
+    ) -> Iterator[tuple[Joint, Measured]]:
+        """Return documents that have just been made with their attributes, as `measured` does those of files.
+
+        Args:
+            number: of documents before them.
+            documents: with their lines.
+            others: for each set, the rows of these documents, which cannot be of others.
+            unicode: whether Unicode's words are counted.
+        """
+        sizes = measure([document.text for document in documents], unicode=unicode).tolist()
+        columns = [
+            decoder.columns(list(map(decoder.decoder.decode, rows)))
+            for decoder, rows in zip(self._decoders, others, strict=True)
+        ]
+        lines = zip(*others, strict=True) if others else repeat(())
+        values = zip(*columns, strict=True) if columns else repeat(())
+        for i, (document, of_sets, found, size) in enumerate(
+            zip(documents, lines, values, sizes, strict=False), number + 1
+        ):
+            yield self._joint(document, i, list(of_sets), list(found)), size
 
     def _at_once(self, block: JointBlock) -> Iterator[Joint] | None:
         """Return the rows, all of them decoded before the first is given; None if something is wrong with one."""
