@@ -199,7 +199,9 @@ def _handler(target: Callable[[], int], faults: Plan) -> type[http.server.BaseHT
             """The answer of the server, by a connection that lasts as long as the client's."""
             connection = self.server_connection
             if connection is None:
-                connection = self.server_connection = http.client.HTTPConnection("127.0.0.1", target(), timeout=60)
+                connection = self.server_connection = http.client.HTTPConnection(
+                    "127.0.0.1", target(), timeout=PATIENCE
+                )
             try:
                 connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
                 for name, value in self.headers.items():
