@@ -166,7 +166,7 @@ def test_a_fault_costs_at_most_a_rerun(kind: str, bucket: str, seaweed: Seaweed,
     """One of each kind; `python -m tests.storage.faults` plays as many as you like."""
     seed = KINDS.index(kind)
     played = play(kind, seed, join(bucket, "corpus"), corpus, seaweed, length=3)
-    assert played.happened or kind in ("403", "worker"), "which may find nothing to strike"
+    assert played.happened or kind in ("403", "worker", "driver", "all processes"), "which may find nothing to strike"
 
 
 def test_a_crawl_in_a_bucket_gives_the_same_bytes_as_on_disk(bucket: str, tmp_path: Path, run: Run) -> None:
