@@ -29,7 +29,7 @@ SETTINGS = {
 }
 """Small enough that the corpus is uploaded in several parts, and that no test waits long for what does not come."""
 
-IMPATIENT = {"toolkit.storage.retrying.READ": 2.0, "toolkit.storage.retrying.READ_STRANGER": 2.0}
+IMPATIENT = {"toolkit.storage.retrying.READ": 1.0, "toolkit.storage.retrying.READ_STRANGER": 1.0}
 """Where requests hang. All other answers come: a busy machine does not make a fault of them."""
 
 GIVE_UP, PATIENT = 0.3, 60.0
