@@ -14,6 +14,7 @@ from tests.pipeline.test_crawl import CRAWL, write_crawl
 from tests.storage import faults
 from tests.storage.faults import KINDS, Corpus, play
 from tests.storage.servers import Seaweed
+from tests.waiting import PATIENCE
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import expand_sized, join, list_files
@@ -97,7 +98,7 @@ def test_shares_at_once_on_s3_give_the_same_bytes_as_on_disk(
                 subprocess.Popen([*command, f"{i}/3"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
                 for i in range(3)
             ]
-            said = [process.communicate(timeout=240)[0] for process in begun]
+            said = [process.communicate(timeout=PATIENCE)[0] for process in begun]
             assert [process.returncode for process in begun] == [0, 0, 0], said
             assert "this share (2 of 3) has no input: there are 2 inputs for 3 shares" in said[2]
             documents = tree(join(root, "data"))
@@ -163,7 +164,7 @@ def test_a_fault_costs_at_most_a_rerun(kind: str, bucket: str, seaweed: Seaweed,
     """One of each kind; `python -m tests.storage.faults` plays as many as you like."""
     seed = KINDS.index(kind)
     played = play(kind, seed, join(bucket, "corpus"), corpus, seaweed, length=3)
-    assert played.happened or kind in ("403", "worker"), "which may find nothing to strike"
+    assert played.happened or kind in ("403", "worker", "driver", "all processes"), "which may find nothing to strike"
 
 
 def test_a_crawl_in_a_bucket_gives_the_same_bytes_as_on_disk(bucket: str, tmp_path: Path, run: Run) -> None:
