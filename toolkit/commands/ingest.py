@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -19,6 +19,7 @@ from toolkit.passes import one_input
 from toolkit.records import rejected
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import P, R, Report, Result, Task
+from toolkit.runs.room import Need
 from toolkit.storage import store_of
 
 D = TypeVar("D", bound="_Counted")
@@ -52,6 +53,7 @@ def plan(context: Context) -> PlannedIngest:
     dataset, options = context.dataset, context.options
     inputs, entries, share = context.inputs(), context.entries, context.share
     places.check_ingest(context, inputs)
+    context.disk.check(inputs[: options.limit])
     works = (share.inputs if share else inputs)[: options.limit]
     ingest_records.check_settings(works)
     ingest_plan.prepare(entries, dataset, overwrite=options.overwrite, write=False)
@@ -200,11 +202,17 @@ def run_inputs(
     listed = [(task, work, store_of(work.path).can_list) for task, work in zip(tasks, works, strict=True)]
     near = [(task, work) for task, work, is_near in listed if is_near]
     far = [(task, work) for task, work, is_near in listed if not is_near]
+    by_name = {task.name: work for task, work, _ in listed}
+
+    def needs(task: Task[Any]) -> Need | None:
+        return context.disk.of_input(by_name[task.name])
+
     results = []
     if near or not far:
-        sized = [replace(task, size=work.size or 0) for task, work in near]
-        results += context.run(what, function, sized, "inputs", spreads=spreads, failed=noted)
+        sized = [replace(task, size=work.size) for task, work in near]
+        results += context.run(what, function, sized, "inputs", spreads=spreads, failed=noted, needs=needs)
     if far:
         connections = min(work.entry.settings().connections for _, work in far)
-        results += context.run(what, function, [task for task, _ in far], "inputs", at_once=connections, failed=noted)
+        tasks = [task for task, _ in far]
+        results += context.run(what, function, tasks, "inputs", at_once=connections, failed=noted, needs=needs)
     return results

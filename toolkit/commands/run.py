@@ -39,6 +39,7 @@ def run(context: Context, options: Options) -> Outcome:
     for name in present:
         if options.dry_run and name != present[0]:
             break
+        context.stage = f"{present.index(name) + 1} of {len(present)}" if len(present) > 1 else ""
         stage = stages[name]()
         texts.append(stage.text)
         outcome.data[name] = stage.data

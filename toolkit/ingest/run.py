@@ -29,6 +29,7 @@ from toolkit.records import sets
 from toolkit.records.ingested import InputRecord
 from toolkit.runs.blocks import BLOCK_BYTES, BLOCK_ROWS
 from toolkit.runs.executors import Report
+from toolkit.runs.progress import Position
 from toolkit.storage import json_files
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import exists, join, lacking, list_files, remove, stat
@@ -44,12 +45,14 @@ class FreshBlock(NamedTuple):
     Attributes:
         number: of documents before them.
         rows: the documents, decoded; their metadata only stand in the lines.
+        texts: of the documents, in UTF-8.
         lines: the same as JSON, without line ends.
         carried: the rows of attributes that the format carries; empty if it carries none.
     """
 
     number: int
     rows: list[DocumentRow]
+    texts: list[bytes]
     lines: list[bytes]
     carried: list[bytes]
 
@@ -127,7 +130,7 @@ def ingest_input(work: InputToIngest, report: Report, follow: Follow | None = No
     with bytes_in, Rejects(join(work.dataset.bookkeeping, rejected), work.path) as rejects:
         kept_aside = rejects if common.on_error == "skip" else None
         source = Input(work.path, common.source, work.max_document_bytes, kept_aside, bytes_in.open)
-        written = _ShardsOutput(work, source, claims, report, follow)
+        written = _ShardsOutput(work, source, claims, Position(report, bytes_in.stored), follow)
         written.run()
         content = bytes_in.content()
     for shard in claims.shards - written.shards.keys():
@@ -218,7 +221,7 @@ class _Claims:
 def _shards_named(work: InputToIngest) -> set[str]:
     """Return the shards that there are, by their names, of an input whose record is damaged."""
     number = r"\.\d{5,}" if work.entry.settings().shard_size else ""
-    name = re.compile(re.escape(work.shard) + number + r"\.jsonl\.gz")
+    name = re.compile(re.escape(work.shard) + number + re.escape(work.suffix))
     return {shard for shard in list_files(work.dataset.documents) if name.fullmatch(shard)}
 
 
@@ -236,7 +239,7 @@ class _ShardsOutput:
     """Writes the drafts of an input to its shards, and their attributes beside them."""
 
     def __init__(
-        self, work: InputToIngest, source: Input, claims: _Claims, report: Report, follow: Follow | None
+        self, work: InputToIngest, source: Input, claims: _Claims, report: Position, follow: Follow | None
     ) -> None:
         self.work = work
         self.claims = claims
@@ -289,11 +292,12 @@ class _ShardsOutput:
         is_last = False
         while not is_last:
             is_last, begin = True, offset
-            block = FreshBlock(output.rows, [], [], [])
+            block = FreshBlock(output.rows, [], [], [], [])
             for draft, row, line in drafts:
                 block.rows.append(row)
                 block.lines.append(line)
-                index.add(row_index.entry_of(row), offset)
+                block.texts.append(row.text.encode())
+                index.add(row_index.entry_of(row, len(block.texts[-1])), offset)
                 offset += len(line) + 1
                 if carried:
                     found = {"source": row.source, "id": row.id, "attributes": draft.attributes}
@@ -307,7 +311,7 @@ class _ShardsOutput:
             if carried:
                 carried.write_rows(block.carried)
             if block.lines:
-                self.report(len(block.lines), offset - begin - len(block.lines))
+                self.report(len(block.lines))
                 yield block
 
     def _record_carried(self, name: str, state: row_index.ShardState, carried: RowOutput) -> None:

@@ -123,7 +123,7 @@ def mix_shard(work: ShardToMix, report: Report) -> ShardMixed:
         output = stack.enter_context(StageOutput(work))
         for encoded in in_order(Encoder, work, joint_blocks(work, stack), work.processes, work.path):
             output.write(encoded)
-            report(encoded.counted.totals.rows, encoded.size)
+            report(encoded.counted.totals.rows, encoded.stored)
     output.record(state, inputs)
     return ShardMixed(shard=work.shard, skipped=False, rows=state.rows)
 

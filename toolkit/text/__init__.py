@@ -8,6 +8,7 @@ from toolkit.text.fasttext.model import FastText, load_fasttext
 from toolkit.text.fasttext.predictions import LinePredictions, without_capitals
 from toolkit.text.kernels.compiling import compiled
 from toolkit.text.kernels.signatures import (
+    Array,
     Bytes,
     Float32s,
     Float64s,
@@ -81,6 +82,7 @@ __all__ = [
     "SPACE",
     "TERMINALS",
     "UPPER",
+    "Array",
     "Bytes",
     "Characters",
     "FastText",

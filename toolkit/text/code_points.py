@@ -1,22 +1,18 @@
 """How many code points of each line are of a kind, in compiled code."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from toolkit.text.kernels.compiling import compiled
+from toolkit.text.kernels.signatures import Array
 from toolkit.text.line_table import LineTable
 from toolkit.text.unicode_table import Characters, characters, decoded, number_of
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 LAST_BY_FIRST = ((0x80, 0x7F), (0xE0, 0x7FF), (0xF0, 0xFFFF), (0xF1, 0x3FFFF), (0x100, 0x10FFFF))
 """The last code point whose UTF-8 begins with a byte below another."""
 
 
-def count_code_points(lines: LineTable, kind: int) -> "Array":
+def count_code_points(lines: LineTable, kind: int) -> Array:
     """Return how many code points of each line have some bit of `kind`, such as ``UPPER``, in `characters`; int64."""
     import numpy as np
 
