@@ -47,6 +47,7 @@ PARTS = {
 }
 """What belongs to a part: patterns for ``CALL | QUALNAME (FILE)``, the call as it stands in the source."""
 NEUTRAL = re.compile(r"text/kernels/|/runs/|cli\.py|commands/|importlib|numpy/|functools")
+OURS = re.compile(r"\((?!toolkit/text/kernels/compiling)(toolkit|taggers|mixers)/")
 TOP = 3
 
 
@@ -131,7 +132,7 @@ def by_part(sampler: Sampler) -> Parts:
     parts: Parts = defaultdict(lambda: defaultdict(float))
     for stack, seconds in sampler.seconds.items():
         shown = [str(place) for place in stack]
-        ours = next((place for place in shown if re.search(r"(toolkit|taggers|mixers)/", place)), shown[-1])
+        ours = next((place for place in shown if OURS.search(place)), shown[-1])
         parts[part_of(shown)][ours] += seconds
     parts["threads"][""] += sampler.threads
     return parts
