@@ -6,11 +6,13 @@ is, white space and digits included. (The published description says punctuation
 
 import functools
 import unicodedata
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 
-from toolkit import Document, Example, Tagger
+from toolkit import Batch, Document, Example, Tagger
+from toolkit.text import count_marked
 
 
 class Counts(msgspec.Struct, frozen=True):
@@ -38,14 +40,17 @@ class Noise(Tagger):
     )
 
     def tag(self, document: Document) -> Counts:
-        text = "\n".join(document.lines)
-        if text.isascii():
-            table, points = _is_noise()[:128], np.frombuffer(text.encode(), dtype=np.uint8)
-        else:
-            table, points = _is_noise(), np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
-        return Counts(len(text), int(np.count_nonzero(table[points])))
+        return self.tag_batch([document])[0]
+
+    def tag_batch(self, documents: Sequence[Document]) -> list[Counts]:
+        lines = Batch.of(documents).lines
+        between = np.maximum(np.diff(lines.bounds) - 1, 0)  # line feeds, which are noise
+        noise = lines.sums(count_marked(lines, _noise_up_to))
+        return list(map(Counts, (lines.sums(lines.chars) + between).tolist(), (noise + between).tolist()))
 
 
 @functools.cache
-def _is_noise() -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    return np.array([unicodedata.category(chr(point))[0] not in "LM" for point in range(0x110000)])
+def _noise_up_to(last: int) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
+    """Which code points are neither letter nor mark; all there are take 0.2 s, those of most texts 10 ms."""
+    categories = map(unicodedata.category, map(chr, range(last + 1)))
+    return np.array([category[0] not in "LM" for category in categories], dtype=np.uint8)

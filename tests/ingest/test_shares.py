@@ -95,6 +95,7 @@ def test_shards_that_other_settings_named_belong_to_their_input() -> None:
     assert [maker(f"{name}.jsonl.gz") for name in ("a", "a.00007", "b", "b.00000", "b.00001")] == [a, a, b, b, b]
     assert [maker(name) for name in ("a.jsonl", "c.jsonl.gz", "a.1.jsonl.gz", "c.00001.jsonl.gz")] == [None] * 4
     assert makers([numbered])("b.00001.jsonl.gz") == numbered
+    assert [maker(f"{name}.jsonl.zst") for name in ("a", "a.00007", "b.00000")] == [a, a, b]
 
 
 def test_without_inputs_the_documents_are_dealt_by_their_bytes_the_own_ones_first(tmp_path: Path) -> None:

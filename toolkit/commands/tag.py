@@ -10,16 +10,16 @@ from toolkit.commands.command_line.options import Flag, Stage, Words
 from toolkit.commands.steps import dolma
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context, show_plan
-from toolkit.commands.steps.outcome import Outcome, failures, short, table
+from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.data import row_index
 from toolkit.data.documents import Document
 from toolkit.data.schema import SPANS, Type
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, short
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Task
 from toolkit.storage.paths import size_of
 from toolkit.storage.threads import for_each
-from toolkit.tag import declared, trial
+from toolkit.tag import declared
 from toolkit.tag import run as tagging
 
 VALUE_CHARS = 160
@@ -92,6 +92,7 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
     dataset, plan = context.dataset, context.tags
     mine, unfinished = sharing.shards(context, dataset, judges=True)
     shards = context.limited(mine)
+    sharing.check_compression(context, dataset, shards)
     if context.share and not shards:
         written = dict.fromkeys(plan.sets, 0)
         data = {"attributes": dataset.attributes, "shards": 0, "documents": 0, "written": written, "failed": []}
@@ -154,6 +155,8 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
 
 def _try(context: Context, options: Options, path: str) -> Outcome:
     """Show the values of some documents; nothing is written."""
+    from toolkit.tag import trial  # which nothing else needs
+
     if options.config is None:
         if not options.targets:
             raise ConfigError("expected taggers to try, or a configuration (-c FILE); `toolkit taggers` lists them")

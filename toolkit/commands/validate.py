@@ -202,8 +202,8 @@ class _Validation:
         folder, name = os.path.split(target)
         self.checked.append(target)
         if (found := format_of(target)) is not None:
-            how = {"options": found.options, "label": label_of_path(name), "labels": self.options.labels}
-            work = self._job("output", target, format=found.name, **how)
+            label = label_of_path(name)
+            work = self._job("output", target, format=found, label=label, labels=self.options.labels)
         else:
             dataset = Dataset(folder or ".", join(folder or ".", ".toolkit", "none"))
             first = 1 << 60 if self.options.first is None else self.options.first  # no records: a file has none
@@ -233,8 +233,7 @@ class _Validation:
                 self._job(
                     "rejected" if is_rejected else "output",
                     join(folder, path),
-                    format=found.name if found else "",
-                    options=found.options if found else {},
+                    format=found,
                     fields=fields,
                     documents=documents.get(path),
                     label=labels.get(path),

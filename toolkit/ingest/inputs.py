@@ -13,7 +13,7 @@ import xxhash
 from toolkit.config.plugin_code import changes
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError
-from toolkit.ingest.plan import FIRST_VERSION, Entry, InputToIngest, makers, settings_of
+from toolkit.ingest.plan import DEFAULTS, FIRST_VERSION, Entry, InputToIngest, makers, settings_of
 from toolkit.records import ingested, sets
 from toolkit.records.ingested import InputRecord
 from toolkit.storage import Stat, json_files, store_of
@@ -82,6 +82,7 @@ def _otherwise(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return a line for each setting that differs, beside the version."""
+    before, now = {**DEFAULTS, **before}, {**DEFAULTS, **now}
     edited = changes(before.get("code", {}), now.get("code", {}))
     code = [f"the code of the format has changed: {', '.join(edited)}"] if edited else []
     return code + [

@@ -22,10 +22,21 @@ from toolkit.storage.addresses import learn, whole
 from toolkit.storage.paths import expand_sized, fault_of_name, fixed_part, is_glob, is_set_name, join, strip_suffix
 from toolkit.storage.roots import note_roots
 
-SUFFIX = ".jsonl.gz"
-"""Suffix of the shards that are written."""
+COMPRESSION = "gzip"
+"""Of the shards that are written, if the configuration names none."""
 
-_NUMBERED = re.compile(r"(.+)\.[0-9]{5,}" + re.escape(SUFFIX), re.DOTALL)
+SUFFIXES = {COMPRESSION: ".jsonl.gz", "zstd": ".jsonl.zst"}
+"""Of the shards that are written, by their compression."""
+
+_SHARD = re.compile(
+    rf"(?P<stem>(?P<cut>.+)\.[0-9]{{5,}}|.+)(?:{'|'.join(map(re.escape, SUFFIXES.values()))})", re.DOTALL
+)
+
+_COMPRESSION_KEY = "documents.compression"
+"""In settings of inputs; no option of a reader is called so."""
+
+DEFAULTS = {_COMPRESSION_KEY: COMPRESSION}
+"""Settings that records do not name."""
 
 COMPRESSIONS = tuple(compression.SUFFIXES)
 """Taken off an input's name before its format's suffix."""
@@ -100,12 +111,14 @@ class Entry(ConfigStruct):
         options: of its own.
         place: in the configuration, of `from:` or `crawl:`, for messages.
         files_place: of `files:`.
+        compression: of the shards.
     """
 
     common: dict[str, Any]
     options: dict[str, Any]
     place: str = ""
     files_place: str = ""
+    compression: str = COMPRESSION
 
     def settings(self) -> Common:
         return config.convert(Source(self.common), Common)
@@ -150,7 +163,12 @@ class InputToIngest(ConfigStruct):
 
     def shard_name(self, number: int = 0) -> str:
         """Return the path of a shard that the input becomes: its only one, or the one with this number."""
-        return f"{self.shard}.{number:05d}{SUFFIX}" if self.is_cut else self.shard + SUFFIX
+        return (f"{self.shard}.{number:05d}" if self.is_cut else self.shard) + self.suffix
+
+    @property
+    def suffix(self) -> str:
+        """Return what its shards end in."""
+        return SUFFIXES[self.entry.compression]
 
     def __post_init__(self) -> None:
         """Make the address known where the work is done."""
@@ -167,16 +185,16 @@ def makers(works: Iterable[InputToIngest]) -> Callable[[str], InputToIngest | No
     """Return what tells from a shard's path which of these inputs makes it; None if none of them does.
 
     No record is read, so the answer is the same before, while and after the input is ingested. A name that other
-    settings gave it (with or without a number) counts, too, unless it is that of another input.
+    settings gave it (with or without a number, of another compression) counts, too, unless it is that of another input.
     """
     by_stem = {work.shard: work for work in works}
 
     def maker(shard: str) -> InputToIngest | None:
-        numbered = _NUMBERED.fullmatch(shard)
-        cut = by_stem.get(numbered[1]) if numbered else None
-        if cut and cut.is_cut:
-            return cut
-        return by_stem.get(shard.removesuffix(SUFFIX), cut) if shard.endswith(SUFFIX) else None
+        named = _SHARD.fullmatch(shard)
+        if named is None:
+            return None
+        cut = by_stem.get(named["cut"])
+        return cut if cut and cut.is_cut else by_stem.get(named["stem"], cut)
 
     return maker
 
@@ -195,8 +213,12 @@ _NOT_SETTINGS = ("from", "crawl", *_OF_CRAWLS, "connections", "max_disk", "on_er
 """Options that change nothing of what good documents become."""
 
 
-def read_section(section: Source) -> list[Entry]:
+def read_section(section: Source, compression: str = COMPRESSION) -> list[Entry]:
     """Return the entries of an ``ingest:`` section, checked.
+
+    Args:
+        section: of the configuration.
+        compression: of the shards.
 
     Raises:
         ConfigError: with the place in the file, if one is not what it should be.
@@ -224,7 +246,8 @@ def read_section(section: Source) -> list[Entry]:
         if settings.trim and reader.attribute_set():
             raise place.error(("trim",), "expected no trim: the attributes that the format carries are one per line")
         where, files = place.where(("from" if settings.crawl is None else "crawl",)), place.where(("files",))
-        entries.append(Entry(common=common.value, options=options.value, place=where, files_place=files))
+        found = Entry(common.value, options.value, place=where, files_place=files, compression=compression)
+        entries.append(found)
     return entries
 
 
@@ -382,10 +405,11 @@ def holds(entries: Iterable[Entry]) -> dict[str, str]:
 def settings_of(entry: Entry) -> dict[str, Any]:
     """Return all that decides what becomes of an input.
 
-    The first version of a reader is not named: records of readers that have had no other one stay as they are.
+    The first version of a reader is not named, nor is gzip: records from before there was another stay as they are.
     """
     common = config.plain(entry.settings())
     shared = {key: value for key, value in common.items() if key not in _NOT_SETTINGS}
     reader = entry.reader()
     version = {} if reader.VERSION == FIRST_VERSION else {"reader_version": reader.VERSION}
-    return {**shared, **version, **recorded_code(type(reader)), **config.plain(reader)}
+    written = {} if entry.compression == COMPRESSION else {_COMPRESSION_KEY: entry.compression}
+    return {**shared, **version, **written, **recorded_code(type(reader)), **config.plain(reader)}

@@ -45,12 +45,14 @@ class FreshBlock(NamedTuple):
     Attributes:
         number: of documents before them.
         rows: the documents, decoded; their metadata only stand in the lines.
+        texts: of the documents, in UTF-8.
         lines: the same as JSON, without line ends.
         carried: the rows of attributes that the format carries; empty if it carries none.
     """
 
     number: int
     rows: list[DocumentRow]
+    texts: list[bytes]
     lines: list[bytes]
     carried: list[bytes]
 
@@ -219,7 +221,7 @@ class _Claims:
 def _shards_named(work: InputToIngest) -> set[str]:
     """Return the shards that there are, by their names, of an input whose record is damaged."""
     number = r"\.\d{5,}" if work.entry.settings().shard_size else ""
-    name = re.compile(re.escape(work.shard) + number + r"\.jsonl\.gz")
+    name = re.compile(re.escape(work.shard) + number + re.escape(work.suffix))
     return {shard for shard in list_files(work.dataset.documents) if name.fullmatch(shard)}
 
 
@@ -290,11 +292,12 @@ class _ShardsOutput:
         is_last = False
         while not is_last:
             is_last, begin = True, offset
-            block = FreshBlock(output.rows, [], [], [])
+            block = FreshBlock(output.rows, [], [], [], [])
             for draft, row, line in drafts:
                 block.rows.append(row)
                 block.lines.append(line)
-                index.add(row_index.entry_of(row), offset)
+                block.texts.append(row.text.encode())
+                index.add(row_index.entry_of(row, len(block.texts[-1])), offset)
                 offset += len(line) + 1
                 if carried:
                     found = {"source": row.source, "id": row.id, "attributes": draft.attributes}

@@ -194,7 +194,7 @@ class FileDocuments:
 def label_reader(reading: Reading) -> Callable[[bytes], str | None] | None:
     """Return a reader of the label in a line that is JSON; None where it is not at a plain path of fields.
 
-    Of a line without a label, or that is damaged, it gives None; those of languages it gives in lower case.
+    The reader returns None for a line without a label, or that is damaged. Labels of languages are in lower case.
     """
     keys = [reading.values, *reading.label.split(".")]
     if not all(key.isidentifier() for key in keys):

@@ -29,7 +29,7 @@ from toolkit.errors import DataError
 from toolkit.mix.binding import Binding
 from toolkit.mix.joined_sets import JoinedSet, compile_rules
 from toolkit.mix.settings import MixSettings, Stream
-from toolkit.records import lineage
+from toolkit.records import outdated
 from toolkit.records import sets as records
 from toolkit.records.foreign import look_at
 from toolkit.rules import WHOLE, RuleSet
@@ -129,7 +129,7 @@ def inputs_of(work: JoinedShard, *, learn: bool = False) -> tuple[row_index.Shar
             if record is None:
                 raise DataError("expected a complete file, got one without its record; run `toolkit tag`", path=path)
             raise DataError("expected the file that its record describes, it was changed; run `toolkit tag`", path=path)
-        lineage.check_lineage(dataset, joined.set, shard, state)
+        outdated.check_lineage(dataset, joined.set, shard, state)
         digests[joined.set] = record.output.content
     return state, digests
 
@@ -156,6 +156,7 @@ class RowDecoder:
 
     Attributes:
         decoder: of rows.
+        is_empty: whether none of these keys is in the set.
         absent: the values where a row of another program has none at all (Dolma's deduper writes ``[]`` then).
     """
 
@@ -177,6 +178,7 @@ class RowDecoder:
             values = values | list
         parts: list[Any] = [("attributes", values)]
         parts += [("id", str | None, None), ("source", str | None, None)] if names else []
+        self.is_empty = not used
         self.decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(msgspec.defstruct("Row", parts, gc=False))
 
     def columns(self, rows: list[Any]) -> list[Any]:
@@ -297,9 +299,9 @@ class Joiner:
             others: for each set, the rows of these documents, which cannot be of others.
             unicode: whether Unicode's words are counted.
         """
-        sizes = measure([document.text for document in documents], unicode=unicode).tolist()
+        sizes = measure([document.utf8 for document in documents], unicode=unicode).tolist()
         columns = [
-            decoder.columns(list(map(decoder.decoder.decode, rows)))
+            [None] * len(rows) if decoder.is_empty else decoder.columns(list(map(decoder.decoder.decode, rows)))
             for decoder, rows in zip(self._decoders, others, strict=True)
         ]
         lines = zip(*others, strict=True) if others else repeat(())

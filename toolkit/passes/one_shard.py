@@ -22,7 +22,7 @@ from toolkit.mix.stage import StageOutput
 from toolkit.records import sets
 from toolkit.runs.blocks import in_order
 from toolkit.tag.plan import build
-from toolkit.tag.run import AttributesOutput, ShardToTag, rows_of
+from toolkit.tag.run import AttributesOutput, ShardToTag, Values, values_of
 from toolkit.text.batch import Batch
 
 
@@ -168,18 +168,23 @@ class _Passing:
 
     def __call__(self, block: FreshBlock) -> _Passed:
         rows = block.rows or list(map(DOCUMENT_DECODER.decode, block.lines))
-        documents = [
-            FreshDocument(row.text, id=row.id, source=row.source, row=line)
-            for row, line in zip(rows, block.lines, strict=True)
-        ]
-        numbered = list(zip(documents, count(block.number + 1)))
-        found = rows_of(Batch(documents), numbered, self._steps, self._todo, self._path) if self._steps else []
+        batch = Batch(
+            [
+                FreshDocument(row.text, id=row.id, source=row.source, row=line, utf8=text)
+                for row, text, line in zip(rows, block.texts, block.lines, strict=True)
+            ]
+        )
+        numbered = list(zip(batch, count(block.number + 1)))
+        found = values_of(batch, numbered, self._steps, self._todo, self._path) if self._steps else _NOTHING
         encoded = None
         if self._encoder:
-            by_set = dict(zip(self._todo, found, strict=True))
+            by_set = dict(zip(self._todo, found.rows, strict=True))
             others = [block.carried if name == self._carried else by_set[name] for name in self._joined]
             try:
-                encoded = self._encoder.fresh(block.number, documents, others)
+                encoded = self._encoder.fresh(block.number, batch, others, found.columns)
             except Exception:
                 self._encoder = None
-        return _Passed(found, encoded)
+        return _Passed(found.rows, encoded)
+
+
+_NOTHING = Values([], {})

@@ -20,8 +20,9 @@ from toolkit.data import row_index, schema
 from toolkit.data.alignment import MAX_ROW, AttributeRows, is_of_experiment
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, Document, Rows, Span, to_document
-from toolkit.errors import DataError, StaleError, did_you_mean
-from toolkit.records import foreign, lineage, sets
+from toolkit.errors import DataError, did_you_mean
+from toolkit.records import foreign, sets
+from toolkit.records.outdated import check_lineage, content_of, is_outdated
 from toolkit.runs.blocks import Block, in_blocks, in_order, next_block, threads_for
 from toolkit.runs.executors import Report
 from toolkit.storage import json_files
@@ -31,7 +32,7 @@ from toolkit.storage.reading import Lines
 from toolkit.tag.plan import Plan, Step, build
 from toolkit.tag.steps import Numbered, encodable, run_steps
 from toolkit.tag.tagger import Reference
-from toolkit.text.batch import Batch
+from toolkit.text.batch import Batch, Column
 
 
 class ShardToTag(ConfigStruct):
@@ -73,35 +74,16 @@ def holds(settings: Mapping[str, dict[str, Any]]) -> dict[str, str]:
 
 
 def outdated(work: ShardToTag, state: row_index.ShardState | None, *, learn: bool = False) -> list[str]:
-    """Return the sets of the plan that must be (re)done for a shard; `learn` as in `toolkit.records.sets.is_intact`."""
+    """Return the sets of the plan that must be (re)done for a shard; `learn` as in `is_outdated`."""
     dataset, shard = work.dataset, work.shard
     todo: list[str] = []
     steps = build(work.plan)
     for set_name in dict.fromkeys(step.set for step in steps):
-        record = sets.load_record(dataset, set_name, shard)
         wanted = {r.set for step in steps if step.set == set_name for r in step.references} - {set_name}
-        if (
-            record is None
-            or state is None
-            or record.input.content != state.content
-            or record.settings != work.settings[set_name]
-            or wanted & set(todo)
-            or not sets.is_intact(dataset, set_name, shard, record, learn=learn)
-            or any(_has_changed(dataset, other, shard, record, state) for other in wanted)
-        ):
+        settings = work.settings[set_name]
+        if wanted & set(todo) or is_outdated(dataset, set_name, shard, state, settings, wanted, learn=learn):
             todo.append(set_name)
     return todo
-
-
-def _has_changed(
-    dataset: Dataset, other: str, shard: str, record: sets.ShardRecord, state: row_index.ShardState
-) -> bool:
-    """Return whether a set that was read is another now, or is itself made from something that has changed."""
-    try:
-        lineage.check_lineage(dataset, other, shard, state)
-    except StaleError:
-        return True
-    return lineage.content_of(dataset, other, shard) != record.reads.get(other)
 
 
 def tag_shard(work: ShardToTag, report: Report) -> TaggedShard:
@@ -134,8 +116,8 @@ def tag_shard(work: ShardToTag, report: Report) -> TaggedShard:
 def _content_read(dataset: Dataset, name: str, shard: str, state: row_index.ShardState | None) -> str:
     """Return the digest of a set that is read, which must be of the documents that the shard has."""
     assert state
-    lineage.check_lineage(dataset, name, shard, state)
-    return lineage.content_of(dataset, name, shard)
+    check_lineage(dataset, name, shard, state)
+    return content_of(dataset, name, shard)
 
 
 class AttributesOutput:
@@ -316,17 +298,30 @@ class _Tagging:
             for other in others:
                 other.give(document, rows.number)
             batch.append((document, rows.number))
-        found = rows_of(Batch([document for document, _ in batch]), batch, self._steps, self._job.todo, self._path)
-        return _Tagged(found, entries, len(batch), part.documents.stored)
+        documents = Batch([document for document, _ in batch])
+        found = values_of(documents, batch, self._steps, self._job.todo, self._path)
+        return _Tagged(found.rows, entries, len(batch), part.documents.stored)
 
 
 _ENCODER = msgspec.json.Encoder()
 
 
-def rows_of(
+class Values(NamedTuple):
+    """The values of some documents.
+
+    Attributes:
+        rows: of attributes, for each set.
+        columns: the values, by set and key, where a tagger has made a `Column`.
+    """
+
+    rows: list[list[bytes]]
+    columns: dict[tuple[str, str], Column[Any]]
+
+
+def values_of(
     batch: Batch, numbered: Sequence[Numbered], steps: Sequence[Step], todo: Sequence[str], path: str
-) -> list[list[bytes]]:
-    """Return the rows of attributes of some documents, for each set.
+) -> Values:
+    """Return what taggers say of some documents.
 
     Args:
         batch: of the documents.
@@ -348,7 +343,7 @@ def rows_of(
                 for document, *row in zip(batch, *columns, strict=True)
             ]
         )
-    return found
+    return Values(found, {name: column for name, column in values.items() if isinstance(column, Column)})
 
 
 # --- attributes that are read ---------------------------------------------------------------------------------------

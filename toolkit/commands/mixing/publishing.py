@@ -106,7 +106,7 @@ def empty(
 ) -> str:
     """Return why a mix that keeps no document is not published; empty where it may be.
 
-    Of a part of the shards, and where nothing is published, it is only told.
+    If only a part of the shards is mixed, or nothing is published, this prints a warning and returns an empty text.
 
     Args:
         context: of the configuration.

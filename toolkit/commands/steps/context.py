@@ -29,7 +29,7 @@ from toolkit.runs.executors import P, R, Report, Result, Task, always
 from toolkit.runs.progress import Progress
 from toolkit.runs.room import Needs
 from toolkit.storage.options import StorageOptions, set_options
-from toolkit.storage.paths import join, remove_stale_temporaries
+from toolkit.storage.paths import is_folder, join, not_in, remove_stale_temporaries
 from toolkit.storage.roots import note_roots
 from toolkit.tag import plan as tag_plan
 
@@ -72,6 +72,22 @@ class Context:
         except ConfigError as error:
             raise self.source.error((), str(error)) from None
 
+    @property
+    def output(self) -> str:
+        """Return the folder of the output that a path names; without one, that of the section ``mix:``.
+
+        Raises:
+            ConfigError: if several paths are named, or the mix of the configuration has not been run.
+        """
+        named = self.options.targets
+        if len(named) > 1:
+            raise ConfigError(f"expected one output, got {len(named)}: {', '.join(named)}")
+        folder = named[0].rstrip("/") if named else self.mix.output.path
+        if not named and not is_folder(folder):
+            lacks = f"expected the output of a mix, got nothing there; run `toolkit mix`{not_in(folder)}"
+            raise ConfigError(f"{folder}: {lacks}")
+        return folder
+
     def section(self, name: str) -> Source:
         """Return a section of the configuration.
 
@@ -95,7 +111,9 @@ class Context:
     @cached_property
     def entries(self) -> list[ingest_plan.Entry]:
         """Return the entries of the section ``ingest:``; none if there is no such section."""
-        return ingest_plan.read_section(self.section("ingest")) if self.has("ingest") else []
+        if not self.has("ingest"):
+            return []
+        return ingest_plan.read_section(self.section("ingest"), self.config.compression or ingest_plan.COMPRESSION)
 
     @cached_property
     def tags(self) -> tag_plan.Plan:

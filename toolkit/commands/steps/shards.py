@@ -1,5 +1,7 @@
 """The shards that a command works on, which are those of its share; and notes on inputs that are not in them."""
 
+from collections.abc import Iterable
+
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.config import settings
@@ -8,6 +10,7 @@ from toolkit.errors import DataError, NothingThere, ToolkitError, amount
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.records import ingested, rejected
+from toolkit.storage.compression import compression_of
 from toolkit.storage.paths import absolute
 
 NAMED = 3
@@ -60,6 +63,23 @@ def shards(context: Context, dataset: Dataset, *, judges: bool = False) -> tuple
         raise DataError("\n".join(refused))
     context.warn(refused)
     return found, _not_in_this(context, dataset, found)
+
+
+def check_compression(context: Context, dataset: Dataset, shards: Iterable[str]) -> None:
+    """Check that shards have the compression that the configuration names, as their attributes will.
+
+    Raises:
+        ConfigError: naming the first that has another.
+    """
+    wanted = context.config.compression
+    for shard in shards if wanted else ():
+        if (found := compression_of(shard)) != wanted:
+            raise context.source.error(
+                ("compression",),
+                f"expected documents of the compression {wanted}, got {dataset.shard_path(shard)}, which has "
+                f"{found or 'none'}; attributes have the names of their documents, and so their compression. Leave the "
+                "key out, or ingest the documents anew (--overwrite)",
+            )
 
 
 def _not_in_this(context: Context, dataset: Dataset, found: list[str]) -> str:

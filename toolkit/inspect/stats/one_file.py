@@ -36,13 +36,11 @@ from toolkit.runs.progress import Position
 from toolkit.storage import Stat, json_files
 from toolkit.storage.paths import join, lacking, remove, stat, unlike_data
 from toolkit.storage.reading import Lines, content_digest
+from toolkit.text.batch import in_blocks
 from toolkit.text.counting import measure, measure_json
 
 VERSION = 2
 """Of what is counted; files that were counted by another version are counted anew."""
-
-BLOCK_DOCUMENTS = 256
-BLOCK_CHARS = 1 << 19
 
 
 class Settings(ConfigStruct, kw_only=True):
@@ -73,7 +71,7 @@ class CountJob(ConfigStruct, kw_only=True):
     Attributes:
         folder: that results are kept in.
         name: of the file in it.
-        format: of a file of an output, with its options; empty for documents.
+        format: of a file of an output; None for documents.
         types: of the attributes that are in the documents of an output, by name, in the form of `toolkit.data.schema`.
         label: of a file of an output, if its documents do not say.
     """
@@ -83,8 +81,7 @@ class CountJob(ConfigStruct, kw_only=True):
     name: str
     shard: JoinedShard | None = None
     file: str = ""
-    format: str = ""
-    options: dict[str, Any] = {}
+    format: Format | None = None
     types: dict[str, Any] = {}
     label: str | None = None
     max_document_bytes: int
@@ -97,7 +94,7 @@ class CountJob(ConfigStruct, kw_only=True):
     @property
     def writer(self) -> Writer | None:
         """Return the format of a file of an output; None for documents."""
-        return Format(self.format, self.options).writer() if self.format else None
+        return self.format.writer() if self.format else None
 
     @property
     def record_path(self) -> str:
@@ -209,7 +206,7 @@ def count_file(work: CountJob, report: Report) -> CountResult:
         tables = [groups.Groups(join(temporary, str(i))) for i in range(len(work.settings.by))]
         rows = _Rows(work, keys, leaves_by_key)
         done = Position(report, lambda: rows.stored())
-        for block in _blocks(islice(rows, work.settings.first)):
+        for block in in_blocks(islice(rows, work.settings.first), lambda row: len(row[0].row) or len(row[0].text)):
             sizes = _sizes([document for document, _ in block], work, count)
             found = list(zip(*_keys(block, keys, work, count), strict=True))
             for table, column in zip(tables, found, strict=True):
@@ -269,19 +266,6 @@ def _keys(block: Sequence[tuple[Document, list[Any]]], keys: Keys, work: CountJo
             yield keys.of(values, document)
         except DataError as error:
             raise DataError(error.message, path=work.path, line=number, id=document.id or None) from None
-
-
-def _blocks(rows: Iterator[tuple[Document, list[Any]]]) -> Iterator[list[tuple[Document, list[Any]]]]:
-    block: list[tuple[Document, list[Any]]] = []
-    size = 0
-    for row in rows:
-        block.append(row)
-        size += len(row[0].row) or len(row[0].text)
-        if size >= BLOCK_CHARS or len(block) >= BLOCK_DOCUMENTS:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
 
 
 def _add_values(

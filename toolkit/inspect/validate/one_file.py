@@ -20,7 +20,7 @@ from toolkit.ingest.inputs import carried_shards
 from toolkit.inspect.documents import label_reader
 from toolkit.inspect.targets import Format
 from toolkit.mix.writer import Writer
-from toolkit.records import lineage, sets
+from toolkit.records import outdated, sets
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Position
 from toolkit.storage import json_files
@@ -60,7 +60,7 @@ class ValidateJob(ConfigStruct):
         kind: ``documents``, ``attributes``, ``output`` or ``rejected`` (documents that a mix dropped).
         path: relative to the dataset's root of that kind, or (output, rejected) the file.
         set: of attributes.
-        format: of an output, with its options.
+        format: of an output.
         fields: that its rules have added to the metadata.
         documents: that the output should have, if that is known.
         label: that rows of the output should have, if that is known; compared without regard to case.
@@ -73,8 +73,7 @@ class ValidateJob(ConfigStruct):
     max_document_bytes: int
     dataset: Dataset | None = None
     set: str = ""
-    format: str = ""
-    options: dict[str, Any] = {}
+    format: Format | None = None
     fields: list[str] = []
     documents: int | None = None
     label: str | None = None
@@ -252,7 +251,7 @@ def _check_record(work: ValidateJob, dataset: Dataset, path: str, findings: Find
             findings.add(DataError(message, path=path))
         try:
             state = row_index.ensure(dataset, work.path, work.max_document_bytes)
-            lineage.check_lineage(dataset, work.set, work.path, state)
+            outdated.check_lineage(dataset, work.set, work.path, state)
         except StaleError as error:
             findings.add(error)
 
@@ -269,7 +268,8 @@ def _row_type(ours: sets.SetSchema | None) -> Any:
 
 
 def _check_output(work: ValidateJob, findings: Findings, report: Report) -> Checked | None:
-    writer = Format(work.format, work.options).writer()
+    assert work.format
+    writer = work.format.writer()
     if not writer.CONCATENATES:
         for row, fault in writer.check_file(work.path, work.documents, work.first):
             findings.add(DataError(fault, path=work.path, line=row))

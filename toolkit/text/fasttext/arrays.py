@@ -1,7 +1,7 @@
 """The arrays that compiled predictions work on, made from what a model's file holds (see `model_file`)."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from toolkit.errors import ConfigError
 from toolkit.text.fasttext.model_file import EOS, Contents, Quantised
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import (
+    Array,
     Bytes,
     Float32,
     Float32s,
@@ -20,8 +21,6 @@ from toolkit.text.kernels.signatures import (
     UInt64s,
 )
 from toolkit.text.line_table import LineTable
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 SEPARATORS = b" \t\n\v\f\r\0"
 OFFSET, PRIME = 2166136261, 16777619
@@ -292,9 +291,10 @@ def _summed(model: Model, n_words: int) -> Model:
 
 def _pruned(hashed: Array, kept: Array, bucket: int) -> tuple[Array, Array, Array]:
     """Return the rows of the kept buckets in the buckets' order, a bit for each bucket, and the sums of bits before."""
-    kept = kept[np.argsort(kept[:, 0], kind="stable")]
-    bitmap = np.zeros(bucket // 64 + 1, np.uint64)
-    np.bitwise_or.at(bitmap, kept[:, 0] >> 6, np.uint64(1) << (kept[:, 0] & 63).astype(np.uint64))
+    kept = kept[np.argsort(kept[:, 0])]  # in which each is once
+    bits = np.zeros((bucket // 64 + 1) * 64, np.bool_)
+    bits[kept[:, 0]] = True
+    bitmap = np.packbits(bits, bitorder="little").view("<u8")
     counts = np.bincount(kept[:, 0] >> 6, minlength=len(bitmap))
     ranks = (np.cumsum(counts) - counts).astype(np.uint32)
     return hashed[kept[:, 1]], bitmap, ranks

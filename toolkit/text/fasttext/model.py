@@ -5,23 +5,21 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import msgspec
 
 from toolkit.data.documents import Prediction
 from toolkit.errors import ConfigError, ToolkitError
-from toolkit.storage import models
+from toolkit.storage import Stat, models
+from toolkit.storage.paths import stat
 from toolkit.text.fasttext.predictions import LinePredictions
+from toolkit.text.kernels.signatures import Array
 from toolkit.text.line_table import PADDING, LineTable
 from toolkit.text.portable_floats import shortest_float32
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from toolkit.text.fasttext.model_file import Contents
-
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 PREFIX = "__label__"
 
@@ -31,6 +29,7 @@ class FastTextModel:
 
     Args:
         path: a ``.bin`` or ``.ftz`` file of a supervised model.
+        contents: of the file, if it has been read.
 
     Attributes:
         labels: without ``__label__``, in the order of the model's output.
@@ -39,10 +38,10 @@ class FastTextModel:
         ConfigError: if it is none.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, contents: "Contents | None" = None) -> None:
         from toolkit.text.fasttext import model_file
 
-        contents = model_file.read(path)
+        contents = contents or model_file.read(path)
         self.labels = [label.removeprefix(PREFIX) for label in contents.labels]
         found: _Found
         try:
@@ -96,7 +95,7 @@ class FastTextModel:
 class _Found(Protocol):
     """Labels by number (-1 for none) and probabilities of lines, as arrays (lines, k), best first."""
 
-    def __call__(self, lines: LineTable, *, k: int, threshold: float) -> "tuple[Array, Array]": ...
+    def __call__(self, lines: LineTable, *, k: int, threshold: float) -> tuple[Array, Array]: ...
 
 
 class _Compiled:
@@ -105,7 +104,7 @@ class _Compiled:
 
         self._contents, self._model = contents, arrays.model_of(contents)
 
-    def __call__(self, lines: LineTable, *, k: int, threshold: float) -> "tuple[Array, Array]":
+    def __call__(self, lines: LineTable, *, k: int, threshold: float) -> tuple[Array, Array]:
         from toolkit.text.fasttext import arrays
 
         self._contents.check_unchanged()
@@ -132,7 +131,7 @@ class _Library:
                 raise ConfigError(f"{contents.path}: {message}") from None
         self._numbers = {label: i for i, label in enumerate(contents.labels)}
 
-    def __call__(self, lines: LineTable, *, k: int, threshold: float) -> "tuple[Array, Array]":
+    def __call__(self, lines: LineTable, *, k: int, threshold: float) -> tuple[Array, Array]:
         from toolkit.text.fasttext.arrays import SEPARATORS
 
         k = min(k, len(self._numbers))
@@ -146,7 +145,7 @@ class _Library:
         return labels, probs
 
 
-def _none_found(lines: int, k: int) -> "tuple[Array, Array]":
+def _none_found(lines: int, k: int) -> tuple[Array, Array]:
     import numpy as np
 
     return np.full((lines, k), -1, dtype=np.int32), np.zeros((lines, k), dtype=np.float32)
@@ -170,9 +169,15 @@ def check_fasttext(model: str) -> None:
 
 @functools.lru_cache(maxsize=64)
 def _check(path: str, digest: str) -> None:
+    _contents(path, stat(path))
+
+
+@functools.lru_cache(maxsize=1)
+def _contents(path: str, version: Stat | None) -> "Contents":
+    """Return what a version of a file holds; kept from the check until it is loaded."""
     from toolkit.text.fasttext import model_file
 
-    model_file.read(path)
+    return model_file.read(path)
 
 
 FastText = Annotated[str, msgspec.Meta(extra={"model": True, "check": check_fasttext})]
@@ -187,4 +192,7 @@ def load_fasttext(model: str) -> FastTextModel:
 
 @functools.lru_cache(maxsize=8)
 def _load(path: str) -> FastTextModel:
-    return FastTextModel(path)
+    try:
+        return FastTextModel(path, _contents(path, stat(path)))
+    finally:
+        _contents.cache_clear()

@@ -1,7 +1,7 @@
 """Read supervised fastText models, ``.bin`` and ``.ftz``: everything that such a file says of itself is checked here.
 
-What comes out can be given to compiled code, ours or that of the fastText library, neither of which checks anything.
-Nothing is allocated by a number of the file before that number is known to fit the file. Fields that only training
+Compiled code, ours and that of the fastText library, takes the result without checking anything. A number in the file
+decides how much memory is allocated only after it is known to fit the size of the file. Fields that only training
 reads (``ws``, ``epoch``, ``minCount``, ``neg``, ``lrUpdateRate``, ``t``, ``ntokens``) may be anything.
 
 Source: the format is that of fastText 0.9.2 (``fasttext.cc``, ``dictionary.cc``, ``quantmatrix.cc``,
@@ -17,8 +17,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from toolkit.errors import ConfigError, DataError
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from toolkit.text.kernels.signatures import Array
 
 PREFIX = b"__label__"
 EOS = b"</s>"
@@ -74,12 +73,18 @@ class Quantised(NamedTuple):
 
     def decoded(self) -> Array:
         """Return the rows, float32 (rows, dim)."""
-        rows = np.empty((len(self.codes), self.dim), dtype=np.float32)
-        for part in range(self.codes.shape[1]):
-            begin = part * self.width
-            size = min(self.width, self.dim - begin)
-            table = self.centroids[begin * CENTROIDS : (begin + size) * CENTROIDS].reshape(CENTROIDS, size)
-            rows[:, begin : begin + size] = table[self.codes[:, part]]
+        parts = self.codes.shape[1]
+        if parts * self.width == self.dim:  # all parts have one width, so a number is a row of one table for all
+            tables = self.centroids.reshape(-1, self.width)
+            numbers = self.codes + np.arange(parts, dtype=np.intp) * CENTROIDS
+            rows: Array = tables.take(numbers.reshape(-1), axis=0).reshape(-1, self.dim)
+        else:
+            rows = np.empty((len(self.codes), self.dim), dtype=np.float32)
+            for part in range(parts):
+                begin = part * self.width
+                size = min(self.width, self.dim - begin)
+                table = self.centroids[begin * CENTROIDS : (begin + size) * CENTROIDS].reshape(CENTROIDS, size)
+                rows[:, begin : begin + size] = table[self.codes[:, part]]
         if self.norms is not None:
             rows *= self.norms
         return rows
@@ -122,8 +127,8 @@ class Contents(NamedTuple):
     lengths: Array
     kept: Array | None
     tree: Array | None
-    input: "Array | Quantised"
-    output: "Array | Quantised"
+    input: Array | Quantised
+    output: Array | Quantised
 
     @property
     def bytes(self) -> Array:

@@ -97,16 +97,21 @@ class Compiled:
 
     def _key(self) -> str:
         """Return a digest of everything that the machine code is made from."""
-        import llvmlite.binding as llvm
-
         digest = xxhash.xxh3_64()
         for name in self._modules:
             digest.update(_source_of(name))
-        versions = [importlib.metadata.version(package) for package in ("numba", "llvmlite")]
-        cpu = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
         wanted = [os.environ.get(f"NUMBA_CPU_{name}", "") for name in ("NAME", "FEATURES")]
-        digest.update("\0".join([*signatures.flat_types(self._types), *versions, *cpu, *wanted, sys.version]).encode())
+        digest.update("\0".join([*signatures.flat_types(self._types), *_machine(), *wanted, sys.version]).encode())
         return digest.hexdigest()
+
+
+@functools.cache
+def _machine() -> tuple[str, ...]:
+    """Return the versions of what compiles, and the processor that is compiled for."""
+    import llvmlite.binding as llvm
+
+    versions = (importlib.metadata.version(package) for package in ("numba", "llvmlite"))
+    return (*versions, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 
 @functools.cache

@@ -69,13 +69,12 @@ class LookJob(ConfigStruct):
         lines: whether the digest of its lines is wanted, though they are no rows that are described.
         first: at most so many rows.
         max_bytes: of a row.
-        format: of an output, with its options, which knows where rows have their label; empty for other files.
+        format: of an output, which knows where rows have their label; None for other files.
     """
 
     path: str
     max_bytes: int
-    format: str = ""
-    options: dict[str, Any] = {}
+    format: Format | None = None
     digest: bool = False
     rows: bool = False
     lines: bool = False
@@ -193,8 +192,7 @@ class _Look:
         self._decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
         self._large: set[str] = set()  # keys with integers beyond `EXACT`
         self._headers: dict[str, Any] = {}  # of the row
-        reading = Format(work.format, work.options).writer().READING if work.format else None
-        self._label = label_reader(reading) if reading else None
+        self._label = label_reader(work.format.writer().READING) if work.format else None
 
     def run(self, report: Report) -> None:
         work, looked = self._work, self._looked
