@@ -150,13 +150,13 @@ def test_a_line_every_ten_seconds_where_there_is_no_terminal(capfd: pytest.Captu
     clock.now = 10.0
     shown.show()
     shown.show()
-    line = "2 of 3: tag: 20.0 of 100.0 MB, 2.0 MB/s, 1,234 documents, 0/2 shards, 10 s, about 40 s left\n"
+    line = "2 of 3: tag: 0/2 shards, 1,234 documents, 20.0 of 100.0 MB, 2.0 MB/s, 10 s, about 40 s left\n"
     assert capfd.readouterr().err == line
     clock.now = 20
     shown.report(766, 10 * MB)
     shown.end(30 * MB, 30 * MB)
     shown.show()
-    line = "2 of 3: tag: 30.0 of 100.0 MB, 1.5 MB/s, 2,000 documents, 1/2 shards, 20 s, about 47 s left\n"
+    line = "2 of 3: tag: 1/2 shards, 2,000 documents, 30.0 of 100.0 MB, 1.5 MB/s, 20 s, about 47 s left\n"
     assert capfd.readouterr().err == line
 
 
@@ -166,7 +166,7 @@ def test_the_last_line_has_the_mean(capfd: pytest.CaptureFixture[str]) -> None:
         clock.now = 4
         shown.report(1, 10 * MB)
         shown.end(None, 10 * MB)
-    assert capfd.readouterr().err == "ingest: 10.0 MB, 2.5 MB/s, 1 document, 1/1 inputs, 4.0 s done\n"
+    assert capfd.readouterr().err == "ingest: 1/1 inputs, 1 document, 10.0 MB, 2.5 MB/s, 4.0 s done\n"
     with pytest.raises(ValueError), Progress("ingest", [1], quiet=True):
         raise ValueError
     assert capfd.readouterr().err == ""

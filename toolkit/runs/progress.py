@@ -220,22 +220,22 @@ class Progress:
         pace, columns = self.pace, _columns()
         bar.n = pace.done if pace.total is not None else pace.tasks
         bar.ncols = columns
-        first, rate, documents, tasks = self._facts(pace.rate())
+        tasks, documents, done, rate = self._facts(pace.rate())
         left = pace.left()
-        facts = [first, rate, *([] if left is None else [f"{in_words(left)} left"]), documents, tasks]
+        facts = [done, rate, *([] if left is None else [f"{in_words(left)} left"]), documents, tasks]
         bar.facts = ", ".join(facts)
         if len(self._what) + len(bar.facts) > columns - BAR_COLUMNS:
             bar.facts = ", ".join(facts[:-1])
         bar.refresh()
 
     def _facts(self, rate: float) -> list[str]:
-        """Return bytes, their rate, documents, and tasks, in words."""
+        """Return tasks, documents, bytes, and their rate, in words."""
         pace = self.pace
         return [
+            f"{pace.tasks}/{self._tasks} {self._unit}",
+            amount(pace.documents, "document"),
             sizes.in_words(pace.done, pace.total),
             f"{rate / 1e6:.1f} MB/s",
-            amount(pace.documents, "document"),
-            f"{pace.tasks}/{self._tasks} {self._unit}",
         ]
 
     def _write(self, text: str) -> None:

@@ -64,6 +64,7 @@ class Room:
         limit: bytes that the folders may hold together.
         folders: on disk, which are counted whoever writes in them; they need not be there.
         shares: runs that work on the same at a time; each takes the others to need as much as it does.
+        certain: the part of what tasks keep that they are expected to keep in any case.
         clock: gives seconds.
 
     Attributes:
@@ -71,12 +72,18 @@ class Room:
     """
 
     def __init__(
-        self, limit: int, folders: Iterable[str], shares: int = 1, clock: Callable[[], float] = time.monotonic
+        self,
+        limit: int,
+        folders: Iterable[str],
+        shares: int = 1,
+        certain: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.limit = limit
         self.held = 0
         self._folders = list(folders)
         self._shares = shares
+        self._certain = certain
         self._clock = clock
         self._looked = self._cost = 0.0
         self._factor = 1.0
@@ -106,8 +113,7 @@ class Room:
         Raises:
             NoRoom: if it cannot.
         """
-        found = [need for need in needs if need and need.peak]
-        total = sum(need.kept + need.later for need in found) + max((n.peak - n.kept for n in found), default=0)
+        total = most_of(list(needs), self._shares)
         if total and self.look() + total > self.limit:
             raise NoRoom(
                 f"max_disk: expected room for about {in_words(total)} more, got {self.left()}; raise it, or delete "
@@ -136,10 +142,9 @@ class Room:
             return True
         if running:
             return False
-        later = self._later + (need.later if need else 0)
         wanted = "" if need is None else f" for about {in_words(self._wanted(need))}"
-        if later:
-            wanted += " (with what is made at the end of all that is done)"
+        if self._later or (need and need.later):
+            wanted += " (with what is made in the end of all that is done)"
         raise NoRoom(
             f"max_disk: expected room{wanted} to begin {task.name}, got {self.left()}; what is done stays: raise it, "
             "or delete what is not needed any more, and run again"
@@ -163,11 +168,16 @@ class Room:
         return self.held + self._wanted(need) <= self.limit
 
     def _wanted(self, need: Need) -> int:
-        """Return what is expected to come to what was measured, if a task begins."""
+        """Return what is expected to come to what was measured, if a task begins: while it runs, or in the end.
+
+        A correction is of what tasks keep. What they delete again is expected to be more, but never less.
+        """
         flying = [each for each in (*self._flying.values(), need) if each]
-        later = self._later + sum(each.later for each in flying)
-        reserved = MARGIN * self._shares * sum(each.peak for each in flying)
-        return round(self._factor * (reserved + self._unseen + later))
+        kept = self._factor * sum(each.kept for each in flying)
+        gone = max(self._factor * self._certain, 1) * sum(each.peak - each.kept for each in flying)
+        later = self._factor * (self._later + sum(each.later for each in flying))
+        most = max(MARGIN * (kept + gone), kept + later)
+        return round(self._factor * self._unseen + self._shares * most)
 
     def _correct(self) -> None:
         """Correct estimates that what was measured shows to be wrong, whatever the running tasks have written of it."""
@@ -177,6 +187,18 @@ class Room:
         running = self._factor * self._shares * sum(each.peak for each in self._flying.values() if each)
         least, most = max(grown - running, 0) / self._ended, grown / self._ended
         self._factor = min(max(self._factor, least, LEAST), max(most, LEAST))
+
+
+def most_of(needs: Iterable[Need | None], shares: int = 1) -> int:
+    """Return the bytes that tasks need which are done one after the other, in each of the shares.
+
+    That is while the one runs that deletes most of what it writes, or in the end, when later stages are done.
+    """
+    found = sorted((need for need in needs if need and need.peak), key=lambda need: need.peak - need.kept)
+    if not found:
+        return 0
+    kept, last = sum(need.kept for need in found), found[-1]
+    return round(max(kept + sum(need.later for need in found), kept - last.kept + MARGIN * shares * last.peak))
 
 
 def bytes_below(folders: Iterable[str]) -> int:

@@ -20,7 +20,7 @@ from toolkit.mix.stage import stage_path
 from toolkit.records import sets
 from toolkit.records.ingested import InputRecord
 from toolkit.runs.executors import Task
-from toolkit.runs.room import NOTHING, Need, Needs, NoRoom, Room
+from toolkit.runs.room import NOTHING, Need, Needs, NoRoom, Room, most_of
 from toolkit.storage import store_of
 from toolkit.storage.compression import compression_of
 from toolkit.storage.paths import exists, stat
@@ -92,7 +92,7 @@ class Disk:
         self._mixed = MIXED.get(str(compression), 0.42) if config.mix and mixes else 0.0
         self._chosen = CHOSEN if config.mix.get("rules") or config.mix.get("streams") else 1.0
         limit = config.max_disk
-        self.room = Room(limit, _folders(config, source, dataset), shares) if limit is not None else None
+        self.room = Room(limit, _folders(config, source, dataset), shares, self._chosen) if limit is not None else None
 
     # --- inputs -------------------------------------------------------------------------------------------------------
 
@@ -108,35 +108,36 @@ class Disk:
             return
         held = self.room.look()
         self._measure(works)
-        todo = [self._expected(work, work.size) for work in works if work.size is not None and not self._made(work)]
+        sized = [(work, self._expected(work, work.size)) for work in works if work.size is not None]
+        todo = [expected for work, expected in sized if not self._made(work)]
         if not todo:
             return
-        total = sum(todo, Expected())
-        largest = max(each.documents + each.attributes for each in todo) * self._shares
-        output = round(total.mixed * self._chosen)
-        needed = total.documents + total.attributes + 2 * output
-        by_shard = min(largest, total.documents + total.attributes) + 2 * output
-        if held + (by_shard if self._per_shard else needed) <= self.room.limit:
+        again = sum(self._made_by_mix(expected) for work, expected in sized if self._made(work))
+        needed = most_of((self._need(each, per_shard=self._per_shard) for each in todo), self._shares) + again
+        if held + needed <= self.room.limit:
             return
-        parts = [(largest if self._per_shard else total.documents + total.attributes, "documents and attributes")]
-        parts += [(output, "intermediates of the mix"), (output, "its output")] if output else []
+        total = sum(todo, Expected())
+        made = self._made_by_mix(total)
+        output = made + again
+        parts = [
+            *([] if self._per_shard else [(total.documents + total.attributes, "documents and attributes")]),
+            *([(made, "intermediates of the mix"), (output, "its output")] if output else []),
+        ]
         said = ", ".join(f"{in_words(size)} of {what}" for size, what in parts)
-        if self._per_shard:
-            said = said.replace("documents and attributes", "documents and attributes that are worked on", 1)
-        known = "what records say of the inputs that are done" if self._ratio else "what is usual for such inputs"
-        hint = ""
-        if not self._per_shard and output and held + by_shard <= self.room.limit:
-            hint = f"`toolkit run --per-shard`, which needs about {in_words(by_shard)}; or "
+        known = "what records say of inputs that are done" if self._ratio else "what is usual for such inputs"
+        less, hint = most_of((self._need(each, per_shard=True) for each in todo), self._shares) + again, ""
+        if not self._per_shard and made and held + less <= self.room.limit:
+            hint = f"`toolkit run --per-shard`, which needs about {in_words(less)}; or "
         raise self._source.error(
             ("max_disk",),
-            f"expected room for about {in_words(by_shard if self._per_shard else needed)} ({said}; by listed sizes and "
-            f"{known}), got {self.room.left()}; use {hint}a larger bound",
+            f"expected room for about {in_words(needed)} ({said}; by listed sizes and {known}), got "
+            f"{self.room.left()}; use {hint}a larger bound",
         )
 
     def of_input(self, work: InputToIngest) -> Need | None:
         """Return what an input needs; None if nobody tells its size."""
         if self._made(work):
-            return NOTHING._replace(later=self._later(self._expected(work, work.size or 0)))
+            return NOTHING._replace(later=self._made_by_mix(self._expected(work, work.size or 0)))
         size = work.size
         if size is None:
             try:
@@ -147,13 +148,17 @@ class Disk:
             if not size:
                 return None if found else NOTHING
         expected = self._expected(work, size)
-        kept = expected.documents + expected.attributes + expected.mixed
-        peak = kept
+        need = self._need(expected, per_shard=self._per_shard)
         if work.entry.settings().max_disk and not store_of(work.path).can_list:
-            peak += size  # the download
-        return Need(peak, expected.mixed if self._per_shard else kept, self._later(expected))
+            need = need._replace(peak=need.peak + size)  # the download
+        return need
 
-    def _later(self, expected: Expected) -> int:
+    def _need(self, expected: Expected, *, per_shard: bool) -> Need:
+        made, others = self._made_by_mix(expected), expected.documents + expected.attributes
+        return Need(others + expected.mixed, made + (0 if per_shard else others), made)
+
+    def _made_by_mix(self, expected: Expected) -> int:
+        """Return what the mix keeps: as an intermediate, and once more in its output."""
         return round(expected.mixed * self._chosen)
 
     def _expected(self, work: InputToIngest, size: int) -> Expected:
@@ -208,7 +213,7 @@ class Disk:
             size = round(_text_of(task) * self._mixed)
             later = round(size * self._chosen)
             path = stage_path(work.settings.output.path, work.settings.stage_digest(), work.key)
-            return NOTHING._replace(later=later) if exists(path + ".json") else Need(size + FILES, size + FILES, later)
+            return NOTHING._replace(later=later) if exists(path + ".json") else Need(size + FILES, later + FILES, later)
 
         return self._checked(tasks, need)
 
