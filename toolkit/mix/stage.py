@@ -145,6 +145,7 @@ class StageOutput:
         self._counted.matched = {i: set() for i in self._rules.blocklists}
 
     def __enter__(self) -> Self:
+        remove(self._path + ".json")  # first: where nothing may be deleted, no temporary file would be, either
         with ExitStack() as stack:
             output = stack.enter_context(Output(self._path))
             threads = threads_for(self._work.processes)
@@ -156,7 +157,6 @@ class StageOutput:
         if kind is None:
             try:
                 self._members.flush()
-                remove(self._path + ".json")
             except BaseException as failure:
                 self._files.__exit__(type(failure), failure, failure.__traceback__)
                 raise
