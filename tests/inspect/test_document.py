@@ -15,6 +15,7 @@ from toolkit.inspect.describe.about import About
 from toolkit.inspect.describe.check import properties, structure
 from toolkit.inspect.describe.facts import data_file
 from toolkit.inspect.describe.facts.of_output import output_facts
+from toolkit.inspect.describe.facts.rows import Asked
 
 Nodes = dict[str, dict[str, Any]]
 
@@ -204,7 +205,7 @@ def test_the_first_document_is_a_fact(released: Project, format_: str) -> None:
     def looks(works: list[data_file.LookJob]) -> list[data_file.Looked]:
         return [data_file.look(work, lambda rows, size: None) for work in works]
 
-    facts = output_facts(str(released.root / "o"), [], looks, first=None, examples=1, max_bytes=1 << 24)
+    facts = output_facts(str(released.root / "o"), [], Asked(looks, len, None, 1, 1 << 24))
     assert facts.example
     assert facts.example.path == facts.groups[0].paths[0]
     value = facts.example.value

@@ -1,7 +1,7 @@
 """The section `about:`, and the facts about a dataset or an output, for the commands that describe one."""
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from toolkit.commands.command_line.options import Flag, Looking, Words
 from toolkit.commands.steps import shards
@@ -14,6 +14,7 @@ from toolkit.errors import ConfigError, ToolkitError
 from toolkit.inspect import targets
 from toolkit.inspect.describe.facts import Facts, aligned, of_dataset, of_output
 from toolkit.inspect.describe.facts.data_file import Looked, LookJob, look
+from toolkit.inspect.describe.facts.rows import Asked
 from toolkit.inspect.describe.facts.splits import SplitJob
 from toolkit.inspect.validate.one_file import ValidateJob
 from toolkit.mix import publish
@@ -70,11 +71,6 @@ def facts_of(context: Context, options: DescriptionOptions, examples: int) -> Fa
         ConfigError: if there is nothing to describe.
         ToolkitError: naming files that cannot be read.
     """
-    how: dict[str, Any] = {
-        "first": options.first,
-        "examples": examples,
-        "max_bytes": context.config.max_document_bytes,
-    }
 
     def looks(works: list[LookJob]) -> list[Looked]:
         return run_each(context, "look", look, works)
@@ -82,19 +78,18 @@ def facts_of(context: Context, options: DescriptionOptions, examples: int) -> Fa
     def aligns(works: list[ValidateJob]) -> None:
         run_each(context, "align", aligned.check, works)
 
+    asked = Asked(looks, aligns, options.first, examples, context.config.max_document_bytes)
     if options.targets:
         target = options.targets[0].rstrip("/")
         if options.targets[1:]:
             raise ConfigError(f"expected one path, got {', '.join(options.targets)}")
         of = options.of or _kind(target)
         if of == "output":
-            return of_output.output_facts(target, [], looks, **how)
-        return of_dataset.dataset_facts(
-            Dataset(join(target, "documents"), join(target, "attributes")), looks, aligns, **how
-        )
+            return of_output.output_facts(target, [], asked)
+        return of_dataset.dataset_facts(Dataset(join(target, "documents"), join(target, "attributes")), asked)
     of = options.of or ("output" if context.has("mix") else "dataset")
     if of == "dataset":
-        found = of_dataset.dataset_facts(context.dataset, looks, aligns, **how)
+        found = of_dataset.dataset_facts(context.dataset, asked)
         if unfinished := shards.shards(context, context.dataset)[1]:
             found.notes.append(unfinished.strip())
         return found
@@ -102,7 +97,7 @@ def facts_of(context: Context, options: DescriptionOptions, examples: int) -> Fa
     folder = settings.output.path
     if publish.load_manifest(folder) is None:
         raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`{not_in(folder)}")
-    return of_output.output_facts(folder, [stream.dataset for stream in settings.streams], looks, **how)
+    return of_output.output_facts(folder, [stream.dataset for stream in settings.streams], asked)
 
 
 def run_each(context: Context, what: str, function: Callable[[W, Report], R], works: list[W]) -> list[R]:

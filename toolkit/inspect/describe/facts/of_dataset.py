@@ -3,8 +3,7 @@
 import dataclasses
 import os
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from toolkit.data import row_index, schema
 from toolkit.data.alignment import MAX_ROW
@@ -26,7 +25,7 @@ from toolkit.inspect.describe.facts.files import (
 )
 from toolkit.inspect.describe.facts.rows import (
     DOCUMENT,
-    Looks,
+    Asked,
     changed_notes,
     documents,
     first_rows,
@@ -61,38 +60,12 @@ def root_of(dataset: Dataset) -> str:
     return root or "."
 
 
-Aligns = Callable[[list[ValidateJob]], object]
-"""Checks attribute files beside their documents."""
-
-
-@dataclass(frozen=True)
-class _Wanted:
-    """The arguments of `dataset_facts`."""
-
-    looks: Looks
-    aligns: Aligns
-    first: int | None
-    examples: int
-    max_bytes: int
-
-
-def dataset_facts(
-    dataset: Dataset, looks: Looks, aligns: Aligns, *, first: int | None, examples: int, max_bytes: int
-) -> Facts:
+def dataset_facts(dataset: Dataset, asked: Asked) -> Facts:
     """Return the facts about documents and all attribute sets beside them.
-
-    Args:
-        dataset: that is described.
-        looks: runs looks at files.
-        aligns: compares attributes with their documents.
-        first: rows of each file that are looked at; all by default.
-        examples: rows that are kept.
-        max_bytes: of a document.
 
     Raises:
         ToolkitError: if a shard lacks attributes, or has others, or stale ones.
     """
-    wanted = _Wanted(looks, aligns, first, examples, max_bytes)
     root, shards = root_of(dataset), dataset.shards()
     there = list(list_files(root, hidden=True))
     folder = os.path.basename(dataset.documents)
@@ -101,15 +74,15 @@ def dataset_facts(
     works = [
         LookJob(
             path=path,
-            max_bytes=max_bytes,
+            max_bytes=asked.max_bytes,
             digest=not _is_current(path, known.get(shard)),
             rows=compression_of(path) != "zstd",
             lines=True,
-            first=first,
+            first=asked.first,
         )
         for path, shard in zip(paths, shards, strict=True)
     ]
-    looked = looks(works)
+    looked = asked.looks(works)
     files = [
         _file(join(folder, s), each, known.get(s), _rows(dataset, s, work, each))
         for s, work, each in zip(shards, works, looked, strict=True)
@@ -117,7 +90,7 @@ def dataset_facts(
     types, absent = merge_types(looked)
     group = _shard_group(folder, "documents-files", "Documents, one a line.", shards, there)
     whole = all(each.whole and work.rows for each, work in zip(looked, works, strict=True))
-    shown = first_rows(root, group.paths, examples, json_rows(max_bytes))
+    shown = first_rows(root, group.paths, asked.examples, json_rows(asked.max_bytes))
     group = dataclasses.replace(group, columns=types if whole else {}, examples=[row for _, _, row in shown])
     notes, groups, types_of_rows = [], [group], []
     if group.media_type != MEDIA_TYPES[".jsonl"]:
@@ -127,7 +100,7 @@ def dataset_facts(
         notes += changed_notes(group.paths, looked, types_of_rows[0]) + unreadable_notes(group.paths, looked)
     by_shard = dict(zip(shards, looked, strict=True))
     for set_name in dataset.sets():
-        found = _set_facts(dataset, set_name, shards, there, wanted)
+        found = _set_facts(dataset, set_name, shards, there, asked)
         if found is None:
             continue
         made_group, record, more = found
@@ -197,7 +170,7 @@ def _set_facts(
     set_name: str,
     shards: Sequence[str],
     there: Sequence[str],
-    wanted: _Wanted,
+    asked: Asked,
 ) -> tuple[Group, RecordType | None, list[File]] | None:
     """Return the files, and the record type, of an attribute set; None if it covers none of the shards."""
     ours = sets.load_schema(dataset, set_name)
@@ -206,23 +179,23 @@ def _set_facts(
     if not shards:
         return None
     paths = [dataset.attribute_path(set_name, shard) for shard in shards]
-    wanted.aligns(
+    asked.aligns(
         [
             ValidateJob(
                 kind="attributes",
                 path=shard,
                 set=set_name,
                 dataset=dataset,
-                first=wanted.first,
-                max_document_bytes=wanted.max_bytes,
+                first=asked.first,
+                max_document_bytes=asked.max_bytes,
             )
             for shard in shards
         ]
     )
     known = {shard: done.output for shard in shards if (done := sets.load_record(dataset, set_name, shard))}
-    looked = wanted.looks(
+    looked = asked.looks(
         [
-            LookJob(path=path, max_bytes=wanted.max_bytes, digest=not _is_current(path, known.get(shard)))
+            LookJob(path=path, max_bytes=asked.max_bytes, digest=not _is_current(path, known.get(shard)))
             for path, shard in zip(paths, shards, strict=True)
         ]
     )
@@ -252,7 +225,7 @@ def _set_facts(
         places=_places(folder, shards),
         fields=fields,
         undescribed=undescribed,
-        examples=first_rows(os.path.dirname(dataset.attributes) or ".", group.paths, wanted.examples, _ROWS),
+        examples=first_rows(os.path.dirname(dataset.attributes) or ".", group.paths, asked.examples, _ROWS),
     )
     return group, record, files
 

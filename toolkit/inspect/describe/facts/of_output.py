@@ -19,7 +19,7 @@ from toolkit.inspect.describe.facts.fields import bare, completed, fields_of, wi
 from toolkit.inspect.describe.facts.files import MEDIA_TYPES, group_of, media_type, not_read, odd_paths_note
 from toolkit.inspect.describe.facts.labels import ANY_LABEL, labelling, suffix_in
 from toolkit.inspect.describe.facts.rows import (
-    Looks,
+    Asked,
     changed_notes,
     documents,
     first_rows,
@@ -36,18 +36,13 @@ from toolkit.mix.writer import Writer
 from toolkit.storage.paths import exists, join, list_files, size_of
 
 
-def output_facts(
-    folder: str, datasets: Sequence[Dataset], looks: Looks, *, first: int | None, examples: int, max_bytes: int
-) -> Facts:
+def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Facts:
     """Return the facts about the output of a mix, or about a release in the same form.
 
     Args:
         folder: of the output.
         datasets: that it was made from, where these are known.
-        looks: runs looks at files.
-        first: rows of each file that are looked at; all by default.
-        examples: rows that are kept.
-        max_bytes: of a document.
+        asked: what is asked of the description.
 
     Raises:
         ConfigError: if nothing is there, or nobody knows what it is.
@@ -72,15 +67,15 @@ def output_facts(
         _check_columns(writer, join(folder, paths[0]))
     readable = writer.has_json_lines()
     says = manifest is None or manifest.relabels  # else files have the labels that the manifest gives
-    looked = looks(
+    looked = asked.looks(
         [
             LookJob(
                 path=join(folder, path),
-                max_bytes=max_bytes * 2,
+                max_bytes=asked.max_bytes * 2,
                 digest=path not in parts,
                 rows=readable,
                 lines=writer.CONCATENATES,
-                first=first,
+                first=asked.first,
                 format=format_ if says else None,
             )
             for path in paths
@@ -96,7 +91,7 @@ def output_facts(
         File(p, size_of(join(folder, p)), sha256, "text/plain") for p, sha256 in _checksum_files(folder, manifest)
     ]
     types, absent = merge_types(looked)
-    shown, example, notes = _examples(folder, writer, paths, examples, max_bytes * 2)
+    shown, example, notes = _examples(folder, writer, paths, asked.examples, asked.max_bytes * 2)
     group = dataclasses.replace(group, examples=[row for _, _, row in shown])
     if whole:
         group = dataclasses.replace(group, columns=_columns(writer, types))

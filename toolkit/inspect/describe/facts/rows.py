@@ -12,11 +12,29 @@ from toolkit.data.schema import Type
 from toolkit.inspect.describe.facts import Crawled, Field, Group, PathField, RecordType, Undescribed
 from toolkit.inspect.describe.facts.data_file import DATES, FromWarc, Looked, LookJob
 from toolkit.inspect.describe.facts.fields import INTEGERS, KEYS, SCALARS, TEXTS, bare, fields_of
+from toolkit.inspect.validate.one_file import ValidateJob
 from toolkit.storage.paths import join
 from toolkit.storage.reading import Lines
 
-Looks = Callable[[list[LookJob]], list[Looked]]
-"""Runs looks, in the order given."""
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """What is asked of a description, and how files are looked at.
+
+    Attributes:
+        looks: runs looks at files, in the order given.
+        aligns: checks attribute files beside their documents.
+        first: rows of each file that are looked at; None for all.
+        examples: rows that are kept.
+        max_bytes: of a document.
+    """
+
+    looks: Callable[[list[LookJob]], list[Looked]]
+    aligns: Callable[[list[ValidateJob]], object]
+    first: int | None
+    examples: int
+    max_bytes: int
+
 
 DOCUMENT = {
     "id": "Identifies the document within its source.",
