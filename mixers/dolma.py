@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from mixers._options import By, Name
 from toolkit import Document, Labelled, Mixed, Wanted, Writer, check_label, label_of, merge_fields
 
 _WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
@@ -30,13 +31,8 @@ class Dolma(Writer):
             "rules edit the text, which the attributes then do not describe any more"
         ),
     ] = False
-    by: Annotated[
-        str | None,
-        msgspec.Meta(
-            description="an attribute (`language`) or field (`metadata.language`) with a label, for an output a label"
-        ),
-    ] = None
-    name: Annotated[str, msgspec.Meta(description="of the one output, without `by`")] = "documents"
+    by: By = None
+    name: Name = "documents"
     layout: Annotated[
         Literal["dataset", "mixer", "inputs"],
         msgspec.Meta(

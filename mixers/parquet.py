@@ -10,6 +10,7 @@ from typing import IO, Annotated, Any, Literal, Self
 
 import msgspec
 
+from mixers._options import By, Name
 from toolkit import (
     DataError,
     Document,
@@ -101,13 +102,8 @@ class Parquet(Writer):
     CONCATENATES = False
     READING = Reading(types={"label": str | None}, label="label")
 
-    by: Annotated[
-        str | None,
-        msgspec.Meta(
-            description="an attribute (`language`) or field (`metadata.language`) with a label, for an output a label"
-        ),
-    ] = None
-    name: Annotated[str, msgspec.Meta(description="of the one output, without `by`")] = "documents"
+    by: By = None
+    name: Name = "documents"
     attributes: Annotated[
         bool, msgspec.Meta(description="merge the attributes of the mix into the column; those already there are kept")
     ] = False

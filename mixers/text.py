@@ -6,12 +6,13 @@ language are one piece.
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import Annotated, Literal, Self
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Any, Literal, Self
 
 import msgspec
 
-from toolkit import DataError, Document, Mixed, Wanted, Writer, check_label, label_of
+from toolkit import DataError, Document, Mixed, MixedBatch, Wanted, Writer, check_label, label_of
+from toolkit.text import LinePredictions
 
 
 class _Labelled(msgspec.Struct, frozen=True, gc=False):
@@ -53,30 +54,51 @@ class Text(Writer):
         return {"lines": Wanted(self.sentence_identifications, list[_Labelled | None])}
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
-        lines = document.lines
-        labels: list[_Labelled | None] = (
-            [mixed.values["document"]] * len(lines) if self.unit == "document" else mixed.values["lines"]
-        )
-        if len(labels) != len(lines):
-            raise DataError(f"expected a label or null for each of {len(lines)} lines, got {len(labels)}")
-        pieces: list[tuple[str, list[str]]] = []
-        of_label: dict[str, list[str]] = {}
-        last, without, blank = "", 0, 0
-        for line, found in zip(lines, labels, strict=True):
-            if found is None:
-                without += 1
-            elif not line or line.isspace():
+        return self.encode_batch(MixedBatch([document], [mixed]))[0]
+
+    def encode_batch(self, batch: MixedBatch) -> list[list[tuple[str, bytes]]]:
+        lines, utf8 = batch.documents.lines, batch.documents.lines.utf8.tobytes()
+        labels, numbers = self._labels(batch)
+        kept = numbers >= 0
+        batch.counts["lines without language"] += len(numbers) - int(kept.sum())
+        places = kept.nonzero()[0]
+        documents = lines.bounds.searchsorted(places, side="right") - 1
+        found: list[list[tuple[str, list[bytes]]]] = [[] for _ in batch.documents]
+        blank, at, last = 0, -1, -1
+        of_label: dict[int, list[bytes]] = {}
+        for document, number, begin, end in zip(
+            *(each.tolist() for each in (documents, numbers[places], lines.starts[places], lines.ends[places])),
+            strict=True,
+        ):
+            line = utf8[begin:end]
+            if _is_blank(line):
                 blank += 1
-            else:
-                label = found.label
-                if label not in of_label or (self.unit == "block" and label != last):
-                    of_label[label] = []
-                    pieces.append((check_label(label), of_label[label]))
-                of_label[label].append(line)
-                last = label
-        mixed.counts["lines without language"] += without
-        mixed.counts["blank lines"] += blank
-        return [(label, ("\n".join(piece) + "\n\n").encode()) for label, piece in pieces]
+                continue
+            if document != at:
+                at, last, of_label = document, -1, {}
+            if number not in of_label or (self.unit == "block" and number != last):
+                of_label[number] = []
+                found[document].append((check_label(labels[number]), of_label[number]))
+            of_label[number].append(line)
+            last = number
+        batch.counts["blank lines"] += blank
+        return [[(label, b"\n".join(piece) + b"\n\n") for label, piece in pieces] for pieces in found]
+
+    def _labels(self, batch: MixedBatch) -> tuple[Sequence[str], Any]:
+        """Return labels, and the number of that of each line, int32; -1 for a line without."""
+        import numpy as np
+
+        counts = np.diff(batch.documents.lines.bounds)
+        if self.unit != "document":
+            values = batch.values("lines")
+            found = values if isinstance(values, LinePredictions) else LinePredictions.of(values)
+            if (wrong := np.flatnonzero(np.diff(found.bounds) != counts)).size:
+                lines, got = counts[wrong[0]], np.diff(found.bounds)[wrong[0]]
+                raise DataError(f"expected a label or null for each of {lines} lines, got {got}")
+            return found.labels, found.numbers
+        of_documents = [value.label for value in batch.values("document")]
+        labels = sorted(set(of_documents))
+        return labels, np.repeat(np.array([labels.index(each) for each in of_documents], dtype=np.int32), counts)
 
     def parts_documents(self) -> bool:
         return self.unit != "document"
@@ -108,6 +130,15 @@ class Text(Writer):
 
     def stem(self, label: str) -> str:
         return super().stem(label) if self.layout == "folders" else label
+
+
+_MAY_BE_BLANK = frozenset(b"\x1c\x1d\x1e\x1f\xc2\xe1\xe2\xe3")
+"""Bytes with which white space begins that ``bytes.strip`` leaves and ``str.isspace`` knows."""
+
+
+def _is_blank(line: bytes) -> bool:
+    rest = line.lstrip()
+    return not rest or (rest[0] in _MAY_BE_BLANK and rest.decode().isspace())
 
 
 def _piece(lines: list[bytes]) -> Document:

@@ -15,13 +15,15 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from toolkit import Attribute, Batch, Document, Example, Files, Span, Tagger, entries, for_language
+from taggers._options import Label
+from toolkit import Batch, Document, Example, Files, Span, Tagger, entries, for_language
 from toolkit.text import (
     ALPHA,
     LOWER,
     NUMBER,
     SPACE,
     TERMINALS,
+    Array,
     Int64s,
     LineTable,
     UInt32s,
@@ -31,8 +33,6 @@ from toolkit.text import (
     places_among,
     spacy_sentences,
 )
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 QUOTES = '"\u201c\u201d\u201e\xab\xbb\u300d\u300f\u301e\u301f\uff02\uff63'
 CLOSERS = QUOTES + "')]}\u2018\u2019\u2039\u203a\u3009\u300b\u3011\u3015\u3017\u3019\u301b\uff07\uff09\uff3d\uff5d"
@@ -184,13 +184,8 @@ class C4(Tagger):
         msgspec.Meta(description="words and phrases, one a line: a file, or a folder of files called `en`, `en.txt` …"),
     ] = None
     language: Annotated[
-        str | None,
-        Attribute("language.label", str | None, or_value=True),
-        msgspec.Meta(description="of the document, which chooses among the lists of bad words"),
+        Label, msgspec.Meta(description="of the document, which chooses among the lists of bad words")
     ] = None
-
-    def tag(self, document: Document) -> Page:
-        return self.tag_batch([document])[0]
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Page]:
         batch = Batch.of(documents)

@@ -48,9 +48,6 @@ class DolmaC4(Tagger):
     version: Annotated[Literal[1, 2], msgspec.Meta(description="of the tagger")] = 1
     bad_words: Annotated[Model | None, msgspec.Meta(description="a list, a word or a phrase a line")] = None
 
-    def tag(self, document: Document) -> list[Span]:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[list[Span]]:
         batch = Batch.of(documents)
         if self.type == "has_naughty_word":

@@ -7,15 +7,14 @@ paper has them: `gopher_quality`, `gopher_repetition`.
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal, cast
 
 import msgspec
 import numpy as np
 
 from toolkit import Batch, Document, Example, Span, Tagger
-from toolkit.text import HAS_ALPHA, Sequences, hashes_of, is_among
+from toolkit.text import HAS_ALPHA, Array, Sequences, hashes_of, is_among
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Type = Literal[
     "fraction_of_characters_in_most_common_2grams", "fraction_of_characters_in_most_common_3grams",
     "fraction_of_characters_in_most_common_4grams", "fraction_of_characters_in_duplicate_5grams",
@@ -60,9 +59,6 @@ class DolmaGopher(Tagger):
 
     type: Annotated[Type, msgspec.Meta(description="the figure")] = "word_count"
     version: Annotated[Literal[1, 2], msgspec.Meta(description="of the tagger")] = 1
-
-    def tag(self, document: Document) -> list[Span]:
-        return self.tag_batch([document])[0]
 
     def tag_batch(self, documents: Sequence[Document]) -> list[list[Span]]:
         batch = Batch.of(documents)

@@ -68,9 +68,6 @@ class DolmaPii(Tagger):
     type: Annotated[Type, msgspec.Meta(description="of spans")] = "EMAIL_ADDRESS"
     per: Annotated[Literal["document", "line"], msgspec.Meta(description="where spans are looked for")] = "document"
 
-    def tag(self, document: Document) -> list[Span]:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[list[Span]]:
         return [each[self.type] for each in Batch.of(documents).once(_look, self.per)]
 

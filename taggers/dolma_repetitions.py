@@ -13,9 +13,8 @@ import msgspec
 import numpy as np
 
 from toolkit import Batch, Document, Example, Span, Tagger
-from toolkit.text import Bytes, Int32s, compiled
+from toolkit.text import Array, Bytes, Int32s, compiled
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Type = Literal[
     "repetition", "doc_max_score_repetition", "doc_max_length_repetition", "doc_frac_repetition"
 ]  # fmt: skip
@@ -45,9 +44,6 @@ class DolmaRepetitions(Tagger):
 
     type: Annotated[Type, msgspec.Meta(description="of spans")] = "repetition"
     per: Annotated[Literal["document", "line"], msgspec.Meta(description="where spans are looked for")] = "document"
-
-    def tag(self, document: Document) -> list[Span]:
-        return self.tag_batch([document])[0]
 
     def tag_batch(self, documents: Sequence[Document]) -> list[list[Span]]:
         return [each[self.type] for each in Batch.of(documents).once(_look_at_all, self.per)]

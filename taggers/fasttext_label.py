@@ -68,9 +68,6 @@ class FasttextLabel(Tagger):
     line_ends: Annotated[LineEnds, msgspec.Meta(description="what becomes of them")] = "spaces"
     lower: Annotated[bool, msgspec.Meta(description="whether the text is put in lower case")] = False
 
-    def tag(self, document: Document) -> Labels:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[Labels]:
         model, line = load_fasttext(self.model), _LINES[self.line_ends]
         texts = [line(document.text.lower() if self.lower else document.text) for document in documents]

@@ -54,9 +54,6 @@ class FasttextSpans(Tagger):
     min_prob: Annotated[float, msgspec.Meta(description="a less probable label is left out")] = 0.0
     lower: Annotated[bool, msgspec.Meta(description="whether the text is put in lower case")] = False
 
-    def tag(self, document: Document) -> dict[str, list[Span]]:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[dict[str, list[Span]]]:
         cut = _sentences if self.unit == "sentence" else _lines
         places = [(i, *span) for i, document in enumerate(documents) for span in cut(document.text)]

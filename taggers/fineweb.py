@@ -12,11 +12,20 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from taggers._datatrove import Language, check_language
+from taggers._options import Language, check_language
 from toolkit import Batch, Document, Example, Tagger
-from toolkit.text import SPACE, TERMINALS, Characters, LineTable, Sequences, characters, compiled, decoded, number_of
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from toolkit.text import (
+    SPACE,
+    TERMINALS,
+    Array,
+    Characters,
+    LineTable,
+    Sequences,
+    characters,
+    compiled,
+    decoded,
+    number_of,
+)
 
 BLANK, MARKED = 1, 2
 
@@ -93,9 +102,6 @@ class Fineweb(Tagger):
 
     def check(self) -> None:
         check_language(self.variant, self.language)
-
-    def tag(self, document: Document) -> Ratios:
-        return self.tag_batch([document])[0]
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Ratios]:
         batch = Batch.of(documents)

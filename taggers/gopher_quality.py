@@ -13,20 +13,21 @@ import re
 import string
 from collections.abc import Callable, Sequence
 from statistics import median
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from toolkit import Attribute, Batch, ConfigError, Document, Example, Files, Tagger
+from taggers._options import Label, PaperSplitter, Variant
+from toolkit import Batch, ConfigError, Document, Example, Files, Tagger
 from toolkit.text import (
     HAS_ALPHA,
     SPACE,
     TERMINALS,
+    Array,
     Characters,
     Int64s,
     LineTable,
-    Splitter,
     Words,
     characters,
     characters_in,
@@ -40,8 +41,6 @@ from toolkit.text import (
     stop_word_lists,
     stop_words,
 )
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 ENGLISH = ("the", "be", "to", "of", "and", "that", "have", "with")
 BULLETS = "*-–•‣⁃∙·●○◦■□▪▫▶▸►◀◆◇➢➤"
@@ -174,11 +173,8 @@ class GopherQuality(Tagger):
         ),
     )  # fmt: skip
 
-    variant: Annotated[
-        Literal["paper", "datatrove", "dolma", "dolma_v2", "redpajama"],
-        msgspec.Meta(description="whose way of counting"),
-    ] = "paper"
-    splitter: Annotated[Splitter, msgspec.Meta(description="how the variant `paper` finds words")] = "unicode"
+    variant: Variant = "paper"
+    splitter: PaperSplitter = "unicode"
     stop_words: Annotated[
         tuple[str, ...] | None,
         msgspec.Meta(description="the stop list; if not given, the paper's eight words, or those of `language`"),
@@ -191,8 +187,7 @@ class GopherQuality(Tagger):
         ),
     ] = None
     language: Annotated[
-        str | None,
-        Attribute("language.label", str | None, or_value=True),
+        Label,
         msgspec.Meta(
             description="a language, or the attribute that has each document's, whose stop words are looked for "
             "(the paper's eight are those of `en`); with the variant `datatrove`, also whose words they are"
@@ -206,9 +201,6 @@ class GopherQuality(Tagger):
             if self.language is None or self.stop_words is not None:
                 raise ConfigError("stop_lists: expected the option `language`, and `stop_words` not given")
             stop_word_lists(self.stop_lists)
-
-    def tag(self, document: Document) -> Quality:
-        return self.tag_batch([document])[0]
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Quality]:
         batch = Batch.of(documents)

@@ -11,20 +11,20 @@ import re
 import string
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
 
-from taggers._datatrove import Language, check_language
+from taggers._options import Language, PaperSplitter, Variant, check_language
 from toolkit import Batch, Document, Example, Tagger
 from toolkit.text import (
     SPACE,
+    Array,
     Characters,
     Int64s,
     LineTable,
     Sequences,
-    Splitter,
     Words,
     characters,
     compiled,
@@ -32,8 +32,6 @@ from toolkit.text import (
     decomposed,
     number_of,
 )
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 TOP, DUPLICATE = range(2, 5), range(5, 11)
 
@@ -135,19 +133,13 @@ class GopherRepetition(Tagger):
         ),
     )  # fmt: skip
 
-    variant: Annotated[
-        Literal["paper", "datatrove", "dolma", "dolma_v2", "redpajama"],
-        msgspec.Meta(description="whose way of counting"),
-    ] = "paper"
-    splitter: Annotated[Splitter, msgspec.Meta(description="how the variant `paper` finds words")] = "unicode"
+    variant: Variant = "paper"
+    splitter: PaperSplitter = "unicode"
 
     language: Language = None
 
     def check(self) -> None:
         check_language(self.variant, self.language)
-
-    def tag(self, document: Document) -> Repetition:
-        return self.tag_batch([document])[0]
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Repetition]:
         batch = Batch.of(documents)

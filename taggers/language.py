@@ -6,15 +6,13 @@ alphabetically first label wins.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Annotated, NamedTuple, cast
 
 import msgspec
 import numpy as np
 
 from toolkit import Attribute, Batch, Document, Example, Prediction, Tagger
-from toolkit.text import Float32s, Int64s, LinePredictions, LineTable, compiled, shortest_float32
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from toolkit.text import Array, Float32s, Int64s, LinePredictions, LineTable, compiled, shortest_float32
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -126,9 +124,6 @@ class Language(Tagger):
     min_share: Annotated[float, msgspec.Meta(description="of sure lines, exceeded in a multilingual document")] = 0.8
     min_prob: Annotated[float, msgspec.Meta(description="from which a line counts as sure")] = 0.8
     max_languages: Annotated[int, msgspec.Meta(ge=2, description="of a multilingual document")] = 5
-
-    def tag(self, document: Document) -> Vote:
-        return self.tag_batch([document])[0]
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Vote]:
         batch = Batch.of(documents)

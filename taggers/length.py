@@ -46,9 +46,6 @@ class Length(Tagger):
         Splitter, msgspec.Meta(description="what words are: unicode, segments, white_space, word_punct or icu")
     ] = "unicode"
 
-    def tag(self, document: Document) -> Lengths:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[Lengths]:
         batch = Batch.of(documents)
         lines = batch.lines

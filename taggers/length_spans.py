@@ -11,13 +11,13 @@ import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal, cast
 
 import msgspec
 import numpy as np
 
 from toolkit import Batch, Document, Example, Span, Tagger
-from toolkit.text import BREAKS, CLASSES, PICTURE, SPACE, characters
+from toolkit.text import BREAKS, CLASSES, PICTURE, SPACE, Array, characters
 
 Unit = Literal["chars", "stripped", "bytes", "documents", "tokens", "segments", "words", "pretokens"]
 
@@ -56,9 +56,6 @@ class LengthSpans(Tagger):
     per: Annotated[Literal["document", "line", "sum"], msgspec.Meta(description="what is measured")] = "document"
     blank: Annotated[bool, msgspec.Meta(description="whether blank lines have spans, too")] = False
     negative: Annotated[bool, msgspec.Meta(description="whether scores are given with a minus")] = False
-
-    def tag(self, document: Document) -> list[Span]:
-        return self.tag_batch([document])[0]
 
     def tag_batch(self, documents: Sequence[Document]) -> list[list[Span]]:
         batch = Batch.of(documents)
@@ -156,8 +153,6 @@ def _pattern() -> re.Pattern[bytes]:
 
 
 SEGMENT = _pattern()
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def _kinds(text: str, table: Array) -> bytes:

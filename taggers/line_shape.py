@@ -7,14 +7,14 @@ short lines; the code that made the corpus says 100 code points, and its files a
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import msgspec
 import numpy as np
 
 from toolkit import Batch, Document, Example, Tagger
+from toolkit.text import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Limit = Annotated[int, msgspec.Meta(ge=0)]
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
@@ -86,9 +86,6 @@ class LineShape(Tagger):
     footer_share: Annotated[Fraction, msgspec.Meta(description="of the lines that are the footer")] = 0.2
     header_bytes: Annotated[Limit, msgspec.Meta(description="bytes below which a header line is short")] = 100
     footer_bytes: Annotated[Limit, msgspec.Meta(description="bytes below which a footer line is short")] = 100
-
-    def tag(self, document: Document) -> Shape:
-        return self.tag_batch([document])[0]
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Shape]:
         lines = Batch.of(documents).lines

@@ -14,7 +14,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from toolkit import Attribute, ConfigError, Document, Example, Files, Tagger, for_language, missing_extra
+from taggers._options import Label
+from toolkit import ConfigError, Document, Example, Files, Tagger, for_language, missing_extra
 from toolkit.text import shortest_float32
 
 MODELS = (".arpa", ".binary", ".arpa.bin", ".bin")
@@ -66,11 +67,7 @@ class Perplexity(Tagger):
             "perplexity as in CCNet"
         ),
     ] = None
-    language: Annotated[
-        str | None,
-        Attribute("language.label", str | None, or_value=True),
-        msgspec.Meta(description="of the text, that names the file of a folder"),
-    ] = None
+    language: Annotated[Label, msgspec.Meta(description="of the text, that names the file of a folder")] = None
 
     def tag(self, document: Document) -> float | None:
         score = self._score_for(document.given(self.language)) if document.text else None

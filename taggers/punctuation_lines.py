@@ -6,14 +6,12 @@ Source: Dolma 1.2.1, ``taggers/punctuation.py``, ``not_alphanum_paragraph_v1``. 
 import functools
 import sys
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from toolkit import Document, Example, Span, Tagger
-from toolkit.text import PUNCTUATION, SPACE, characters
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from toolkit.text import PUNCTUATION, SPACE, Array, characters
 
 ALPHABETIC = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 """Symbols that are alphabetic: letters in circles and squares."""

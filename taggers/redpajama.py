@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 import numpy as np
 
+from taggers._options import Label
 from toolkit import (
     Attribute,
     Batch,
@@ -36,6 +37,7 @@ from toolkit.text import (
     IS_UPPER,
     NUMBER,
     UPPER,
+    Array,
     LineTable,
     Sequences,
     Words,
@@ -48,8 +50,6 @@ from toolkit.text import (
     stop_words,
     sums,
 )
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 DECIMALS = 8
 ASCII_PUNCTUATION = string.punctuation.encode()
@@ -239,11 +239,7 @@ class Redpajama(Tagger):
 
     VERSION = "2"
 
-    language: Annotated[
-        str | None,
-        Attribute("language.label", str | None, or_value=True),
-        msgspec.Meta(description="of the document: for stop words and bad words"),
-    ] = None
+    language: Annotated[Label, msgspec.Meta(description="of the document: for stop words and bad words")] = None
     stop_words: Annotated[Files | None, msgspec.Meta(description="lists of stop words; else stopwords-iso")] = None
     ldnoobw: Annotated[Files | None, msgspec.Meta(description="lists of bad words and phrases")] = None
     ut1: Annotated[Model | None, msgspec.Meta(description="a JSON object: a number for each domain")] = None
@@ -255,9 +251,6 @@ class Redpajama(Tagger):
     perplexity: Annotated[
         str | None, Attribute("perplexity", float | None), msgspec.Meta(description="what `ccnet_perplexity` is")
     ] = None
-
-    def tag(self, document: Document) -> Signals:
-        return self.tag_batch([document])[0]
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Signals]:
         batch = Batch.of(documents)

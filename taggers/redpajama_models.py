@@ -9,15 +9,13 @@ import math
 import zipfile
 import zlib
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import msgspec
 import numpy as np
 
 from toolkit import Batch, ConfigError, Document, Example, Model, Tagger, resolve
-from toolkit.text import FastText, LineTable, Sequences, Words, load_fasttext, natural_logs
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from toolkit.text import Array, FastText, LineTable, Sequences, Words, load_fasttext, natural_logs
 
 DECIMALS = 8
 TARGETS = ("books", "openwebtext", "wikipedia")
@@ -83,9 +81,6 @@ class RedpajamaModels(Tagger):
     wikiref_model: Annotated[FastText | None, msgspec.Meta(description="fastText, for `ml_wikiref_score`")] = None
     palm_model: Annotated[FastText | None, msgspec.Meta(description="fastText, for `ml_palm_score`")] = None
     wikipedia_model: Annotated[FastText | None, msgspec.Meta(description="fastText, for `ml_wikipedia_score`")] = None
-
-    def tag(self, document: Document) -> Signals:
-        return self.tag_batch([document])[0]
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Signals]:
         batch = Batch.of(documents)

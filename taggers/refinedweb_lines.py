@@ -18,6 +18,7 @@ from toolkit.text import (
     NUMBER,
     SPACE,
     UPPER,
+    Array,
     Bytes,
     Characters,
     Int64s,
@@ -27,8 +28,6 @@ from toolkit.text import (
     decoded,
     number_of,
 )
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 COUNTED = "likes shares comments retweets reposts quotes bookmarks upvotes downvotes downloads views followers"
 COUNTER = re.compile(rf"\W*\d[\d,.]*[kmb]?\s+(?:{COUNTED.replace(' ', '|')})\W*")
@@ -116,9 +115,6 @@ class RefinedwebLines(Tagger):
     max_uppercase: Annotated[float, msgspec.Meta(ge=0, le=1, description="of a line's code points")] = 0.5
     min_words: Annotated[int, msgspec.Meta(ge=0, description="of a line that stays")] = 2
     max_part_words: Annotated[int, msgspec.Meta(ge=0, description="of a line that parts are removed from")] = 10
-
-    def tag(self, document: Document) -> Removed:
-        return self.tag_batch([document])[0]
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Removed]:
         lines = Batch.of(documents).lines

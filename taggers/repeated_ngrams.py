@@ -62,9 +62,6 @@ class RepeatedNgrams(Tagger):
         Splitter, msgspec.Meta(description="what words are: unicode, segments, white_space, word_punct or icu")
     ] = "unicode"
 
-    def tag(self, document: Document) -> Repetition:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[Repetition]:
         words = Batch.of(documents).words(self.splitter)
         sequences = Sequences.of(words, folded=not self.case)._replace(sizes=np.ones_like(words.chars))

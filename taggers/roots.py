@@ -15,13 +15,15 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from toolkit import Attribute, Batch, Document, Example, Files, Tagger, entries, for_language
+from taggers._options import Label
+from toolkit import Batch, Document, Example, Files, Tagger, entries, for_language
 from toolkit.text import (
     ALPHA,
     NUMBER,
     PICTURE,
     PUNCTUATION,
     SPACE,
+    Array,
     Characters,
     LineTable,
     Sequences,
@@ -33,9 +35,6 @@ from toolkit.text import (
     places_among,
     stop_words,
 )
-
-Array = np.ndarray[Any, np.dtype[Any]]
-
 
 FACTOR, MASK = 0x1E3779B97F4A7C15, 0x7FFFFFFFFFFFFFFF
 OTHER_SPACE, JOINER = re.compile(r"[^\S \t\n]"), "\u2060"
@@ -116,18 +115,11 @@ class Roots(Tagger):
     splitter: Annotated[
         Literal["unicode", "white_space"], msgspec.Meta(description="whose words: Unicode's, or ROOTS's")
     ] = "unicode"
-    language: Annotated[
-        str | None,
-        Attribute("language.label", str | None, or_value=True),
-        msgspec.Meta(description="of the document, for stop words and flagged words"),
-    ] = None
+    language: Annotated[Label, msgspec.Meta(description="of the document, for stop words and flagged words")] = None
     flagged_words: Annotated[
         Files | None,
         msgspec.Meta(description="words, one a line: a file, or a folder of files called `en`, `en.txt` …"),
     ] = None
-
-    def tag(self, document: Document) -> Ratios:
-        return self.tag_batch([document])[0]
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Ratios]:
         batch = Batch.of(documents)

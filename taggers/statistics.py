@@ -17,10 +17,9 @@ import msgspec
 import numpy as np
 
 from taggers._eurolingua import eurolingua_statistics
-from toolkit import Attribute, Batch, Document, Example, Files, Model, Tagger, entries, for_language, value_at
-from toolkit.text import LineMeasures, WordMeasures, Words, load_tokenizer, occurrences, stop_words
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from taggers._options import Label
+from toolkit import Batch, Document, Example, Files, Model, Tagger, entries, for_language, value_at
+from toolkit.text import Array, LineMeasures, WordMeasures, Words, load_tokenizer, occurrences, stop_words
 
 DECIMALS = 5
 SHORT, VERY_SHORT = 100, 30
@@ -259,9 +258,7 @@ class Statistics(Tagger):
         Literal["fixed", "eurolingua"], msgspec.Meta(description="whose definitions: mended, or as in the corpus")
     ] = "fixed"
     language: Annotated[
-        str | None,
-        Attribute("language.label", str | None, or_value=True),
-        msgspec.Meta(description="of the document, which chooses the lists of stop words and bad words"),
+        Label, msgspec.Meta(description="of the document, which chooses the lists of stop words and bad words")
     ] = None
     bad_words: Annotated[
         Files | None,
@@ -270,9 +267,6 @@ class Statistics(Tagger):
     tokenizer: Annotated[
         Model | None, msgspec.Meta(description="a tokenizer.json of Hugging Face tokenizers, for `token_count`")
     ] = None
-
-    def tag(self, document: Document) -> Features:
-        return self.tag_batch([document])[0]
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Features]:
         if not documents:

@@ -56,9 +56,6 @@ class TextLanguage(Tagger):
     model: Annotated[FastText, msgspec.Meta(description="a fastText model: path, URL or known name")] = "lid.176.ftz"
     k: Annotated[int, msgspec.Meta(ge=1, description="labels to give")] = 1
 
-    def tag(self, document: Document) -> Guess:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[Guess]:
         texts = [document.text.replace("\n", " ") for document in documents]
         return [

@@ -80,9 +80,6 @@ class Tlsh(Tagger):
         msgspec.Meta(ge=0, lt=1, description="share of buckets that the filled ones exceed; 0.5 in Trend Micro's code"),
     ] = 0.0
 
-    def tag(self, document: Document) -> str | None:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[str | None]:
         if not documents:
             return []

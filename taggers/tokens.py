@@ -34,9 +34,6 @@ class Tokens(Tagger):
     tokenizer: Annotated[Model, msgspec.Meta(description="a file `tokenizer.json`: path or URL")]
     add_special_tokens: Annotated[bool, msgspec.Meta(description="whether what is put around a text counts")] = False
 
-    def tag(self, document: Document) -> int:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[int]:
         found: list[int] = []
         texts: list[str] = []

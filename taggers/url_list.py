@@ -17,9 +17,7 @@ import msgspec
 import numpy as np
 
 from toolkit import Batch, ConfigError, Document, Example, Files, Tagger, entries, host_of, read_list, split_url, url_of
-from toolkit.text import compiled
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from toolkit.text import Array, compiled
 
 MAX_HOST = 253
 
@@ -112,9 +110,6 @@ class UrlList(Tagger):
             description="where the URL is in the metadata; `warc_headers.warc-target-uri`, else `url`, if not given"
         ),
     ] = None
-
-    def tag(self, document: Document) -> Found:
-        return self.tag_batch([document])[0]
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Found]:
         path = f"metadata.{self.url}" if self.url else ""

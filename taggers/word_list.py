@@ -14,10 +14,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from toolkit import Attribute, Batch, Document, Example, Files, Tagger, entries, for_language
+from taggers._options import Label
+from toolkit import Batch, Document, Example, Files, Tagger, entries, for_language
 from toolkit.text import Int64s, LineTable, Splitter, UInt64s, Words, compiled, stop_words
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 WITHOUT_BLANKS = frozenset({"bo", "dz", "ja", "km", "lo", "my", "th", "wuu", "yue", "zh"})
 """Languages that are written without blanks between words."""
@@ -113,9 +112,7 @@ class WordList(Tagger):
     ] = "stop_words"
     words: Annotated[tuple[str, ...], msgspec.Meta(description="more entries, for all languages")] = ()
     language: Annotated[
-        str | None,
-        Attribute("language.label", str | None, or_value=True),
-        msgspec.Meta(description="of the text: an attribute, or one language for all documents"),
+        Label, msgspec.Meta(description="of the text: an attribute, or one language for all documents")
     ] = None
     splitter: Annotated[
         Literal["unicode", "white_space", "word_punct"],
@@ -127,9 +124,6 @@ class WordList(Tagger):
             description="`auto`: whole words, but strings in languages without blanks between words (zh, ja, th …)"
         ),
     ] = "auto"
-
-    def tag(self, document: Document) -> Hits:
-        return self.tag_batch([document])[0]
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Hits]:
         batch = Batch.of(documents)

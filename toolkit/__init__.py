@@ -10,7 +10,7 @@ from toolkit.data.addresses import host_of, split_url, url_of
 from toolkit.data.documents import Document, Labelled, Prediction, Span, explain_bad_row, split_lines, value_at
 from toolkit.data.metadata_fields import label_of
 from toolkit.distribution import missing_extra
-from toolkit.errors import AlignmentError, ConfigError, DataError, MissingExtra, ToolkitError
+from toolkit.errors import ConfigError, DataError, MissingExtra
 from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
 from toolkit.mix.writer import Mixed, MixedBatch, Pieces, Reading, Wanted, Writer, check_label, merge_fields
 from toolkit.storage.models import Files, Model, entries, for_language, read_list, resolve
@@ -23,7 +23,6 @@ __version__ = "0.1.0"
 _documents.split_words = _words_of  # `toolkit.data` knows nothing of compiled code
 
 __all__ = [
-    "AlignmentError",
     "Attribute",
     "Batch",
     "Column",
@@ -48,7 +47,6 @@ __all__ = [
     "Size",
     "Span",
     "Tagger",
-    "ToolkitError",
     "Wanted",
     "Writer",
     "check_label",

@@ -19,7 +19,10 @@ Messages read ``path:line: expected …, got …`` and then say the next step.
 import difflib
 import errno
 from collections.abc import Iterable
-from typing import Self
+from functools import partial
+from typing import Any, Self
+
+import msgspec
 
 
 class ToolkitError(Exception):
@@ -70,7 +73,7 @@ class Unreadable(ToolkitError):
         super().__init__(f"{path}: {message}" if path else message)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild_unreadable, (type(self), self.message, self.path, self.exit_code))
+        return (partial(type(self), path=self.path, exit_code=self.exit_code), (self.message,))
 
 
 class Forbidden(Unreadable):
@@ -105,7 +108,7 @@ class DataError(ToolkitError):
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), self.message, self.path, self.line, self.id))
+        return (partial(type(self), path=self.path, line=self.line, id=self.id), (self.message,))
 
 
 class AlignmentError(DataError):
@@ -114,14 +117,6 @@ class AlignmentError(DataError):
 
 class StaleError(DataError):
     """Something was made from an input that has changed since."""
-
-
-def _rebuild(kind: type[DataError], message: str, path: str, line: int | None, id: str | None) -> DataError:
-    return kind(message, path=path, line=line, id=id)
-
-
-def _rebuild_unreadable(kind: type[Unreadable], message: str, path: str, exit_code: int) -> Unreadable:
-    return kind(message, path=path, exit_code=exit_code)
 
 
 DAMAGED = "restore it from a copy, or make it again"
@@ -165,3 +160,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 def amount(number: int, what: str) -> str:
     """Return a number with what it counts: ``1 value``, ``2,000 values``."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def short(value: Any, chars: int = 80) -> str:
+    """Return a value as JSON, of which at most so many characters are shown."""
+    text = msgspec.json.encode(value, enc_hook=int).decode()
+    return text if len(text) <= chars else text[:chars] + "…"

@@ -122,7 +122,7 @@ def _values(class_: type[tagger.Tagger]) -> list[str]:
 
 def _needs(class_: type[tagger.Tagger]) -> Iterable[str]:
     """Give whose ways of counting a tagger knows, what it reads, and the extras that it needs."""
-    if variants := describe.variants(class_):
+    if variants := describe.choices(class_, "variant"):
         yield from (f"Variants: {', '.join(f'`{variant}`' for variant in variants)}", "")
     if reads := describe.reads(class_):
         yield from (f"Reads: {', '.join(f'`{read.key}` (`{read.option}`)' for read in reads)}", "")

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -24,7 +25,7 @@ def main() -> int:
         return int(any(": not made" in line for line in made))
     if unknown := [name for name in given.names if name not in cases.NAMES]:
         raise SystemExit(f"expected some of {', '.join(cases.NAMES)}, or peers alone, got {', '.join(unknown)}")
-    inputs = Inputs(given.data, given.work / "inputs", SCALES[given.scale], peers)
+    inputs = Inputs(given.data, given.work / "inputs", SCALES[given.scale], peers, given.old)
     described = {**machine.describe(peers), "scale": given.scale}
     if not given.json:
         print(report.head(described) + "\n", flush=True)
@@ -32,7 +33,7 @@ def main() -> int:
     for name in given.names or cases.NAMES:
         print(f"{name}: inputs", file=sys.stderr)
         for benchmark in cases.load(name, inputs):
-            raced.append(race(benchmark, given.rounds, given.work / "runs"))
+            raced.append(race(benchmark, given.rounds, given.work / "runs" / str(os.getpid())))
             if not given.json:
                 print(report.section(raced[-1]) + "\n", flush=True)
             if given.out:  # so that what is interrupted has not been for nothing
@@ -67,6 +68,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     work = Path(tempfile.gettempdir()) / "tagmix-benchmarks"
     parser.add_argument("--work", type=_folder, default=work, metavar="FOLDER", help="for inputs and peers; it is kept")
+    parser.add_argument(
+        "--old", type=_program, metavar="PROGRAM", help="`toolkit` of an earlier version, which some are compared with"
+    )
     parser.add_argument("--json", action="store_true", help="JSON on standard output in place of Markdown")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write FILE.md and FILE.json too")
     return parser
@@ -76,6 +80,13 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
     return int(text)
+
+
+def _program(text: str) -> Path:
+    path = Path(text).absolute()
+    if not os.access(path, os.X_OK):
+        raise argparse.ArgumentTypeError(f"expected a program, got {text!r}")
+    return path
 
 
 def _folder(text: str) -> Path:

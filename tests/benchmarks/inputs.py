@@ -54,10 +54,12 @@ class Inputs:
         folder: where inputs are kept.
         scale: how large they are.
         peers: one of them labels the lines.
+        old: the ``toolkit`` program of an earlier version, to be compared with.
     """
 
-    def __init__(self, data: Path, folder: Path, scale: Scale, peers: Peers) -> None:
+    def __init__(self, data: Path, folder: Path, scale: Scale, peers: Peers, old: Path | None = None) -> None:
         self.scale = scale
+        self.old = old
         self.peers = peers
         self._data = data
         self._kept = folder
@@ -101,6 +103,27 @@ class Inputs:
 
         path = self._made("wet", make).path / "files.json"
         return msgspec.json.decode(path.read_bytes(), type=list[WetFile])
+
+    def large(self, count: int, size: int) -> Input:
+        """Large WET files, of a number of bytes of text each."""
+        return self._made(f"large-{count}-{size}", lambda folder: _sums(pages.cut(self.sources, folder, count, size)))
+
+    @cached_property
+    def single(self) -> Input:
+        """WET files of one document each."""
+        return self._made("single", lambda folder: _sums(pages.cut(self.sources, folder, self.scale.single, 1)))
+
+    @cached_property
+    def texts(self) -> Input:
+        """Text files of one line each."""
+
+        def make(folder: Path) -> tuple[int, dict[str, int]]:
+            count = self.scale.texts
+            for number in range(count):
+                (folder / f"{number:05d}.txt").write_text(f"This is the only line of file {number}.\n")
+            return sum(path.stat().st_size for path in folder.glob("*.txt")), {"files": count, "documents": count}
+
+        return self._made("texts", make)
 
     @cached_property
     def crawl(self) -> Input:

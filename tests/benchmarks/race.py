@@ -111,6 +111,7 @@ class Benchmark:
         same: names of counts that should be equal in contenders that have them and go through the same text.
         rounds: instead of the number that was asked for.
         paper: whether to print real, user and sys as goclassy's paper does.
+        warm: whether there is a round that does not count.
     """
 
     title: str
@@ -120,6 +121,7 @@ class Benchmark:
     same: tuple[str, ...] = ()
     rounds: int | None = None
     paper: bool = False
+    warm: bool = True
 
 
 @dataclass
@@ -155,7 +157,7 @@ def race(benchmark: Benchmark, rounds: int, folder: Path) -> Raced:
     """
     raced = Raced(benchmark)
     total = benchmark.rounds or rounds
-    for number in range(total + 1):
+    for number in range(not benchmark.warm, total + 1):
         for i, contender in enumerate(benchmark.contenders):
             if contender.name in raced.left_out:
                 continue

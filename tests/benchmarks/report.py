@@ -167,7 +167,12 @@ def _count(value: int | str) -> str:
 
 def core_hours(contender: Contender, runs: Sequence[Run]) -> float:
     """That a terabyte of text would take."""
-    return _median(runs, lambda run: run.cpu) / contender.text * 1e12 / 3600
+    return core_hours_of(_median(runs, lambda run: run.cpu), contender.text)
+
+
+def core_hours_of(cpu: float, text: int) -> float:
+    """For a terabyte of text, from CPU seconds for so many bytes of it."""
+    return cpu / text * 1e12 / 3600
 
 
 def as_json(machine: Mapping[str, str], raced: Iterable[Raced]) -> dict[str, Any]:

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.conftest import Ran, wait_for_no_disk
+from tests.waiting import PATIENCE
 
-LIMIT = 120
+LIMIT = int(PATIENCE)
 """Seconds after which a command is taken for one that does not end."""
 
 

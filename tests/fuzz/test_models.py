@@ -18,6 +18,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.fuzz import bases
+from tests.waiting import PATIENCE
 from toolkit.text.fasttext.model_file import NS, OVA, PRUNED_BUCKETS
 
 BATCH = 2500  # mutants of a process
@@ -152,6 +153,6 @@ def test_without_the_checks_the_guards_end_the_process(folder: Path, what: str) 
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
     )
     assert ran.returncode < 0, (ran.stdout, ran.stderr)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from mixers.text import _is_blank
 from tests.conftest import Run
 from tests.mixers.test_contract import document_of, writer_of
 from tests.pipeline.conftest import Project, attributes, document, read_bytes, sha256sum_accepts, write_rows
@@ -65,3 +66,13 @@ def test_folders_hold_parts_and_checksums_as_released(run: Run, tmp_path: Path) 
     }
     assert all(sha256sum_accepts(project.out / label / f"{label}_sha256.txt") for label in ("en", "fr"))
     project.ok("validate")
+
+
+def test_blank_lines_are_those_of_white_space_as_python_has_it() -> None:
+    """Lines are looked at as bytes, of which ``bytes.strip`` knows six."""
+    for point in (*range(0xD800), *range(0xE000, 0x3100)):
+        text = chr(point)
+        assert _is_blank(text.encode()) == text.isspace(), hex(point)
+        assert _is_blank(f" {text}\t{text}".encode()) == text.isspace(), hex(point)
+    assert _is_blank(b"")
+    assert not _is_blank("\u2003x".encode())

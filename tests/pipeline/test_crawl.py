@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ import pytest
 
 from tests.pipeline.conftest import Project, strays, tree
 from tests.pipeline.test_ingest import INFO, record
-from tests.storage.servers import PATIENCE
 from tests.storage.web_server import Behaviour, web
+from tests.waiting import PATIENCE
 from toolkit.errors import DataError
 from toolkit.ingest.input_bytes import InputBytes
 from toolkit.storage import Stat
@@ -295,7 +296,7 @@ def test_a_file_of_another_version_than_the_one_asked_for_first_is_an_error(
 def test_no_more_files_are_read_at_a_time_than_connections(
     processes: int, connections: int, most: int, project: Project, expected: dict[str, str]
 ) -> None:
-    behaviour = Behaviour(rate=40_000)
+    behaviour = Behaviour(meeting=most)
     project.config |= {"executor": {"type": "local"}, "processes": processes}
     with web(project.root / "www", behaviour) as url:
         assert project.ingest(entry(url, connections=connections)).code == 0
@@ -431,27 +432,23 @@ def test_downloads_never_take_more_disk_than_they_may(
     project: Project, expected: dict[str, str], crawl: list[Path]
 ) -> None:
     size = max(path.stat().st_size for path in crawl)
-    behaviour = Behaviour(rate=size)
+    behaviour = Behaviour(rate=size, meeting=2)
     project.config |= {"executor": {"type": "local"}, "processes": 4}
     most = 0
     with web(project.root / "www", behaviour) as url:
         limit = 2 * size + 100
         project.config["ingest"] = [entry(url, max_disk=limit)]
         process = subprocess.Popen([sys.executable, "-m", "toolkit.cli", "ingest", "-c", project.yaml, "--quiet"])
-        seen = set()
         while process.poll() is None:
             sizes = []
             for path in parts(project):
-                try:
+                with suppress(FileNotFoundError):
                     sizes.append(path.stat().st_size)
-                    seen.add(path.name)
-                except FileNotFoundError:
-                    pass
             most = max(most, sum(sizes))
             time.sleep(0.005)
         assert process.returncode == 0
-    assert size < most <= limit
-    assert len(seen) >= 2
+    assert behaviour.most >= 2
+    assert most <= limit
     assert tree(project.documents) == expected
     assert parts(project) == []
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.pipeline.conftest import Project, read_bytes, sha256sum_accepts, strays
+from tests.pipeline.conftest import Project, read_bytes, sha256sum_accepts, strays, tree
 
 
 @pytest.fixture
@@ -79,4 +79,4 @@ def test_a_real_file_without_a_valid_record_fails_by_name(pipeline: Project, sha
     assert ran.code == 1
     assert str(bad) in ran.err
     assert len(list(pipeline.documents.rglob("*.jsonl.gz"))) == 2
-    assert not pipeline.out.exists()
+    assert tree(pipeline.out) == {}

@@ -27,7 +27,8 @@ from tests.conftest import Ran
 from tests.pipeline import model
 from tests.pipeline.conftest import JsonRows, Project, attributes, document, read_bytes, strays, tree, write_rows
 from tests.runs.test_blocks import ROOT, children, end_group, is_gone
-from tests.runs.test_executors import is_alive, wait_until
+from tests.runs.test_executors import is_alive
+from tests.waiting import PATIENCE, wait_until
 from toolkit.cli import main
 from toolkit.commands.command_line.options import Options
 from toolkit.commands.steps.context import Context
@@ -1208,7 +1209,7 @@ class Running:
 
     def end(self) -> int:
         """Its exit status, when no process of its group is left."""
-        code = self.process.wait(30)
+        code = self.process.wait(PATIENCE)
         assert wait_until(lambda: is_gone(self.process.pid)), "processes were still there"
         return code
 
@@ -1234,7 +1235,7 @@ def running(project: Project, command: str, *, held: bool = False) -> Iterator[R
         yield Running(process, folder, log, alone=not (project.documents / "f.jsonl.gz").exists())
     finally:
         end_group(process.pid)
-        process.wait(30)
+        process.wait(PATIENCE)
 
 
 @pytest.fixture
@@ -1322,9 +1323,10 @@ def test_a_run_that_is_ended_leaves_no_process_and_the_next_one_is_whole(
             records = [path for path in slow.root.rglob(f"{SHARD}.json") if "failed" not in path.parts]
             assert not records or command == "mix"
     if code:  # else it was whole at once
-        with running(slow, command) as run:
+        with running(slow, command, held=True) as run:
+            run.wait_for(2)
+            run.release()
             assert run.end() == 0, run.log
-            assert len(run.pids) >= 2
     assert not list(slow.root.rglob("*.tmp"))
     slow.config |= {"executor": {"type": "in_process"}, "processes": 1}
     if command == "tag":
@@ -1349,9 +1351,9 @@ def test_a_worker_that_is_killed_with_its_processes_costs_its_shard_one_retry(co
         (worker,) = run.workers
         os.kill(worker, signal.SIGKILL)
         assert wait_until(lambda: not any(map(is_alive, helpers)))
+        assert wait_until(lambda: len(run.pids) >= 4), run.log
         run.release()
         assert run.end() == 0, run.log
-        assert len(run.pids) >= 4
     for path in slow.root.rglob(".*.tmp"):  # of the worker; the next run would delete it
         path.unlink()
     expected = tree(slow.attributes), tree(slow.out)
@@ -1370,7 +1372,7 @@ def test_an_interrupt_while_processes_start_is_no_traceback(shards: int, slow: P
     """Those of a shard, and the workers that two shards have."""
     if shards == 1:
         only_large(slow)
-    with running(slow, "tag") as run:
+    with running(slow, "tag", held=True) as run:
         assert wait_until(lambda: bool(children(run.process.pid)))
         time.sleep(0.06)
         os.killpg(run.process.pid, signal.SIGINT)

@@ -17,6 +17,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, attributes, document, strays, tree, write_rows
+from tests.waiting import PATIENCE
 from toolkit.errors import DataError
 from toolkit.ingest import input_bytes
 from toolkit.ingest import plan as ingest_plan
@@ -100,7 +101,7 @@ def begin(project: Project, share: str, command: str = "run") -> subprocess.Pope
 
 
 def end_well(processes: Iterable[subprocess.Popen[str]]) -> None:
-    ended = [(process.communicate(timeout=120)[0], process.returncode) for process in processes]
+    ended = [(process.communicate(timeout=PATIENCE)[0], process.returncode) for process in processes]
     assert [code for _, code in ended] == [0] * len(ended), ended
 
 

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project
+from tests.waiting import wait_until
 
 PICKY = """
 import time
@@ -186,16 +186,10 @@ def test_what_is_running_and_then_was_killed(processes: int, project: Project) -
     command = [sys.executable, "-m", "toolkit.cli", "tag", "-c", str(project.yaml), "--quiet"]
     running = subprocess.Popen(command, start_new_session=True)
     try:
-        end = time.monotonic() + 120
-        while status(project)[1]["tag picky-0"] != (2, 1, 0, 0) and not (
-            processes == 1 and status(project)[1]["tag picky-0"] == (1, 1, 0, 1)
-        ):
-            assert time.monotonic() < end, status(project)
-            time.sleep(0.2)
+        waiting = [(2, 1, 0, 0)] if processes > 1 else [(2, 1, 0, 0), (1, 1, 0, 1)]
+        assert wait_until(lambda: status(project)[1]["tag picky-0"] in waiting), status(project)
         # what a run is at is written behind what it has done
-        while status(project)[2]["runs"][0]["doing"] != {"tag": ["s/b.jsonl.gz"]}:
-            assert time.monotonic() < end, status(project)
-            time.sleep(0.2)
+        assert wait_until(lambda: status(project)[2]["runs"][0]["doing"] == {"tag": ["s/b.jsonl.gz"]}), status(project)
         (run,) = status(project)[2]["runs"]
         assert run["run"] == "toolkit tag"
         assert "toolkit tag by " in project("status").out

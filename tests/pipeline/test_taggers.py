@@ -228,7 +228,7 @@ def test_a_tagger_with_a_wrong_type_is_one_line(run: Run, tmp_path: Path) -> Non
 def test_choices_name_their_extras() -> None:
     class_ = TAGGERS.find("gopher_quality")
     assert describe.extras(class_) == {"icu": "splitter: icu"}
-    assert describe.variants(class_)[:2] == ["paper", "datatrove"], "in the order of the file"
+    assert describe.choices(class_, "variant")[:2] == ["paper", "datatrove"], "in the order of the file"
     assert describe.models(TAGGERS.find("line_language")) == {"model": "lid.176.ftz"}
 
 

@@ -16,12 +16,13 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
+from tests.waiting import PATIENCE
+
 ROOT = Path(__file__).parent.parent.parent
-PATIENCE = 120
 PORT = 6399  # those that Ray gives to workers begin at 10002
 MARK = "TEST_RAY_NODE"
-IMPATIENT = {"RAY_health_check_period_ms": "500", "RAY_health_check_timeout_ms": "1000"}
-"""Ray misses a dead node after 2 or 3 seconds instead of 15."""
+IMPATIENT = {"RAY_health_check_period_ms": "500", "RAY_health_check_timeout_ms": "60000"}
+"""Ray misses a dead node, which refuses connections, after 2 or 3 seconds instead of 15, and waits for a busy one."""
 
 
 class CannotStart(Exception):

@@ -15,15 +15,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.runs.test_executors import is_alive, wait_until
+from tests.runs.test_executors import is_alive
+from tests.waiting import PATIENCE, wait_until
 from toolkit.errors import AlignmentError, ConfigError, DataError, ToolkitError
 from toolkit.runs import blocks
 from toolkit.runs.blocks import AHEAD, Block, in_blocks, in_order, next_block, threads_for
 
 ROOT = Path(__file__).parent.parent.parent
-
-QUICK = 60.0
-"""Seconds in which what should not wait for anything is done, on a machine that has other things to do."""
 
 
 def broken(lines: list[bytes], error: Exception) -> Iterator[bytes]:
@@ -525,7 +523,7 @@ def test_processes_end_when_their_parent_is_killed(how: signal.Signals, tmp_path
             assert all(is_alive(pid) for pid in pids)
             parent.send_signal(how)
             parent.stdout.read()
-            assert parent.wait(10) != 0
+            assert parent.wait(PATIENCE) != 0
             assert wait_until(partial(is_gone, parent.pid))
         finally:
             end_group(parent.pid)
@@ -535,7 +533,7 @@ def test_a_process_that_is_killed_while_it_sends_does_not_stop_the_run(tmp_path:
     """Half an answer is none: the block is retried."""
     with start(tmp_path, {9: "half sent"}) as parent:
         try:
-            out, errors = parent.communicate(timeout=2 * QUICK)
+            out, errors = parent.communicate(timeout=PATIENCE)
             assert [line.split()[0] for line in out.splitlines()[:9]] == [str(n) for n in range(9)], out
             assert "was ended by SIGKILL, twice" in out.splitlines()[9]
             assert (len(out.splitlines()), errors) == (10, "")

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.waiting import PATIENCE, wait_until
 from toolkit.errors import ConfigError, ToolkitError, Unreadable
 from toolkit.runs import claims
 from toolkit.runs.claims import claimed, held
@@ -137,13 +138,10 @@ def test_a_run_whose_claim_was_deleted_goes_on_alone_and_ends_beside_another(
         with claimed(str(tmp_path), "it", {"the output": "ours"}):
             [own] = tmp_path.glob("*.json")
             own.unlink()
-            deadline = time.monotonic() + 120
-            while not own.exists() and time.monotonic() < deadline:
-                time.sleep(0.01)
-            assert own.exists(), "nobody else works on it"
+            assert wait_until(own.exists), "nobody else works on it"
             write_claim(tmp_path / "elsewhere.1-1.00.json", "theirs")
             own.unlink()
-            time.sleep(120)  # which the end of the claim interrupts
+            time.sleep(PATIENCE)  # which the end of the claim interrupts
 
     with pytest.raises(ToolkitError, match=r"this run's claim ended, .* one is working on it: elsewhere\.1-1"):
         work()

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import PATIENCE, wait_until
 from toolkit.config.sizes import Size
 from toolkit.errors import ConfigError
 from toolkit.runs import processes, workers
@@ -26,8 +27,6 @@ from toolkit.runs.executors import Executor, Failure, Report, Result, Task, atte
 from toolkit.runs.executors.in_process import InProcess
 from toolkit.runs.executors.local import Local, LocalSettings
 from toolkit.storage.outputs import Output
-
-PATIENCE = 120.0
 
 
 def ignore(documents: int, size: int) -> None:
@@ -50,13 +49,6 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (ProcessLookupError, FileNotFoundError):
         return False
-
-
-def wait_until(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + PATIENCE
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return condition()
 
 
 def test_without_a_number_there_are_as_many_processes_as_cores(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +106,9 @@ def write_and_wait(payload: str, report: Report) -> str:
         return wait_for_start(Path(payload).parent)
     with Output(payload) as out:
         out.write(b"half")
-        Path(payload + ".pid").write_text(str(os.getpid()))
+        begun = Path(payload + ".begun")
+        begun.write_text(str(os.getpid()))
+        begun.rename(payload + ".pid")
         time.sleep(600)
     return ""
 

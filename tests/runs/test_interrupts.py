@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from tests.waiting import PATIENCE
+
 BEGIN = """
 import os, signal, time
 from toolkit.interrupts import Terminated, raise_on_sigterm
@@ -54,14 +56,14 @@ except Terminated:
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_signal_is_heard_once(case: str) -> None:
-    run = subprocess.run([sys.executable, "-c", BEGIN + CASES[case]], capture_output=True, text=True, timeout=120)
+    run = subprocess.run([sys.executable, "-c", BEGIN + CASES[case]], capture_output=True, text=True, timeout=PATIENCE)
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout.splitlines()[-1] == "tidied"
 
 
 def test_what_else_is_dropped_is_reported() -> None:
     code = BEGIN + "class Bad:\n    def __del__(self):\n        raise ValueError('lost')\nBad()\nprint('goes on')"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE)
     assert "ValueError: lost" in run.stderr
     assert run.stdout == "goes on\n"
 
@@ -92,7 +94,7 @@ except Terminated:
 
 
 def test_what_a_signal_left_half_made_is_closed_without_a_traceback() -> None:
-    ran = subprocess.run([sys.executable, "-c", HALF_MADE], capture_output=True, text=True, timeout=120)
+    ran = subprocess.run([sys.executable, "-c", HALF_MADE], capture_output=True, text=True, timeout=PATIENCE)
     reported, _, after = ran.stderr.partition("before\n")
     assert "a finalizer has failed" in reported
     assert after == "ended\n"

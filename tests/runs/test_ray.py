@@ -16,7 +16,8 @@ from tests.conftest import Run
 from tests.pipeline import test_kill
 from tests.pipeline.conftest import Project, document, strays, tree, write_rows
 from tests.runs.cluster import CannotStart, Cluster
-from tests.runs.test_executors import is_alive, wait_until
+from tests.runs.test_executors import is_alive
+from tests.waiting import PATIENCE, wait_until
 from toolkit.runs.executors import Task
 from toolkit.runs.executors.ray import Ray
 from toolkit.runs.node import Caller, Returned, Unfit, caller, version, work
@@ -209,19 +210,26 @@ LOADED = {}
 
 
 class Slow(Tagger):
-    '''Takes its time, and notes in which process it has loaded its model.'''
+    '''Takes its time, and notes in which process it has loaded its model, which waits for others to have done so.
+
+    From shard 7 on it waits as long as there is a file ``hold``.
+    '''
 
     folder: str
     seconds: float = 0.05
-    more: int = 0
+    meeting: int = 0
 
     def tag(self, document: Document) -> int:
         if not LOADED:
             LOADED["model"] = True
             with (Path(self.folder) / "loaded").open("a") as file:
                 file.write(f"{os.getpid()}\\n")
+            while len((Path(self.folder) / "loaded").read_text().split()) < self.meeting:
+                time.sleep(0.02)
         if document.text == "fails":
             raise ValueError("cannot")
+        while document.id[0] > "6" and (Path(self.folder) / "hold").exists():
+            time.sleep(0.02)
         time.sleep(self.seconds)
         return len(document.text)
 """
@@ -276,7 +284,7 @@ def test_a_large_shard_has_several_processes_of_one_node(cluster: Cluster, secon
     wanted = tree(slow.attributes)
     (slow.root / "loaded").unlink()
     slow.config["executor"] = {"type": "ray"}
-    ran = cluster.run(sys.executable, "-c", SPREAD, "tag", "-c", slow.yaml, "--overwrite", "tag.slow-0.more=1")
+    ran = cluster.run(sys.executable, "-c", SPREAD, "tag", "-c", slow.yaml, "--overwrite", "tag.slow-0.meeting=2")
     assert ran.returncode == 0, ran.stderr
     assert tree(slow.attributes) == wanted
     assert len((slow.root / "loaded").read_text().split()) == 2, "as many as the larger node has CPUs"
@@ -306,6 +314,7 @@ def test_a_model_is_loaded_once_in_a_process_and_an_error_is_one_shard_s(
     cluster: Cluster, second: int, slow: Project
 ) -> None:
     write_rows(slow.documents / "05.jsonl", [document("x", "fails")])
+    slow.config["tag"]["slow-0"]["meeting"] = 2
     ran = toolkit(cluster, slow, "tag")
     assert ran.returncode == 1, ran.stderr
     assert ran.stderr.count("ValueError: cannot") == 2, "when it happens, and at the end"
@@ -321,6 +330,8 @@ def test_a_model_is_loaded_once_in_a_process_and_an_error_is_one_shard_s(
 def test_what_dies_costs_a_rerun_at_most(
     cluster: Cluster, second: int, slow: Project, wanted: dict[str, str], victim: str
 ) -> None:
+    hold = slow.root / "hold"
+    hold.touch()
     driver = begin(cluster, slow, "tag")
     assert wait_until(lambda: bool(tree(slow.attributes)) and bool(cluster.workers(second)))
     workers = cluster.workers(0) + cluster.workers(second)
@@ -330,13 +341,14 @@ def test_what_dies_costs_a_rerun_at_most(
             os.kill(killed, signal.SIGKILL)
             assert wait_until(lambda: not is_alive(killed) and bool(cluster.workers(second)))
             cluster.kill_node(second)
+            hold.unlink()
         case "driver":
             driver.kill()
         case "interrupt":
             driver.send_signal(signal.SIGINT)
         case "terminate":
             driver.send_signal(signal.SIGTERM)
-    code, log = driver.wait(60), (slow.root / "log").read_text()
+    code, log = driver.wait(PATIENCE), (slow.root / "log").read_text()
     assert "Traceback" not in log, log
     if victim == "worker and node":
         assert code == 0, log
@@ -347,6 +359,7 @@ def test_what_dies_costs_a_rerun_at_most(
         assert len(tree(slow.attributes)) < SHARDS
         if victim != "driver":
             assert not list(slow.root.rglob("*.tmp"))
+        hold.unlink()
     if victim == "driver":
         ran = toolkit(cluster, slow, "tag")
         assert ran.returncode == 0, ran.stderr

@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import ROOT, Run
 from tests.pipeline.conftest import Project, strays, tree
-from tests.slurm.cluster import GRACE, Cluster, missing, until
+from tests.slurm.cluster import Cluster, missing, until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
@@ -109,7 +109,7 @@ def submit_held(cluster: Cluster, project: Project, shards: int = INPUTS) -> tup
         assert "error" not in logs(project), logs(project)
         return len(list(folder.glob("waiting-*"))) == shards
 
-    until(all_wait, "all shards", 240)
+    until(all_wait, "all shards")
     assert [cluster.state(name) for name in (*names, last)] == ["RUNNING"] * 4 + ["PENDING"]
     return names, last
 
@@ -120,7 +120,7 @@ def logs(project: Project) -> str:
 
 def finish(cluster: Cluster, project: Project, last: str, state: str = "COMPLETED") -> None:
     ended = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
-    until(lambda: cluster.state(last) in ended, f"the last job; {logs(project)}", 240)
+    until(lambda: cluster.state(last) in ended, f"the last job; {logs(project)}")
     assert cluster.state(last) == state, logs(project)
 
 
@@ -189,7 +189,7 @@ def test_a_grace_time_is_not_used_up(cluster: Cluster, project: Project) -> None
     names, last = submit_held(cluster, project)
     del cluster.env["SBATCH_PARTITION"]
     cluster.run("sbatch", "-p", "urgent", "-c", "16", "-o", "/dev/null", "--wrap", "true")
-    until(lambda: any(cluster.job(name)["Restarts"] == "1" for name in names), "a preemption", GRACE / 2)
+    until(lambda: any(cluster.job(name)["Restarts"] == "1" for name in names), "a preemption")
     assert logs(project).count("terminated; the same command goes on") == 1
     cluster.run("scancel", last, *names)
 
@@ -217,7 +217,7 @@ def test_a_share_that_fails_stops_no_other_and_the_last_job_says_which(cluster: 
     assert "1 failed" in log
     assert f"{bad}:1: expected" in log
     assert not tree(project.out)
-    until(lambda: cluster.job(never)["Reason"] == "DependencyNeverSatisfied", "the last job to be given up", 60)
+    until(lambda: cluster.job(never)["Reason"] == "DependencyNeverSatisfied", "the last job to be given up")
     assert cluster.state(never) == "PENDING"
     cluster.run("scancel", never)
     bad.write_text(text)

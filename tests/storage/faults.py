@@ -68,8 +68,17 @@ def wet(seed: int, documents: int, chars: int) -> bytes:
     return gzip.compress(b"".join(records), 1, mtime=0)
 
 
-def lay_out(root: str, inputs: dict[str, bytes], **more: Any) -> str:
-    """Inputs, model and configuration below a root; the path of the configuration."""
+MIX = {
+    "rules": [{"drop": "document.id == '<urn:uuid:0-1>'", "name": "one"}],
+    "output": {"format": "dolma", "path": "out", "part_size": "30 MB"},
+}
+
+
+def lay_out(root: str, inputs: dict[str, bytes], mix: dict[str, Any] = MIX, **more: Any) -> str:
+    """Write inputs, model and configuration below a root; return the path of the configuration.
+
+    The output's path is relative to the root.
+    """
     for name, data in inputs.items():
         write_file(join(root, "wet", name), data)
     write_file(join(root, "lid.ftz"), Path(resolve("lid.176.ftz")).read_bytes())
@@ -82,8 +91,8 @@ def lay_out(root: str, inputs: dict[str, bytes], **more: Any) -> str:
         },
         "mix": {
             "attributes": ["lines-0", "language-0"],
-            "rules": [{"drop": "document.id == '<urn:uuid:0-1>'", "name": "one"}],
-            "output": {"format": "dolma", "path": join(root, "out"), "part_size": "30 MB"},
+            **mix,
+            "output": {**mix["output"], "path": join(root, mix["output"]["path"])},
         },
         **more,
     }

@@ -11,40 +11,26 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.test_crawl import CRAWL, write_crawl
+from tests.storage import faults
 from tests.storage.faults import KINDS, Corpus, play
 from tests.storage.servers import Seaweed
+from tests.waiting import PATIENCE
 from toolkit.storage import store_of
-from toolkit.storage.models import resolve
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import expand_sized, join, list_files
 
 pytestmark = [pytest.mark.s3, pytest.mark.slow]
 
 
-def config(root: str, **more: Any) -> dict[str, Any]:
-    return {
-        "dataset": join(root, "data"),
-        "ingest": [{"format": "wet", "from": [join(root, "wet/*.warc.wet.gz")], "source": "cc"}],
-        "tag": {
-            "lines-0": {"tagger": "line_language", "model": join(root, "lid.ftz")},
-            "language-0": {"tagger": "language", "lines": "lines-0"},
-        },
-        "mix": {
-            "attributes": ["lines-0", "language-0"],
-            "rules": [{"drop": "language.label is None", "name": "unidentified"}],
-            "output": {"format": "oscar", "path": join(root, "oscar"), "part_size": "20 kB"},
-        },
-        **more,
-    }
+MIX = {
+    "rules": [{"drop": "language.label is None", "name": "unidentified"}],
+    "output": {"format": "oscar", "path": "oscar", "part_size": "20 kB"},
+}
 
 
 def lay_out(root: str, sample: list[Path], **more: Any) -> str:
-    """Input, model and configuration below a root; the configuration's path."""
-    for path in sample:
-        write_file(join(root, "wet", path.name), path.read_bytes())
-    write_file(join(root, "lid.ftz"), Path(resolve("lid.176.ftz")).read_bytes())
-    write_file(join(root, "c.yaml"), json.dumps(config(root, **more)).encode())
-    return join(root, "c.yaml")
+    """Write the sample, the model and the configuration below a root; return the configuration's path."""
+    return faults.lay_out(root, {path.name: path.read_bytes() for path in sample}, MIX, **more)
 
 
 def tree(root: str) -> dict[str, str]:
@@ -103,7 +89,7 @@ def test_shares_at_once_on_s3_give_the_same_bytes_as_on_disk(
     trees = []
     for root in (str(tmp_path / "local"), join(bucket, "corpus")):
         path = lay_out(root, sample, processes=1)
-        given = config(root, processes=1)
+        given = json.loads(store_of(path).read(path))
         given["ingest"][0]["shard_size"] = "10 kB"
         write_file(path, json.dumps(given).encode())
         if root.startswith("s3:"):
@@ -112,7 +98,7 @@ def test_shares_at_once_on_s3_give_the_same_bytes_as_on_disk(
                 subprocess.Popen([*command, f"{i}/3"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
                 for i in range(3)
             ]
-            said = [process.communicate(timeout=240)[0] for process in begun]
+            said = [process.communicate(timeout=PATIENCE)[0] for process in begun]
             assert [process.returncode for process in begun] == [0, 0, 0], said
             assert "this share (2 of 3) has no input: there are 2 inputs for 3 shares" in said[2]
             documents = tree(join(root, "data"))
@@ -142,7 +128,8 @@ def test_documents_in_a_bucket_and_attributes_on_disk(
     root = join(bucket, "corpus")
     path = lay_out(root, sample)
     assert run("ingest", "-c", path).code == 0
-    given = config(root) | {"attributes": str(tmp_path / "attributes"), "documents": join(root, "data/documents")}
+    given = json.loads(store_of(path).read(path))
+    given |= {"attributes": str(tmp_path / "attributes"), "documents": join(root, "data/documents")}
     del given["dataset"]
     given["mix"]["output"]["path"] = str(tmp_path / "oscar")
     local = tmp_path / "c.yaml"
@@ -177,7 +164,7 @@ def test_a_fault_costs_at_most_a_rerun(kind: str, bucket: str, seaweed: Seaweed,
     """One of each kind; `python -m tests.storage.faults` plays as many as you like."""
     seed = KINDS.index(kind)
     played = play(kind, seed, join(bucket, "corpus"), corpus, seaweed, length=3)
-    assert played.happened or kind in ("403", "worker"), "which may find nothing to strike"
+    assert played.happened or kind in ("403", "worker", "driver", "all processes"), "which may find nothing to strike"
 
 
 def test_a_crawl_in_a_bucket_gives_the_same_bytes_as_on_disk(bucket: str, tmp_path: Path, run: Run) -> None:

@@ -17,6 +17,7 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.waiting import PATIENCE
 from toolkit.config.sizes import Size
 from toolkit.errors import DataError, Unreadable
 from toolkit.storage import compression, outputs, reading
@@ -83,7 +84,7 @@ def test_compressors_give_the_same_bytes_wherever_the_stack_lies(name: str) -> N
     found: list[tuple[bytes, ...]] = []
 
     def work() -> None:
-        gate.wait(60)  # until all live
+        gate.wait(PATIENCE)  # until all live
         found.append(tuple(map(compress, inputs)))
 
     before = threading.stack_size(1 << 18)

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
 
-from tests.storage.servers import PATIENCE, Server
+from tests.storage.servers import Server
+from tests.waiting import PATIENCE
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Behaviour:
         retry_after: what a refusal says.
         rate: bytes a second of each body, 0 for as fast as it goes.
         half: is waited for in the middle of each body; nothing, if None.
+        meeting: no body is sent before so many have been asked for at the same time.
         sent: is set when a body has been sent.
         length: what answers say of it; ``lying`` by so many bytes.
         lying: bytes, negative if the said length is too small.
@@ -57,6 +59,7 @@ class Behaviour:
     retry_after: str | None = "0"
     rate: int = 0
     half: threading.Event | None = None
+    meeting: int = 1
     sent: threading.Event = field(default_factory=threading.Event)
     length: Literal["said", "chunked", "none"] = "said"
     lying: int = 0
@@ -70,6 +73,7 @@ class Behaviour:
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
         self.lock = threading.Lock()
+        self.met = threading.Event()
 
     def fault(self, path: str, size: int) -> tuple[str, int]:
         """Of the next answer, and how many bytes of its body are sent."""
@@ -95,6 +99,8 @@ def _handler(root: Path, behaviour: Behaviour) -> type[http.server.BaseHTTPReque
             with behaviour.lock:
                 behaviour.alive += 1
                 behaviour.most = max(behaviour.most, behaviour.alive)
+                if behaviour.most >= behaviour.meeting:
+                    behaviour.met.set()
             try:
                 self._answer(body=True)
             finally:
@@ -142,6 +148,7 @@ def _handler(root: Path, behaviour: Behaviour) -> type[http.server.BaseHTTPReque
                     self.wfile.write(b"0\r\n\r\n")
 
         def _send(self, data: bytes, *, chunked: bool) -> None:
+            assert behaviour.met.wait(PATIENCE)
             sent, began = 0, time.monotonic()
             size = 1 << 16 if not behaviour.rate else max(1, behaviour.rate // 50)
             middle = behaviour.half if self.path.endswith(behaviour.only) else None

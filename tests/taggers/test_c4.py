@@ -151,7 +151,7 @@ def test_bad_words_are_whole_words(variant: Any, tmp_path: Path) -> None:
 
     def found(middle: str, language: str | None = "en") -> bool | None:
         tagger = C4(variant=variant, bad_words=str(tmp_path), language=language)
-        return tagger.tag(Document(f"This is a line with {middle} in it.")).bad_word
+        return tagger.tag_batch([Document(f"This is a line with {middle} in it.")])[0].bad_word
 
     assert [found(each) for each in ("HELL", "very bad", "s&m")] == [True, True, True]
     assert [found(each) for each in ("shell", "hello", "very, bad", "sizes S, M")] == [False, False, False, False]

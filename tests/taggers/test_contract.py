@@ -61,7 +61,7 @@ def variants_of(name: str) -> list[dict[str, str]]:
     except ConfigError:
         return []
     default = {field.encode_name: field.default for field in msgspec.structs.fields(class_)}.get("variant")
-    return [{"variant": variant} for variant in describe.variants(class_) if variant != default]
+    return [{"variant": variant} for variant in describe.choices(class_, "variant") if variant != default]
 
 
 @pytest.mark.parametrize("name", NAMES)

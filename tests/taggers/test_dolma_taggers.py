@@ -25,7 +25,7 @@ from taggers.dolma_repetitions import DolmaRepetitions
 from taggers.length_spans import LengthSpans
 from taggers.punctuation_lines import PunctuationLines
 from toolkit import Document, Span, Tagger
-from toolkit.interop.dolma.tagger import MEANINGS
+from toolkit.interop.dolma.tagger import meanings
 from toolkit.tag.tagger import TAGGERS
 
 PIECES = (
@@ -268,7 +268,7 @@ def test_real_documents(shared: Path) -> None:
 
 
 def test_every_meaning_is_a_tagger_with_these_options() -> None:
-    for meaning in MEANINGS.values():
+    for meaning in meanings().values():
         for entry in meaning.values():
             options = {name: value for name, value in entry.items() if name != "tagger"}
             assert msgspec.convert(options, TAGGERS.find(entry["tagger"]))

@@ -22,7 +22,7 @@ def vote(*lines: Labelled, **options: Any) -> Vote:
     tagger = Language(lines="lines-0", **options)
     document = Document("".join(text + "\n" for text, _, _ in lines))
     document.give("lines-0", [Prediction(label, prob) if label else None for _, label, prob in lines])
-    return tagger.tag(document)
+    return tagger.tag_batch([document])[0]
 
 
 def slow_multilingual(lines: list[Labelled]) -> bool:

@@ -13,7 +13,7 @@ from toolkit import ConfigError, Document
 
 
 def found(url: object, tagger: UrlList) -> Found:
-    return tagger.tag(Document("", metadata={"url": url}))
+    return tagger.tag_batch([Document("", metadata={"url": url})])[0]
 
 
 @pytest.fixture

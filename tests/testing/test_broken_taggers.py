@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from toolkit import Document, Example, Span, Tagger
+from toolkit.tag.tagger import value_annotation
 from toolkit.testing import check_tagger
 
 
@@ -19,6 +20,15 @@ class Sound(Tagger):
 
     def tag(self, document: Document) -> int:
         return len(document.text.split())
+
+
+class SoundBatch(Tagger):
+    """How many words each text has."""
+
+    EXAMPLES = (Example("", 0), Example("two words", 2))
+
+    def tag_batch(self, documents: Sequence[Document]) -> list[int]:
+        return [len(document.text.split()) for document in documents]
 
 
 class WrongType(Tagger):
@@ -199,6 +209,14 @@ def test_a_sound_tagger_is_none_of_these() -> None:
     check_tagger(Sound())
     check_tagger(NeedsOption, {"least": 2})
     check_tagger(NeedsOption(least=2), new_process=False)
+
+
+def test_a_tagger_of_batches_needs_no_other_method() -> None:
+    check_tagger(SoundBatch)
+    assert value_annotation(SoundBatch) is int
+    assert SoundBatch().tag(Document("two words")) == 2
+    with pytest.raises(NotImplementedError):
+        Tagger().tag(Document(""))
 
 
 def test_a_class_inside_a_function_cannot_be_sent_to_workers() -> None:

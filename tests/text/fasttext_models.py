@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tests.conftest import ROOT
+from tests.waiting import PATIENCE
 from toolkit.data.documents import Prediction
 from toolkit.text.fasttext.model import FastTextModel
 from toolkit.text.line_table import PADDING, LineTable
@@ -225,5 +226,5 @@ def in_process(code: str, *arguments: str, **environment: str) -> subprocess.Com
     """Python code of its own process, which may crash."""
     return subprocess.run(
         [sys.executable, "-c", code, *arguments],
-        cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120,
+        cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import PATIENCE
 from toolkit.text.kernels.code_folder import CodeFolder, UnsafeFolder, code_folder
 
 CODE = b"machine code"
@@ -239,7 +240,7 @@ def test_code_that_somebody_else_could_have_put_there_is_not_run(place: Path) ->
 
     def run() -> tuple[str, str]:
         main = [sys.executable, str(place / "main.py")]
-        ran = subprocess.run(main, env=environment, capture_output=True, text=True, check=True, timeout=120)
+        ran = subprocess.run(main, env=environment, capture_output=True, text=True, check=True, timeout=PATIENCE)
         return ran.stdout, ran.stderr
 
     (place / "temporary").chmod(0o777)

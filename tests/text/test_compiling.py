@@ -17,11 +17,11 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.text.test_code_folder import open_folder
+from tests.waiting import PATIENCE
 from toolkit.text.kernels.compiling import Compiled, compiled
 from toolkit.text.kernels.machine_code import TESTED
 from toolkit.text.kernels.signatures import Float32s, Int64s, UInt64
 
-PATIENCE = 120
 LOOPS = """
 import os
 

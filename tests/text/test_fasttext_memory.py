@@ -13,6 +13,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.fuzz.guards import Guards
 from tests.text.fasttext_models import KINDS, KNOWN, in_process, odd_line, trained
+from tests.waiting import PATIENCE
 from toolkit.text.fasttext.model import FastTextModel
 from toolkit.text.line_table import PADDING, LineTable
 
@@ -90,7 +91,7 @@ def test_processes_share_a_large_model(tmp_path: Path, capsys: pytest.CaptureFix
     go_on()
     maps = [json.loads(answer) for answer in answers()]
     go_on()
-    assert [each.wait(30) for each in many] == [0] * len(many)
+    assert [each.wait(PATIENCE) for each in many] == [0] * len(many)
     with capsys.disabled():
         print(
             f"\n{os.path.getsize(path) >> 20} MB model, {len(many)} processes: own memory {own} KB; "

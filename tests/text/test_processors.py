@@ -17,7 +17,7 @@ from toolkit.data.documents import Document
 from toolkit.storage import models
 from toolkit.text.fasttext.model import FastTextModel
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = pytest.mark.slow
 
 TEXTS = [
     *ODD,

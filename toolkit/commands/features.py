@@ -1,6 +1,6 @@
 """Print how Hugging Face datasets reads an OSCAR output.
 
-That is Python which declares its features; any output whose lines are typed has them.
+It prints Python that declares the features. Every output format whose lines have a type has them.
 """
 
 import textwrap
@@ -20,7 +20,7 @@ from toolkit.inspect import targets
 from toolkit.inspect.targets import format_of, recorded_format
 from toolkit.mix import publish
 from toolkit.mix.writer import Writer
-from toolkit.storage.paths import is_folder, join, not_in
+from toolkit.storage.paths import join
 from toolkit.storage.reading import Lines
 
 _VALUES = {"bool": "bool", "int": "int64", "float": "float64", "str": "string"}
@@ -37,7 +37,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
 
 def run(context: Context, options: Options) -> Outcome:
     """Print the features of an output; of keys that depend on the data, such as header names, those really there."""
-    folder = _folder(context)
+    folder = context.output
     files = targets.data_files(folder)
     if not files:
         raise ConfigError(f"{folder}: expected an output, got no data files")
@@ -73,17 +73,6 @@ def _keys(context: Context, first: int | None, folder: str, files: list[str], na
                 for name, there in found.items():
                     there.update(getattr(row, name))
     return {name: sorted(there) for name, there in found.items()}
-
-
-def _folder(context: Context) -> str:
-    if context.options.targets:
-        return context.options.targets[0].rstrip("/")
-    folder = context.mix.output.path
-    if not is_folder(folder):
-        raise ConfigError(
-            f"{folder}: expected the output of a mix, got nothing there; run `toolkit mix`{not_in(folder)}"
-        )
-    return folder
 
 
 def _python(writer: Writer, folder: str, path: str, columns: Mapping[str, Type], keys: Mapping[str, list[str]]) -> str:

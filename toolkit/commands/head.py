@@ -11,11 +11,11 @@ import msgspec
 
 from toolkit.commands.command_line.options import Flag, Limited, Looking, Words
 from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome, short
+from toolkit.commands.steps.outcome import Outcome
 from toolkit.data.alignment import AttributeRows, missing_file
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, short
 from toolkit.inspect import targets
 from toolkit.inspect.documents import FileDocuments, types_of
 from toolkit.inspect.targets import format_of, recorded_format

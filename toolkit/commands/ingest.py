@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -11,12 +11,15 @@ from toolkit.commands.command_line.options import Configured, Stage
 from toolkit.commands.steps import places
 from toolkit.commands.steps.context import Context, show_plan
 from toolkit.commands.steps.outcome import Outcome, failures, table
+from toolkit.commands.steps.passing import Passing
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import run as ingesting
+from toolkit.passes import one_input
 from toolkit.records import rejected
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import P, R, Report, Result, Task
+from toolkit.runs.room import Need
 from toolkit.storage import store_of
 
 D = TypeVar("D", bound="_Counted")
@@ -50,19 +53,23 @@ def plan(context: Context) -> PlannedIngest:
     dataset, options = context.dataset, context.options
     inputs, entries, share = context.inputs(), context.entries, context.share
     places.check_ingest(context, inputs)
+    context.disk.check(inputs[: options.limit])
     works = (share.inputs if share else inputs)[: options.limit]
     ingest_records.check_settings(works)
     ingest_plan.prepare(entries, dataset, overwrite=options.overwrite, write=False)
     return PlannedIngest(entries, inputs, works)
 
 
-def run(context: Context, options: Options, planned: PlannedIngest | None = None) -> Outcome:
+def run(
+    context: Context, options: Options, planned: PlannedIngest | None = None, ahead: Passing | None = None
+) -> Outcome:
     """Ingest all inputs that have not been, or have changed.
 
     Args:
         context: of the configuration.
         options: of the command.
         planned: what `plan` gave, if it has been asked.
+        ahead: what is done with documents while they are made, if anything.
     """
     dataset = context.dataset
     found = planned or plan(context)
@@ -77,8 +84,7 @@ def run(context: Context, options: Options, planned: PlannedIngest | None = None
     with context.claimed(dataset.bookkeeping, dataset.documents, ingest_plan.holds(entries)):
         ingest_plan.prepare(entries, dataset, overwrite=options.overwrite)
         ingesting.sweep_downloads(found.inputs, dataset)
-        tasks = [Task(task_name(work), work, key=work.key) for work in works]
-        results = run_inputs(context, "ingest", ingesting.ingest_input, tasks, works, noted)
+        results = _ingest_on(context, works, noted, ahead) if ahead else _ingest(context, works, noted)
     counts: Counter[str] = Counter()
     done = [result.value for result in results if result.value]
     for each in done:
@@ -108,6 +114,24 @@ def run(context: Context, options: Options, planned: PlannedIngest | None = None
         failures=[*failed, *map(str, refused)],
         exit_code=1 if failed or refused else 0,
     )
+
+
+def _ingest(
+    context: Context, works: list[ingest_plan.InputToIngest], noted: FailureRecords
+) -> list[Result[ingesting.IngestedInput]]:
+    tasks = [Task(task_name(work), work, key=work.key) for work in works]
+    return run_inputs(context, "ingest", ingesting.ingest_input, tasks, works, noted)
+
+
+def _ingest_on(
+    context: Context, works: list[ingest_plan.InputToIngest], noted: FailureRecords, ahead: Passing
+) -> list[Result[ingesting.IngestedInput]]:
+    """Do what `_ingest` does, and what is done with the documents while they are made."""
+    with ahead.claimed(context):
+        tasks = [Task(task_name(work), ahead.of(work), key=work.key) for work in works]
+        found = run_inputs(context, "ingest", one_input.ingest, tasks, works, noted, spreads=True)
+    ahead.tagged.update(shard for result in found if result.value for shard in result.value.tagged)
+    return [Result(each.name, each.value.ingested if each.value else None, each.failure) for each in found]
 
 
 class _Counted(Protocol):
@@ -178,11 +202,17 @@ def run_inputs(
     listed = [(task, work, store_of(work.path).can_list) for task, work in zip(tasks, works, strict=True)]
     near = [(task, work) for task, work, is_near in listed if is_near]
     far = [(task, work) for task, work, is_near in listed if not is_near]
+    by_name = {task.name: work for task, work, _ in listed}
+
+    def needs(task: Task[Any]) -> Need | None:
+        return context.disk.of_input(by_name[task.name])
+
     results = []
     if near or not far:
-        sized = [replace(task, size=work.size or 0) for task, work in near]
-        results += context.run(what, function, sized, "inputs", spreads=spreads, failed=noted)
+        sized = [replace(task, size=work.size) for task, work in near]
+        results += context.run(what, function, sized, "inputs", spreads=spreads, failed=noted, needs=needs)
     if far:
         connections = min(work.entry.settings().connections for _, work in far)
-        results += context.run(what, function, [task for task, _ in far], "inputs", at_once=connections, failed=noted)
+        tasks = [task for task, _ in far]
+        results += context.run(what, function, tasks, "inputs", at_once=connections, failed=noted, needs=needs)
     return results

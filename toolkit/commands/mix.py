@@ -70,7 +70,9 @@ def _mix(context: Context, prepared: PreparedMix) -> Outcome:
     if manifest:
         return publishing.already(context, settings, manifest)
     noted = FailureRecords(work_folder(output), "mix")
-    results = context.run("mix", stage.mix_shard, stage.shard_tasks(listed), spreads=True, failed=noted)
+    tasks = stage.shard_tasks(listed)
+    needs = context.disk.of_mixes(tasks)
+    results = context.run("mix", stage.mix_shard, tasks, spreads=True, failed=noted, needs=needs)
     noted.keep_only([*(work.key for work in listed), *prepared.unreadable])
     omitted = dict(prepared.unreadable)
     if broken := failures(results):
@@ -87,7 +89,9 @@ def _first_stage(context: Context, prepared: PreparedMix) -> Outcome:
     context.sweep(output, *{stream.dataset.bookkeeping: None for stream in settings.streams})
     todo = [] if unchanged.among(listed) else listed
     noted = FailureRecords(work_folder(output), "mix")
-    results = context.run("mix", stage.mix_shard, stage.shard_tasks(todo), spreads=True, failed=noted)
+    tasks = stage.shard_tasks(todo)
+    needs = context.disk.of_mixes(tasks)
+    results = context.run("mix", stage.mix_shard, tasks, spreads=True, failed=noted, needs=needs)
     broken = [*prepared.unreadable.values(), *failures(results)]
     ready = len(listed) - len(failures(results))
     are = f"{amount(ready, 'shard')} {'is' if ready == 1 else 'are'}"

@@ -2,7 +2,7 @@
 
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -24,7 +24,7 @@ from toolkit.rules import Rule
 from toolkit.runs.executors import Task
 from toolkit.storage import json_files
 from toolkit.storage.outputs import write_file
-from toolkit.storage.paths import is_folder, join, not_in, size_of
+from toolkit.storage.paths import join, not_in, size_of
 
 FORMATS = {".md": "markdown", ".csv": "csv", ".json": "json"}
 
@@ -247,7 +247,7 @@ def _histogram(options: Options, attribute: str, found: list[Distribution], rule
 
 def _before_and_after(context: Context, options: Options) -> Outcome:
     """Show what the manifest says; no data are read."""
-    folder = _output(context, options.targets)
+    folder = context.output
     manifest = publish.load_manifest(folder)
     if manifest is None:
         raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`{not_in(folder)}")
@@ -271,16 +271,3 @@ def _before_and_after(context: Context, options: Options) -> Outcome:
 
 def _numbers(counts: Any) -> dict[str, int]:
     return {name: value for name, value in msgspec.to_builtins(counts).items() if value is not None}
-
-
-def _output(context: Context, targets: Sequence[str]) -> str:
-    if len(targets) > 1:
-        raise ConfigError(f"expected one output with --mix, got {len(targets)}")
-    if targets:
-        return targets[0].rstrip("/")
-    folder = context.mix.output.path
-    if not is_folder(folder):
-        raise ConfigError(
-            f"{folder}: expected the output of a mix, got nothing there; run `toolkit mix`{not_in(folder)}"
-        )
-    return folder

@@ -18,10 +18,11 @@ from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, U
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.mix import join as joining
-from toolkit.mix import per_shard, stage
+from toolkit.mix import stage
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.settings import MixSettings, Stream, work_folder
 from toolkit.mix.unchanged import Published
+from toolkit.passes import one_input
 from toolkit.records import foreign, ingested, rejected
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecords
@@ -147,7 +148,7 @@ class _Look:
         refused = rejected.too_many(ingested.load_all(self.dataset).values(), self.dataset.bookkeeping)
         return Stage("ingest", [*for_each(look, inputs), *(Item(each.entry, "failed", str(each)) for each in refused)])
 
-    def _is_mixed(self, work: per_shard.InputToMix) -> bool:
+    def _is_mixed(self, work: one_input.InputToPass) -> bool:
         """Tell whether an input whose documents may be gone is in the mix."""
         record = ingest_records.recorded(work.input)
         assert self._published
@@ -155,8 +156,8 @@ class _Look:
             return False
         found = {}
         for shard, output in record.shards.items():
-            mixed = work.of_shard(shard)
-            attributes = per_shard.attributes_by_record(mixed, output.content)
+            mixed = work.mixed(shard)
+            attributes = one_input.attributes_by_record(mixed, output.content)
             if attributes is None:
                 return False
             found[mixed.key] = self._published.has(mixed, (output.content, attributes))

@@ -3,17 +3,18 @@
 Taggers write attribute files beside the documents, or are tried on some and shown.
 """
 
+from collections.abc import Collection
 from typing import Annotated, Any, ClassVar
 
 from toolkit.commands.command_line.options import Flag, Stage, Words
 from toolkit.commands.steps import dolma
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context, show_plan
-from toolkit.commands.steps.outcome import Outcome, failures, short, table
+from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.data import row_index
 from toolkit.data.documents import Document
 from toolkit.data.schema import SPANS, Type
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, short
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Task
 from toolkit.storage.paths import size_of
@@ -76,8 +77,14 @@ class Options(Stage, frozen=True, kw_only=True):
             raise ConfigError("expected --lines only with --try")
 
 
-def run(context: Context, options: Options) -> Outcome:
-    """Tag all shards whose attributes are missing, or made from something that has changed."""
+def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Outcome:
+    """Tag all shards whose attributes are missing, or made from something that has changed.
+
+    Args:
+        context: of the configuration.
+        options: of the command.
+        tagged: shards that this run has tagged already.
+    """
     if options.sample is not None:
         return _try(context, options, options.sample)
     if context.is_dolma:
@@ -113,12 +120,13 @@ def run(context: Context, options: Options) -> Outcome:
         paths = [dataset.shard_path(shard) for shard in shards]
         listed = zip(paths, works, for_each(size_of, paths), strict=True)
         tasks = [Task(path, work, size, key=work.shard) for path, work, size in listed]
-        results = context.run("tag", tagging.tag_shard, tasks, spreads=True, failed=noted)
+        needs = context.disk.of_tags(tasks, overwrite=options.overwrite)
+        results = context.run("tag", tagging.tag_shard, tasks, spreads=True, failed=noted, needs=needs)
     if not context.in_part:
         noted.keep_only(shards)
     done = [result.value for result in results if result.value]
     failed = failures(results)
-    written = {name: sum(name in each.written for each in done) for name in plan.sets}
+    written = {name: sum(name in each.written or each.shard in tagged for each in done) for name in plan.sets}
     rows = [
         ["set", "keys", "shards written", "up to date"],
         *(

@@ -141,7 +141,7 @@ def _facts(reference: str, class_: type[Tagger]) -> dict[str, Any]:
         "type": str(tagger.value_type(class_)),
         "values": [dataclasses.asdict(value) for value in describe.values(class_)],
         "options": [dataclasses.asdict(option) for option in describe.options(class_)],
-        "variants": describe.variants(class_),
+        "variants": describe.choices(class_, "variant"),
         "reads": [dataclasses.asdict(read) for read in describe.reads(class_)],
         "models": describe.models(class_),
         "extras": [

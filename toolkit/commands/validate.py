@@ -202,8 +202,8 @@ class _Validation:
         folder, name = os.path.split(target)
         self.checked.append(target)
         if (found := format_of(target)) is not None:
-            how = {"options": found.options, "label": label_of_path(name), "labels": self.options.labels}
-            work = self._job("output", target, format=found.name, **how)
+            label = label_of_path(name)
+            work = self._job("output", target, format=found, label=label, labels=self.options.labels)
         else:
             dataset = Dataset(folder or ".", join(folder or ".", ".toolkit", "none"))
             first = 1 << 60 if self.options.first is None else self.options.first  # no records: a file has none
@@ -233,8 +233,7 @@ class _Validation:
                 self._job(
                     "rejected" if is_rejected else "output",
                     join(folder, path),
-                    format=found.name if found else "",
-                    options=found.options if found else {},
+                    format=found,
                     fields=fields,
                     documents=documents.get(path),
                     label=labels.get(path),
@@ -298,7 +297,9 @@ class _Validation:
 
     def _run(self, what: str, works: list[ValidateJob], unit: str = "shards") -> list[Result[one_file.Checked]]:
         """Check each file by itself; what is found is added."""
-        results = self.context.run(what, one_file.check_file, [Task(f"{w.set} {w.path}", w) for w in works], unit)
+        sizes = for_each(size_of, [work.file for work in works])
+        tasks = [Task(f"{work.set} {work.path}", work, size) for work, size in zip(works, sizes, strict=True)]
+        results = self.context.run(what, one_file.check_file, tasks, unit)
         for result in results:
             self.findings += result.value.findings if result.value else []
             self.findings += [result.failure.message] if result.failure else []

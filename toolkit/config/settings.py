@@ -9,11 +9,12 @@ import os
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 import yaml
 
+from toolkit.config.explaining import Path, explained, path_of
 from toolkit.config.sizes import Size
 from toolkit.config.yaml_nodes import Loader
 from toolkit.errors import ConfigError, DataError, Unreadable, did_you_mean
@@ -22,8 +23,6 @@ from toolkit.storage.addresses import cleaned, has_secret, hidden
 from toolkit.storage.options import Duration, StorageOptions
 
 T = TypeVar("T")
-Path = tuple[str | int, ...]
-
 
 FROZEN: dict[str, Any] = {"frozen": True, "forbid_unknown_fields": True}
 """For Structs that hold settings. As ``**FROZEN`` type checkers do not ask subclasses to repeat it."""
@@ -263,38 +262,27 @@ def override(source: Source, assignment: str) -> None:
         raise ConfigError(f"expected key=value, got {cleaned(assignment)!r}")
     parsed = parse(value, f"command line: {keys}", tuple(keys.split("."))).value
     assignment = cleaned(assignment)
-    place = source.value = source.value if source.value is not None else {}
+    place: Any = source.value if source.value is not None else {}
+    source.value = place
     path: list[str | int] = []
     parts = keys.split(".")
-    for i, part in enumerate(parts):
-        last = i == len(parts) - 1
+    for part in parts:
         if isinstance(place, list):
             if not part.isdigit() or int(part) >= len(place):
                 raise ConfigError(f"{assignment!r}: expected an index below {len(place)} of {show(tuple(path))}")
-            path.append(int(part))
-            if last:
-                place[int(part)] = parsed
-            else:
-                place = place[int(part)]
-        elif isinstance(place, dict):
-            path.append(part)
-            if last:
-                place[part] = parsed
-            else:
-                place = place.setdefault(part, {})
-                if isinstance(place, str) and path[0] == "tag":  # `SET: TAGGER` is short for {tagger: TAGGER}
-                    place = _grown(source.value, path, {"tagger": place})
-        else:
+        elif not isinstance(place, dict):
             raise ConfigError(f"{assignment!r}: expected {show(tuple(path))} to have keys, got {place!r}")
+        key = int(part) if isinstance(place, list) else part
+        path.append(key)
+        if len(path) == len(parts):
+            place[key] = parsed
+            break
+        inner = place.setdefault(key, {}) if isinstance(place, dict) else place[key]
+        if isinstance(inner, str) and isinstance(place, dict) and path[0] == "tag":
+            inner = place[key] = {"tagger": inner}  # `SET: TAGGER` is short for it
+        place = inner
     for known in [p for p in source.lines if p[: len(path)] == tuple(path)]:
         del source.lines[known]
-
-
-def _grown(value: Any, path: list[str | int], new: dict[str, Any]) -> dict[str, Any]:
-    for key in path[:-1]:
-        value = value[key]
-    value[path[-1]] = new
-    return new
 
 
 # --- typing -----------------------------------------------------------------------------------------------------------
@@ -315,8 +303,8 @@ def convert(source: Source, type_: type[T], what: str = "") -> T:
         return msgspec.convert(source.value, type_, dec_hook=_dec_hook)
     except msgspec.ValidationError as error:
         text, _, place = str(error).partition(" - at ")
-        path = _parse_place(place.strip("`"))
-        message = _explain(text, path, source, type_, what)
+        path = path_of(place.strip("`"))
+        message = explained(text, path, source.value, type_, what)
         if m := re.match(r"Object contains unknown field `(.+)`", text):
             raise ConfigError(
                 f"{': '.join(p for p in (source.place((*path, m[1])), source.keys(path)) if p)}: {message}"
@@ -328,82 +316,6 @@ def _dec_hook(type_: type[Any], value: Any) -> Any:
     if issubclass(type_, Size | Duration):
         return type_.parse(value)
     raise NotImplementedError(type_)
-
-
-def _parse_place(place: str) -> Path:
-    path: list[str | int] = []
-    for key, index, name in re.findall(r"\.([^.\[\]]+)|\[(\d+)\]|\[(\.\.\.)\]", place):
-        if key:
-            path.append(key)
-        elif index:
-            path.append(int(index))
-        elif name:
-            break
-    return tuple(path)
-
-
-def _explain(text: str, path: Path, source: Source, type_: Any, what: str) -> str:
-    if m := re.match(r"Object contains unknown field `(.+)`", text):
-        known = _fields_at(type_, path)
-        about = f" of {what}" if what else ""
-        listed = f"; known: {', '.join(sorted(known))}" if known else "; there are none"
-        return f"unknown option {m[1]!r}{about}{did_you_mean(m[1], known) or listed}"
-    if m := re.match(r"Object missing required field `(.+)`", text):
-        inside = source.value
-        for key in path:
-            inside = inside[key]
-        unknown = [str(key) for key in inside if key not in _fields_at(type_, path)] if isinstance(inside, dict) else []
-        meant = next((f"; was {key!r} meant for it?" for key in unknown if did_you_mean(key, [m[1]])), "")
-        return f"expected the option {m[1]!r}, which is missing{meant}"
-    value: Any = source.value
-    try:
-        for key in path:
-            value = value[key]
-        if choices := _choices(_type_at(type_, path)) if text.startswith("Invalid enum value") else ():
-            return f"expected {', '.join(choices[:-1])} or {choices[-1]}, got {value!r}"
-        if title := _title(_type_at(type_, path)):
-            return f"expected {title}, got {value!r}"
-        told = f"got {value!r}" in text or not isinstance(value, str | int | float | bool)
-        got = "" if told else f" ({value!r})"
-    except (KeyError, IndexError, TypeError):
-        got = ""
-    return (text[0].lower() + text[1:]).replace("`", "") + got
-
-
-def _fields_at(type_: Any, path: Path) -> list[str]:
-    """Return the options that are known at a place: of the Struct that the path leads to."""
-    struct = _struct_in(_type_at(type_, path))
-    return [f.encode_name for f in msgspec.structs.fields(struct)] if struct else []
-
-
-def _type_at(type_: Any, path: Path) -> Any:
-    """Return the type that the path leads to; None if there is none."""
-    for key in path:
-        if isinstance(key, int):
-            continue  # into a list: `_struct_in` finds what its elements are
-        struct = _struct_in(type_)
-        if struct is None:
-            return None
-        type_ = {f.encode_name: f.type for f in msgspec.structs.fields(struct)}.get(key)
-    return type_
-
-
-def _title(type_: Any) -> str:
-    """Return what a type says that it is in words, as `Meta(title=…)`; empty if it says nothing."""
-    return next((meta.title for meta in getattr(type_, "__metadata__", ()) if getattr(meta, "title", None)), "")
-
-
-def _choices(type_: Any) -> list[str]:
-    """Return the words of all `Literal` types in a type."""
-    if get_origin(type_) is Literal:
-        return [str(each) for each in get_args(type_)]
-    return [word for inner in get_args(type_) for word in _choices(inner)]
-
-
-def _struct_in(type_: Any) -> type[msgspec.Struct] | None:
-    if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
-        return type_
-    return next((found for inner in get_args(type_) if (found := _struct_in(inner))), None)
 
 
 def divide(source: Source, keys: Collection[str]) -> tuple[Source, Source]:
@@ -459,6 +371,10 @@ class Config(ConfigStruct):
     compression: Annotated[
         Literal["gzip", "zstd"] | None,
         Description(description="of the documents that ingest writes, and so of their attributes; default: gzip"),
+    ] = None
+    max_disk: Annotated[
+        Size | None,
+        Description(description="bytes that documents, attributes, intermediates and output may take on disk together"),
     ] = None
     ingest: Annotated[list[Any], Description(description="what to make documents from")] = []
     tag: Annotated[dict[str, Any], Description(description="attribute sets and their taggers")] = {}

@@ -84,6 +84,10 @@ class AttributeRows:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._lines.__exit__(kind, error, tb)
 
+    def stored(self) -> int:
+        """Return how many bytes of the file have been read, as they are stored."""
+        return self._lines.stored()
+
     def can_go_on(self, error: DataError) -> bool:
         """Return whether an error of `take` is about one row; behind one about the file, it cannot be read on."""
         return error.line == self._rows.number

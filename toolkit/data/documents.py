@@ -156,6 +156,11 @@ class Document:
         self._attributes: dict[str, Any] = dict(attributes or {})
 
     @cached_property
+    def utf8(self) -> bytes:
+        """The text in UTF-8."""
+        return self.text.encode()
+
+    @cached_property
     def lines(self) -> list[str]:
         """The lines of the text, without their ends (see `split_lines`)."""
         return split_lines(self.text)
@@ -301,6 +306,28 @@ class LateDocument(Document):
     @property
     def chars(self) -> int:
         return len(self.text) if self.counted is None else self.counted
+
+
+class _OnlyMetadata(msgspec.Struct):
+    metadata: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_METADATA = msgspec.json.Decoder(_OnlyMetadata)
+
+
+class FreshDocument(Document):
+    """A document that has just been made: its metadata stand in its row, and are looked for when somebody asks."""
+
+    def __init__(self, text: str, *, id: str, source: str, row: bytes, utf8: bytes) -> None:
+        super().__init__(text, id=id, source=source, row=row)
+        self.utf8 = utf8
+        del self._metadata
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "_metadata":
+            raise AttributeError(name)
+        self._metadata = _METADATA.decode(self.row).metadata
+        return self._metadata
 
 
 class AttributesRow(msgspec.Struct):

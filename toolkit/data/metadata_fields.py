@@ -8,7 +8,7 @@ import msgspec
 
 from toolkit.data import schema
 from toolkit.data.documents import Document
-from toolkit.errors import DataError
+from toolkit.errors import DataError, short
 
 METADATA = "metadata"
 """What such an option begins with; no attribute set of the section ``tag:`` is called so."""
@@ -75,17 +75,12 @@ class MetadataField:
                 break
             if not isinstance(value, Mapping):
                 inside = ".".join((METADATA, *self.path[:i]))
-                raise DataError(f"{self.option}: expected an object or null at {inside}, got {_short(value)}")
+                raise DataError(f"{self.option}: expected an object or null at {inside}, got {short(value)}")
             value = value.get(key)
         wanted = schema.from_annotation(self.type, self.text)
         taken = {"label": value} if isinstance(value, str) and wanted.get("label") else value
         try:
             return msgspec.convert(taken, self.type)
         except msgspec.ValidationError as error:
-            got = "nothing there, or null" if value is None else f"{_short(value)} ({error})"
+            got = "nothing there, or null" if value is None else f"{short(value)} ({error})"
             raise DataError(f"{self.option}: expected {self.text} of type {wanted}, got {got}") from None
-
-
-def _short(value: Any) -> str:
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) < 80 else text[:77] + "..."

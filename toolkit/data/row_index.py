@@ -95,10 +95,11 @@ Entry = tuple[int, int, int, tuple[str, ...] | None]
 """Of a row: its hash, the code points and UTF-8 bytes of its text, the keys of its own attributes, None without any."""
 
 
-def entry_of(row: DocumentRow) -> Entry:
-    """Return what the index says of a row, but for its place."""
+def entry_of(row: DocumentRow, size: int | None = None) -> Entry:
+    """Return what the index says of a row, but for its place; `size` is that of its text in UTF-8, if it is known."""
     chars = len(row.text)
-    size = chars if row.text.isascii() else len(row.text.encode())
+    if size is None:
+        size = chars if row.text.isascii() else len(row.text.encode())
     return row_hash(row.source, row.id), chars, size, None if row.attributes is NO_ATTRIBUTES else _inline_keys(row)
 
 

@@ -10,8 +10,8 @@ One small closed algebra, so that a rule over a set can be checked where its tag
 
 ``int`` is accepted where ``float`` is expected. A span is ``[start, end, score]``.
 
-What a value is, in a sentence, goes with its type: `descriptions` lists it apart from the form above, because values
-stay the same when it is worded otherwise.
+A type also carries a sentence that says what the value is. `descriptions` lists these sentences apart from the form
+above, because other words for a value do not change it.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ def from_annotation(annotation: Any, where: str) -> Type:
     Descriptions are those of ``msgspec.Meta``, else those that the docstring of a Struct has under ``Attributes:``.
     """
     if annotation is None:
-        raise ConfigError(f"{where}: expected a declared value type, got none: annotate what `tag` returns")
+        what = "annotate what `tag` (or `tag_batch`) returns"
+        raise ConfigError(f"{where}: expected a declared value type, got none: {what}")
     return _from_info(mi.type_info(annotation), where)
 
 

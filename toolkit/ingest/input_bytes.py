@@ -52,6 +52,10 @@ class InputBytes:
         self._digested = _Digested(stream)
         return cast("IO[bytes]", self._digested)
 
+    def stored(self) -> int:
+        """Return how many bytes have been read since `open`."""
+        return self._digested.at if self._digested else 0
+
     def content(self) -> str:
         """Return xxh3-128 (hex) of the bytes.
 
@@ -102,12 +106,13 @@ class InputBytes:
 
 
 class _Digested(io.RawIOBase):
-    """A stream with the digest of what was read of it."""
+    """A stream with the number and the digest of the bytes that were read of it."""
 
     def __init__(self, stream: Any) -> None:
         super().__init__()
         self._stream = stream
         self._hash = xxhash.xxh3_128()
+        self.at = 0
         self.ended = False
 
     def readable(self) -> bool:
@@ -116,6 +121,7 @@ class _Digested(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         count: int = self._stream.readinto(buffer)
         self._hash.update(memoryview(buffer)[:count])
+        self.at += count
         self.ended = self.ended or not count
         return count
 

@@ -168,6 +168,12 @@ def recorded(work: InputToIngest) -> InputRecord | None:
     return record if _is_same(work, record, found) else None
 
 
+def noted(work: InputToIngest) -> InputRecord | None:
+    """Return the record of an input, if the settings are as they were; the input itself is not looked at."""
+    record = json_files.load(record_path(work), InputRecord)
+    return record if record is not None and record.settings == settings_of(work.entry) else None
+
+
 def note_entry(work: InputToIngest, record: InputRecord) -> None:
     """Note in the record of an input that is done to which entry it belongs now, and what that tolerates."""
     limit = work.entry.settings().max_rejected

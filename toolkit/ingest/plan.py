@@ -91,7 +91,7 @@ class Common(ConfigStruct):
         Annotated[float, msgspec.Meta(ge=0, le=1)],
         Description(
             description="with `on_error: skip`: share of the entry's items that may be bad; above it `ingest` ends "
-            "with 1, and nothing is tagged or mixed"
+            "with 1, and `tag` and `mix` refuse the documents"
         ),
     ] = 0.1
     ids: Annotated[

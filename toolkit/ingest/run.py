@@ -9,9 +9,9 @@ input ──decompress──> reader ──drafts──> trim ──rows──> 
 import itertools
 import re
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 import xxhash
@@ -27,7 +27,9 @@ from toolkit.ingest.plan import InputToIngest, settings_of, settings_of_set
 from toolkit.ingest.reader import Draft, Input, Rejects
 from toolkit.records import sets
 from toolkit.records.ingested import InputRecord
+from toolkit.runs.blocks import BLOCK_BYTES, BLOCK_ROWS
 from toolkit.runs.executors import Report
+from toolkit.runs.progress import Position
 from toolkit.storage import json_files
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import exists, join, lacking, list_files, remove, stat
@@ -35,6 +37,41 @@ from toolkit.storage.reading import HEAD
 
 Written = tuple[Draft, DocumentRow, bytes]
 """A draft, the row that is made of it, and that row as JSON."""
+
+
+class FreshBlock(NamedTuple):
+    """Some documents of a shard that have just been made.
+
+    Attributes:
+        number: of documents before them.
+        rows: the documents, decoded; their metadata only stand in the lines.
+        texts: of the documents, in UTF-8.
+        lines: the same as JSON, without line ends.
+        carried: the rows of attributes that the format carries; empty if it carries none.
+    """
+
+    number: int
+    rows: list[DocumentRow]
+    texts: list[bytes]
+    lines: list[bytes]
+    carried: list[bytes]
+
+
+class Follower(Protocol):
+    """The next stages of a shard, which take its documents while they are made.
+
+    What goes wrong there does not concern the ingest: the documents are written all the same.
+    """
+
+    def take(self, blocks: Iterator[FreshBlock]) -> None:
+        """Work on the blocks, of which some may be left; only errors of the blocks themselves are raised."""
+
+    def complete(self, state: row_index.ShardState, carried: str) -> None:
+        """Make what was written appear; the documents are complete, with the content digest of what they carry."""
+
+
+Follow = Callable[[str, str | None], AbstractContextManager[Follower]]
+"""Gives the follower of a shard, whose format carries a set with this name."""
 
 
 class IngestedInput(ConfigStruct):
@@ -61,8 +98,13 @@ def sweep_downloads(works: Iterable[InputToIngest], dataset: Dataset) -> None:
     downloads.sweep(_downloads(dataset), (keep.name for keep in map(_keep, works) if keep))
 
 
-def ingest_input(work: InputToIngest, report: Report) -> IngestedInput:
+def ingest_input(work: InputToIngest, report: Report, follow: Follow | None = None) -> IngestedInput:
     """Make the documents of one input file, unless that has been done.
+
+    Args:
+        work: the input.
+        report: told of what is done.
+        follow: gives what takes the documents of each shard that is made.
 
     Raises:
         DataError: if the input is damaged, or a shard is there that was not made from it; nothing was written.
@@ -88,7 +130,7 @@ def ingest_input(work: InputToIngest, report: Report) -> IngestedInput:
     with bytes_in, Rejects(join(work.dataset.bookkeeping, rejected), work.path) as rejects:
         kept_aside = rejects if common.on_error == "skip" else None
         source = Input(work.path, common.source, work.max_document_bytes, kept_aside, bytes_in.open)
-        written = _ShardsOutput(work, source, claims, report)
+        written = _ShardsOutput(work, source, claims, Position(report, bytes_in.stored), follow)
         written.run()
         content = bytes_in.content()
     for shard in claims.shards - written.shards.keys():
@@ -196,61 +238,94 @@ def _with_text(row: bytes | None, text: str) -> bytes | None:
 class _ShardsOutput:
     """Writes the drafts of an input to its shards, and their attributes beside them."""
 
-    def __init__(self, work: InputToIngest, source: Input, claims: _Claims, report: Report) -> None:
+    def __init__(
+        self, work: InputToIngest, source: Input, claims: _Claims, report: Position, follow: Follow | None
+    ) -> None:
         self.work = work
         self.claims = claims
         self.source = source
         self.report = report
+        self.follow = follow
         self.rows = 0
         self.shards: dict[str, sets.OutputState] = {}
         self.common = work.entry.settings()
         self.reader = work.entry.reader()
+        self.set_name = self.reader.attribute_set()
 
     def run(self) -> None:
         drafts = self._rows(itertools.chain.from_iterable(self.reader.read_batches(self.source)))
-        size = self.common.shard_size
         first, number = next(drafts, None), 0
         while first is not None or number == 0:
             name = self.work.shard_name(number)
-            shard = drafts if first is None else itertools.chain((first,), drafts)
-            self._write_shard(name, shard, size)
+            self._write_shard(name, drafts if first is None else itertools.chain((first,), drafts))
             first, number = next(drafts, None), number + 1
 
-    def _write_shard(self, name: str, drafts: Iterator[Written], size: int | None) -> None:
-        dataset, set_name = self.work.dataset, self.reader.attribute_set()
+    def _write_shard(self, name: str, drafts: Iterator[Written]) -> None:
+        dataset, set_name = self.work.dataset, self.set_name
         self.claims.take(name, set_name)
         if set_name:
             sets.forget(dataset, set_name, name)
-        with ExitStack() as stack:
-            index = stack.enter_context(row_index.RowIndexOutput(dataset, name, replaced=True))
-            output = stack.enter_context(RowOutput(dataset.shard_path(name)))
-            attributes = stack.enter_context(RowOutput(dataset.attribute_path(set_name, name))) if set_name else None
-            offset = 0
+        with ExitStack() as following:
+            follower = following.enter_context(self.follow(name, set_name)) if self.follow else None
+            with ExitStack() as stack:
+                index = stack.enter_context(row_index.RowIndexOutput(dataset, name, replaced=True))
+                output = stack.enter_context(RowOutput(dataset.shard_path(name)))
+                carried = stack.enter_context(RowOutput(dataset.attribute_path(set_name, name))) if set_name else None
+                blocks = self._written(drafts, index, output, carried)
+                if follower:
+                    follower.take(blocks)
+                for _ in blocks:
+                    pass
+            state = index.finish(output.stat, output.content)
+            self.shards[name] = sets.output_state(output)
+            self.rows += output.rows
+            if set_name and carried:
+                self._record_carried(name, state, carried)
+            if follower:
+                follower.complete(state, carried.content if carried else "")
+
+    def _written(
+        self, drafts: Iterator[Written], index: row_index.RowIndexOutput, output: RowOutput, carried: RowOutput | None
+    ) -> Iterator[FreshBlock]:
+        """Write the documents of a shard; yield them in blocks, which end where those of its file will."""
+        size, offset = self.common.shard_size, 0
+        is_last = False
+        while not is_last:
+            is_last, begin = True, offset
+            block = FreshBlock(output.rows, [], [], [], [])
             for draft, row, line in drafts:
-                output.write_row(line)
-                index.add(row_index.entry_of(row), offset)
+                block.rows.append(row)
+                block.lines.append(line)
+                block.texts.append(row.text.encode())
+                index.add(row_index.entry_of(row, len(block.texts[-1])), offset)
                 offset += len(line) + 1
-                if attributes:
-                    attributes.write_row(
-                        _ENCODER.encode({"source": row.source, "id": row.id, "attributes": draft.attributes})
-                    )
-                self.report(1, len(line))
+                if carried:
+                    found = {"source": row.source, "id": row.id, "attributes": draft.attributes}
+                    block.carried.append(_ENCODER.encode(found))
                 if size and offset >= size:
                     break
-        state = index.finish(output.stat, output.content)
-        self.shards[name] = sets.output_state(output)
-        self.rows += output.rows
-        if set_name and attributes:
-            record = sets.ShardRecord(
-                input=state,
-                settings={key: settings_of_set(self.work.entry) for key in self.reader.TYPES},
-                reads={},
-                rows=attributes.rows,
-                counts={"documents": attributes.rows},
-                output=sets.output_state(attributes),
-                seconds=0.0,
-            )
-            json_files.save(sets.record_path(dataset, set_name, name), record)
+                if len(block.lines) == BLOCK_ROWS or offset - begin - len(block.lines) >= BLOCK_BYTES:
+                    is_last = False
+                    break
+            output.write_rows(block.lines)
+            if carried:
+                carried.write_rows(block.carried)
+            if block.lines:
+                self.report(len(block.lines))
+                yield block
+
+    def _record_carried(self, name: str, state: row_index.ShardState, carried: RowOutput) -> None:
+        assert self.set_name
+        record = sets.ShardRecord(
+            input=state,
+            settings={key: settings_of_set(self.work.entry) for key in self.reader.TYPES},
+            reads={},
+            rows=carried.rows,
+            counts={"documents": carried.rows},
+            output=sets.output_state(carried),
+            seconds=0.0,
+        )
+        json_files.save(sets.record_path(self.work.dataset, self.set_name, name), record)
 
     def _rows(self, drafts: Iterator[Draft]) -> Iterator[Written]:
         """Yield the documents as rows; one that cannot be written is a bad item, too."""

@@ -98,6 +98,7 @@ class FileDocuments:
 
     Attributes:
         content: xxh3-128 (hex) of the uncompressed bytes, when all documents have been read.
+        stored: returns how many bytes of the file have been read; none of a file that is no lines.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class FileDocuments:
     ) -> None:
         self.path = path
         self.content = ""
+        self.stored: Callable[[], int] = int
         self._writer = writer
         self._types = types_of(writer, merged)
         self._max = max_bytes
@@ -124,6 +126,7 @@ class FileDocuments:
             self.content = content_digest(self.path)
             return
         with Lines(self.path, self._max, digest=True) as lines:
+            self.stored = lines.stored
             read = writer.read(lines, self._max) if writer else None
             for document, value in self._rows(lines) if read is None else self._read(read, lines):
                 yield document, [value]
@@ -191,7 +194,7 @@ class FileDocuments:
 def label_reader(reading: Reading) -> Callable[[bytes], str | None] | None:
     """Return a reader of the label in a line that is JSON; None where it is not at a plain path of fields.
 
-    Of a line without a label, or that is damaged, it gives None; those of languages it gives in lower case.
+    The reader returns None for a line without a label, or that is damaged. Labels of languages are in lower case.
     """
     keys = [reading.values, *reading.label.split(".")]
     if not all(key.isidentifier() for key in keys):

@@ -126,7 +126,8 @@ def is_description(path: str) -> bool:
 def as_part(path: str) -> re.Match[str] | None:
     """Return the stem, number and suffix of a path that is named as parts of installed formats are.
 
-    What is called just as its folder has no number: ``en_part_1/en_part_1.jsonl.gz`` is of the label ``en_part_1``.
+    A file that is called exactly as its folder has no number: ``en_part_1/en_part_1.jsonl.gz`` has the label
+    ``en_part_1``.
     """
     if is_checksum_file(path) or is_description(path):
         return None

@@ -112,7 +112,7 @@ class _Content:
         joined = b"".join([decompress(data, self._compression) for data in stored])
         self.sha256.update(joined)
         self.size += len(joined)
-        self._report(0, len(joined))
+        self._report(0, sum(map(len, stored)))
         return joined
 
 

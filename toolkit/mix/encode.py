@@ -1,6 +1,8 @@
 """The work of stage 1 on a block of documents: rules decide and edit, the writer encodes what stays, all is counted."""
 
+import functools
 import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,17 +18,18 @@ from toolkit.mix.join import RAW_ATTRIBUTES, Joiner, Joint, JointBlock, Measured
 from toolkit.mix.settings import REJECTED
 from toolkit.mix.splitting import split_of
 from toolkit.mix.writer import Mixed, MixedBatch, Pieces, check_folder
-from toolkit.records import lineage
+from toolkit.records import outdated
 from toolkit.storage.paths import strip_suffix
+from toolkit.text.batch import Batch
 from toolkit.text.editing import Edited, along
 
 
 class Encoded(NamedTuple):
-    """A block, encoded: pieces of labels, in order, and what was counted."""
+    """A block, encoded: pieces of labels, in order; what was counted; the bytes of the block as stored."""
 
     pieces: list[tuple[str, bytes]]
     counted: Counted
-    size: int
+    stored: int = 0
 
 
 class _Kept(NamedTuple):
@@ -47,6 +50,34 @@ class _Kept(NamedTuple):
     document: Document
     mixed: Mixed
     measured: Measured | str
+
+
+class _Fresh(NamedTuple):
+    """Documents that have just been made, and the columns of options of the writer."""
+
+    batch: Batch
+    columns: Mapping[str, Sequence[Any]]
+
+
+class _Values(Mapping[str, Any]):
+    """The values of a document that the writer wants, decoded when the first is asked for."""
+
+    def __init__(self, encoder: "Encoder", document: Document, lines: list[bytes]) -> None:
+        self._given = encoder, document, lines
+
+    @functools.cached_property
+    def _found(self) -> dict[str, Any]:
+        encoder, document, lines = self._given
+        return encoder.values(document, lines)
+
+    def __getitem__(self, option: str) -> Any:
+        return self._found[option]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
 
 
 class Encoder:
@@ -83,25 +114,52 @@ class Encoder:
         return msgspec.json.Decoder(msgspec.defstruct("Values", [("attributes", values)]))
 
     def __call__(self, block: JointBlock) -> Encoded:
-        """Decide about each document of a block, then encode those that stay, all at once; their order stays."""
+        """Return a block of files, encoded."""
+        measured = self.joiner.measured(block, unicode=self.work.settings.unicode_words)
+        return self.encode(measured)._replace(stored=block.documents.stored)
+
+    def fresh(
+        self,
+        number: int,
+        batch: Batch,
+        others: Sequence[Sequence[bytes]],
+        columns: Mapping[tuple[str, str], Sequence[Any]],
+    ) -> Encoded:
+        """Return documents that have just been made, encoded.
+
+        Args:
+            number: of documents before them in their shard.
+            batch: the documents, with their rows.
+            others: for each joined set, the rows of these documents, just made.
+            columns: the values in these rows, by set and key, where they are there as columns.
+        """
+        wanted = {
+            option: column
+            for option, binding in self.work.bindings.items()
+            if not binding.path and (column := columns.get((self.work.sets[binding.set].set, binding.key))) is not None
+        }
+        joined = self.joiner.fresh(number, batch, others, unicode=self.work.settings.unicode_words)
+        return self.encode(joined, _Fresh(batch, wanted))
+
+    def encode(self, joined: Iterable[tuple[Joint, Measured]], fresh: "_Fresh | None" = None) -> Encoded:
+        """Decide about each of some documents, then encode those that stay, all at once; their order stays."""
         self.counted = Counted.none(len(self.rules.rules))
         self.tally = Tally(unicode=self.work.settings.unicode_words)
         self.rules.start_over()
         rows: list[_Kept | list[tuple[str, bytes]]] = []
-        fault, size = None, 0
+        fault = None
         try:
-            for joint, measured in self.joiner.measured(block, unicode=self.work.settings.unicode_words):
+            for joint, measured in joined:
                 rows.append(self._decided(joint, measured))
-                size += len(joint[0].row)
         except DataError as error:
             fault = error
-        encoded = iter(self._encoded([row for row in rows if isinstance(row, _Kept)]))
+        encoded = iter(self._encoded([row for row in rows if isinstance(row, _Kept)], fresh))
         if fault:  # of a document behind those that could be encoded
             raise fault
         pieces = [piece for row in rows for piece in (next(encoded) if isinstance(row, _Kept) else row)]
         self.counted.matched = {i: set(watch.matched) for i, watch in self.rules.blocklists.items()}
         self.counted.statistics = self.tally.counted()
-        return Encoded(pieces, self.counted, size)
+        return Encoded(pieces, self.counted)
 
     def _decided(self, joint: Joint, measured: Measured) -> "_Kept | list[tuple[str, bytes]]":
         """Return the document as it stays, or what is written of one that does not."""
@@ -129,15 +187,19 @@ class Encoder:
         for i in applied:
             self.counted.rules[i].documents += 1
             self.counted.rules[i].chars += document.chars
-        original, wanted, after_values = document, self._values(document, lines), values
-        if self.rules.edits:
+        original, after_values = document, values
+        wanted: Mapping[str, Any]
+        if not self.rules.edits:
+            wanted = _Values(self, document, lines)
+        else:
+            wanted = before = self.values(document, lines)
             edited, edits = self.rules.edit(document, *values, document, overlaps=self.work.stream.overlaps)
             count_edits(self.counted.rules, edits)
             if edited and not edited.text and not self.work.settings.output.keep_empty:
                 return self._nothing("documents empty after edits")
             if edited:
                 document = document.with_text(edited.text)
-                after = self._values_after(edited, document, wanted, lines)
+                after = self._values_after(edited, document, before, lines)
                 if isinstance(after, str):
                     return self._nothing(after)
                 wanted = after
@@ -152,12 +214,17 @@ class Encoder:
         )
         return _Kept(joint, label, applied, document, mixed, measured if document is original else document.text)
 
-    def _encoded(self, kept: list["_Kept"]) -> list[list[tuple[str, bytes]]]:
+    def _encoded(self, kept: list["_Kept"], fresh: "_Fresh | None") -> list[list[tuple[str, bytes]]]:
         """Return what is written of each document that stays, in order."""
         if not kept:
             return []
+        mixed = [each.mixed for each in kept]
+        if fresh and len(kept) == len(fresh.batch) and not self.rules.edits:
+            batch = MixedBatch(fresh.batch, mixed, fresh.columns)
+        else:
+            batch = MixedBatch([each.document for each in kept], mixed)
         try:
-            found = self.writer.encode_batch(MixedBatch([e.document for e in kept], [e.mixed for e in kept]))
+            found = self.writer.encode_batch(batch)
         except DataError as error:
             raise self._named(error, kept) from None
         if len(found) != len(kept):
@@ -244,7 +311,8 @@ class Encoder:
         reason = msgspec.Raw(msgspec.json.encode({"rule": rule, "values": seen}))
         return msgspec.json.encode(fields | {"rejected": reason}) + b"\n"
 
-    def _values(self, document: Document, lines: list[bytes]) -> dict[str, Any]:
+    def values(self, document: Document, lines: list[bytes]) -> dict[str, Any]:
+        """Return the values of a document that the writer wants, by option."""
         values = {option: field.of(document) for option, field in self.fields.items()}
         for option, binding in self.work.bindings.items():
             try:
@@ -312,7 +380,7 @@ class _Provenance:
         self._shard = os.path.basename(work.shard) if self._short else work.key
         self._sets = {
             joined.set: {
-                "digest": lineage.content_of(work.dataset, joined.set, work.shard),
+                "digest": outdated.content_of(work.dataset, joined.set, work.shard),
                 "versions": {key.name: key.settings["version"] for key in joined.keys if key.settings},
             }
             for joined in work.sets

@@ -1,6 +1,6 @@
 """Joining: the documents of a shard, row by row with their attributes; and whether these may be joined at all."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import repeat
@@ -29,7 +29,7 @@ from toolkit.errors import DataError
 from toolkit.mix.binding import Binding
 from toolkit.mix.joined_sets import JoinedSet, compile_rules
 from toolkit.mix.settings import MixSettings, Stream
-from toolkit.records import lineage
+from toolkit.records import outdated
 from toolkit.records import sets as records
 from toolkit.records.foreign import look_at
 from toolkit.rules import WHOLE, RuleSet
@@ -129,7 +129,7 @@ def inputs_of(work: JoinedShard, *, learn: bool = False) -> tuple[row_index.Shar
             if record is None:
                 raise DataError("expected a complete file, got one without its record; run `toolkit tag`", path=path)
             raise DataError("expected the file that its record describes, it was changed; run `toolkit tag`", path=path)
-        lineage.check_lineage(dataset, joined.set, shard, state)
+        outdated.check_lineage(dataset, joined.set, shard, state)
         digests[joined.set] = record.output.content
     return state, digests
 
@@ -156,6 +156,7 @@ class RowDecoder:
 
     Attributes:
         decoder: of rows.
+        is_empty: whether none of these keys is in the set.
         absent: the values where a row of another program has none at all (Dolma's deduper writes ``[]`` then).
     """
 
@@ -177,6 +178,7 @@ class RowDecoder:
             values = values | list
         parts: list[Any] = [("attributes", values)]
         parts += [("id", str | None, None), ("source", str | None, None)] if names else []
+        self.is_empty = not used
         self.decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(msgspec.defstruct("Row", parts, gc=False))
 
     def columns(self, rows: list[Any]) -> list[Any]:
@@ -229,7 +231,7 @@ def joint_blocks(work: JoinedShard, stack: ExitStack) -> Iterator[JointBlock]:
     paths = [dataset.attribute_path(each.set, shard) for each in work.sets]
     others = [stack.enter_context(Lines(other, MAX_ROW, ahead=ahead)) for other in paths]
     number = 0
-    for block in in_blocks(lines):
+    for block in in_blocks(lines, lines.stored):
         yield JointBlock(number, block, [next_block(other, block.rows_beside) for other in others])
         number += len(block.lines)
     for other_path, other in zip(paths, others, strict=True):
@@ -285,6 +287,29 @@ class Joiner:
                     cast("LateDocument", row[0]).counted = each[1]
                 return zip(rows, listed, strict=True)
         return ((row, measure([row[0].text], unicode=unicode)[0].tolist()) for row in self._one_by_one(block))
+
+    def fresh(
+        self, number: int, documents: Sequence[Document], others: Sequence[Sequence[bytes]], *, unicode: bool
+    ) -> Iterator[tuple[Joint, Measured]]:
+        """Return documents that have just been made with their attributes, as `measured` does those of files.
+
+        Args:
+            number: of documents before them.
+            documents: with their lines.
+            others: for each set, the rows of these documents, which cannot be of others.
+            unicode: whether Unicode's words are counted.
+        """
+        sizes = measure([document.utf8 for document in documents], unicode=unicode).tolist()
+        columns = [
+            [None] * len(rows) if decoder.is_empty else decoder.columns(list(map(decoder.decoder.decode, rows)))
+            for decoder, rows in zip(self._decoders, others, strict=True)
+        ]
+        lines = zip(*others, strict=True) if others else repeat(())
+        values = zip(*columns, strict=True) if columns else repeat(())
+        for i, (document, of_sets, found, size) in enumerate(
+            zip(documents, lines, values, sizes, strict=False), number + 1
+        ):
+            yield self._joint(document, i, list(of_sets), list(found)), size
 
     def _at_once(self, block: JointBlock) -> Iterator[Joint] | None:
         """Return the rows, all of them decoded before the first is given; None if something is wrong with one."""

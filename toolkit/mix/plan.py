@@ -40,6 +40,11 @@ class PartPlan(ConfigStruct):
     size: int
     documents: int
 
+    @property
+    def stored(self) -> int:
+        """Return the bytes of its members, as they are stored in the intermediates."""
+        return sum(length for piece in self.pieces for _, _, length in piece.members)
+
 
 def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings) -> list[PartPlan]:
     """Return the parts of all labels, sorted by label and number.

@@ -2,14 +2,17 @@
 
 import time
 from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
 
 import msgspec
 
 from toolkit.config.settings import ConfigStruct
+from toolkit.data.row_index import ShardState
 from toolkit.errors import DataError
 from toolkit.mix.effects.before_after import SizesByLabel
 from toolkit.mix.effects.counts import Counted, RuleCount, Totals, finish
-from toolkit.mix.encode import Encoder
+from toolkit.mix.encode import Encoded, Encoder
 from toolkit.mix.join import ShardToMix, inputs_of, joint_blocks
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.runs.blocks import in_order, threads_for
@@ -112,48 +115,92 @@ def mix_shard(work: ShardToMix, report: Report) -> ShardMixed:
         DataError: if an input is not what it should be, or a rule or the writer cannot use a value; the document is
             named, nothing was written.
     """
-    start = time.perf_counter()
-    digest = work.settings.stage_digest()
-    path = stage_path(work.settings.output.path, digest, work.key)
     state, inputs = inputs_of(work, learn=True)
     if made := made_from(work, state.content, inputs):
         report(made.totals.rows, 0)
         return ShardMixed(shard=work.shard, skipped=True, rows=made.totals.rows)
-    remove(path + ".json")
-    rules = work.compile_rules()
-    counted = Counted.none(len(rules.rules))
-    counted.matched = {i: set() for i in rules.blocklists}
     with ExitStack() as stack:
-        output = stack.enter_context(Output(path))
-        members = _Members(stack.enter_context(Compressing(output, threads_for(work.processes))), work.settings)
+        output = stack.enter_context(StageOutput(work))
         for encoded in in_order(Encoder, work, joint_blocks(work, stack), work.processes, work.path):
-            for label, data in encoded.pieces:
-                members.add(label, data)
-            counted.add(encoded.counted)
-            report(encoded.counted.totals.rows, encoded.size)
-        members.flush()
-    if counted.totals.rows != state.rows:
-        raise DataError(f"expected {state.rows} rows as indexed, got {counted.totals.rows}", path=work.path)
-    finish(counted.rules, rules.rules, counted.totals)
-    found = stat(path)
-    assert found
-    record = StageRecord(
-        settings=digest,
-        documents=state.content,
-        attributes=inputs,
-        totals=counted.totals,
-        rules=counted.rules,
-        matched={str(i): sorted(entries) for i, entries in counted.matched.items()},
-        counts={name: n for name, n in sorted(counted.left_out.items()) if n},
-        statistics={label: counted.statistics[label] for label in sorted(counted.statistics)},
-        unlike_dolma=counted.unlike_dolma,
-        members={label: members.index[label] for label in sorted(members.index)},
-        size=found.size,
-        stamp=found.stamp,
-        seconds=round(time.perf_counter() - start, 3),
-    )
-    json_files.save(path + ".json", record)
-    return ShardMixed(shard=work.shard, skipped=False, rows=counted.totals.rows)
+            output.write(encoded)
+            report(encoded.counted.totals.rows, encoded.stored)
+    output.record(state, inputs)
+    return ShardMixed(shard=work.shard, skipped=False, rows=state.rows)
+
+
+class StageOutput:
+    """Writes the intermediate of a shard. A context manager, which makes it appear; `record` then makes it valid.
+
+    Args:
+        work: the shard.
+    """
+
+    def __init__(self, work: ShardToMix) -> None:
+        self._work = work
+        self._digest = work.settings.stage_digest()
+        self._path = stage_path(work.settings.output.path, self._digest, work.key)
+        self._start = time.perf_counter()
+        self._rules = work.compile_rules()
+        self._counted = Counted.none(len(self._rules.rules))
+        self._counted.matched = {i: set() for i in self._rules.blocklists}
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            output = stack.enter_context(Output(self._path))
+            threads = threads_for(self._work.processes)
+            self._members = _Members(stack.enter_context(Compressing(output, threads)), self._work.settings)
+            self._files = stack.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if kind is None:
+            try:
+                self._members.flush()
+                remove(self._path + ".json")
+            except BaseException as failure:
+                self._files.__exit__(type(failure), failure, failure.__traceback__)
+                raise
+        self._files.__exit__(kind, error, tb)
+
+    def write(self, encoded: Encoded) -> None:
+        """Write what was encoded of the next documents."""
+        for label, data in encoded.pieces:
+            self._members.add(label, data)
+        self._counted.add(encoded.counted)
+
+    def record(self, state: ShardState, inputs: dict[str, str]) -> None:
+        """Save the index of the intermediate, after the block.
+
+        Args:
+            state: of the documents.
+            inputs: content digests of the joined sets.
+
+        Raises:
+            DataError: if the shard has another number of documents than were written.
+        """
+        counted, index = self._counted, self._members.index
+        if counted.totals.rows != state.rows:
+            message = f"expected {state.rows} rows as indexed, got {counted.totals.rows}"
+            raise DataError(message, path=self._work.path)
+        finish(counted.rules, self._rules.rules, counted.totals)
+        found = stat(self._path)
+        assert found
+        record = StageRecord(
+            settings=self._digest,
+            documents=state.content,
+            attributes=inputs,
+            totals=counted.totals,
+            rules=counted.rules,
+            matched={str(i): sorted(entries) for i, entries in counted.matched.items()},
+            counts={name: n for name, n in sorted(counted.left_out.items()) if n},
+            statistics={label: counted.statistics[label] for label in sorted(counted.statistics)},
+            unlike_dolma=counted.unlike_dolma,
+            members={label: index[label] for label in sorted(index)},
+            size=found.size,
+            stamp=found.stamp,
+            seconds=round(time.perf_counter() - self._start, 3),
+        )
+        json_files.save(self._path + ".json", record)
 
 
 class _Members:

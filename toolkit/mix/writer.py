@@ -39,8 +39,7 @@ class Wanted:
     not_null: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Mixed:
+class Mixed(msgspec.Struct, frozen=True):
     """What a mix knows of a document, besides the document itself.
 
     Attributes:
@@ -57,8 +56,8 @@ class Mixed:
     values: Mapping[str, Any]
     annotations: list[str]
     attributes: dict[str, msgspec.Raw] | None = None
-    counts: Counter[str] = field(default_factory=Counter)
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    counts: Counter[str] = msgspec.field(default_factory=Counter)
+    fields: Mapping[str, Any] = {}
     shard: str = ""
 
 
@@ -72,6 +71,7 @@ class MixedBatch:
     Args:
         documents: in order.
         mixed: what is known of each document besides the document itself.
+        columns: values of options that are there as columns, too.
 
     Attributes:
         documents: with views on all texts in one buffer, which are computed when they are asked for (`Batch.lines`).
@@ -79,9 +79,12 @@ class MixedBatch:
         shard: as in `Mixed`, the same for all.
     """
 
-    def __init__(self, documents: Sequence[Document], mixed: Sequence[Mixed]) -> None:
+    def __init__(
+        self, documents: Sequence[Document], mixed: Sequence[Mixed], columns: Mapping[str, Sequence[Any]] | None = None
+    ) -> None:
         self.documents = Batch.of(documents)
         self._mixed = mixed
+        self._columns = columns or {}
         self.counts: Counter[str] = mixed[0].counts if mixed else Counter()
         self.shard = mixed[0].shard if mixed else ""
 
@@ -93,7 +96,12 @@ class MixedBatch:
         return zip(self.documents, self._mixed, strict=True)
 
     def values(self, option: str) -> Sequence[Any]:
-        """Return the column of an attribute that the writer wants: its value for each document."""
+        """Return the column of an attribute that the writer wants: its value for each document.
+
+        It is a `toolkit.text` column (`LinePredictions`) where a tagger has just made it as one.
+        """
+        if option in self._columns:
+            return self._columns[option]
         return [mixed.values[option] for mixed in self._mixed]
 
     @property

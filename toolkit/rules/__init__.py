@@ -16,17 +16,18 @@
 
 Rules are evaluated in order, on the document's original values. Edits are applied together, after all decisions.
 
-What each kind of rule is, and does, stands in one file of `kinds`. A `Rule` is read from YAML (`reading`), then checked
-against the types of attributes and compiled (`compiling`); a `CompiledRule` does to one document what the rule says. A
-`RuleSet` has those of a stream, in order.
+Each kind of rule is one file of `kinds`. `reading` makes a `Rule` of YAML; `compiling` checks it against the types of
+attributes and makes a `CompiledRule` of it, which applies the rule to one document. A `RuleSet` has the rules of a
+stream, in order.
 """
 
 from toolkit.rules.compiling import LABEL, WHOLE
 from toolkit.rules.kinds import kind_called
 from toolkit.rules.reading import check_names, read_rules
-from toolkit.rules.rule import Role, Rule, sample_hash
+from toolkit.rules.rule import Rule, sample_hash
 from toolkit.rules.ruleset import Outcome, RuleSet, rules_in
 from toolkit.rules.scopes import Scope, check_used, merged, read_scope
+from toolkit.rules.written import Role
 
 __all__ = [
     "LABEL",

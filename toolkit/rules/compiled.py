@@ -12,7 +12,7 @@ from toolkit.rules import filters
 from toolkit.rules.blocklist import Watch
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import Name, check, everything_known, paths_in
-from toolkit.rules.rule import Rule
+from toolkit.rules.written import Written
 from toolkit.text.editing import Edit
 
 Function = Callable[..., Any]
@@ -31,7 +31,7 @@ class CompiledRule:
         condition: the code of when it holds; empty if it always does.
     """
 
-    rule: Rule
+    rule: Written
     names: Mapping[str, Name]
     function: Callable[[str], Function]
     condition: str

@@ -1,18 +1,19 @@
 """Checks rules against the types of attributes and compiles them; notes on the way what they need of documents."""
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from toolkit.data import schema
-from toolkit.data.schema import ANY, BOOL, STR, Type
+from toolkit.data.schema import ANY, BOOL, NEVER, STR, Type, infer, list_of, union
 from toolkit.errors import ConfigError
 from toolkit.rules import filters
 from toolkit.rules.compiled import CompiledRule, Function, label_function
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import Expression, Facts, Name, check, check_condition, compile_function, paths_in
-from toolkit.rules.rule import Rule, parameter_type
+from toolkit.rules.written import Written
 
 WHOLE = ""
 """Stands among the fields of a value for the value itself."""
@@ -97,22 +98,9 @@ class Compiler:
         self._note(found)
         return found
 
-    # --- rules --------------------------------------------------------------------------------------------------------
-
-    def rules(self, rules: Sequence[Rule]) -> list[CompiledRule]:
-        """Return the rules, compiled; those that change documents know what all decisions leave."""
-        found = {i: rule.compile(self) for i, rule in enumerate(rules) if rule.decides}
-        found |= {i: rule.compile(self) for i, rule in enumerate(rules) if not rule.decides}
-        _check_fields([rule for rule in rules if rule.field])
-        return [found[i] for i in range(len(rules))]
-
-    def doubts(self, rules: Sequence[Rule]) -> str:
-        """Return the code that tells if Dolma might decide otherwise of a document; empty if it never does."""
-        return " or ".join(dict.fromkeys(code for rule in rules for code in rule.doubts(self)))
-
     # --- what kinds of rules use --------------------------------------------------------------------------------------
 
-    def decision(self, rule: Rule, text: str) -> CompiledRule:
+    def decision(self, rule: Written, text: str) -> CompiledRule:
         """Return a rule that drops or annotates a document where an expression is true.
 
         Rules behind one that drops know what is not null in the documents that it leaves.
@@ -123,17 +111,17 @@ class Compiler:
             self._learn(found.if_false)
         return CompiledRule(rule, names, self.function, _truth(found))
 
-    def decision_by_code(self, rule: Rule, names: Names, code: str) -> CompiledRule:
+    def decision_by_code(self, rule: Written, names: Names, code: str) -> CompiledRule:
         """Return a rule that drops or annotates a document where code is true that comes from no expression."""
         if condition := self.condition(rule, names):
             code = f"{condition} and {code}"
         return CompiledRule(rule, names, self.function, code)
 
-    def condition(self, rule: Rule, names: Names) -> str:
+    def condition(self, rule: Written, names: Names) -> str:
         """Return the code of a rule's `when`; empty if there is none."""
         return _truth(self.checked(rule, names, rule.when)) if rule.when else ""
 
-    def value(self, rule: Rule, names: Names, text: str, type_: Type = ANY, wanted: str = "") -> Expression:
+    def value(self, rule: Written, names: Names, text: str, type_: Type = ANY, wanted: str = "") -> Expression:
         """Return a checked expression that gives a value.
 
         Args:
@@ -150,7 +138,7 @@ class Compiler:
             raise refused(rule, f"expected {wanted}, got {got}")
         return found
 
-    def checked(self, rule: Rule, names: Names, text: str, how: _Check = check_condition) -> Expression:
+    def checked(self, rule: Written, names: Names, text: str, how: _Check = check_condition) -> Expression:
         """Return a checked expression, by default a condition; what it reads is noted."""
         try:
             found = how(text, names, self.known)
@@ -167,7 +155,7 @@ class Compiler:
         """Return the code that calls a function with the document."""
         return f"{self._constant(function)}({', '.join((self._arguments[-1], *more))})"
 
-    def label_code(self, rule: Rule, what: str = "") -> str:
+    def label_code(self, rule: Written, what: str = "") -> str:
         """Return the code of the label, for what depends on labels, which must be able to differ."""
         if not (self._label and self._label.names):
             expected = "expected labels that documents have by an attribute, this output has none"
@@ -178,7 +166,7 @@ class Compiler:
         """Note that an expression gives a field of the metadata: what it reads must be right after edits, too."""
         self.needs.to_set |= {*found.names, *(self._label_names if LABEL in found.names else ())}
 
-    def names_for(self, rule: Rule) -> dict[str, Name]:
+    def names_for(self, rule: Written) -> dict[str, Name]:
         """Return what the expressions of a rule may use, with its parameters."""
         return self.names | {name: self._parameter(rule, name, values) for name, values in rule.parameters.items()}
 
@@ -197,7 +185,7 @@ class Compiler:
             known = known | {LABEL, self._label.text}
         self.known = known
 
-    def _parameter(self, rule: Rule, name: str, values: Mapping[str, Any]) -> Name:
+    def _parameter(self, rule: Written, name: str, values: Mapping[str, Any]) -> Name:
         if name in self.names:
             raise refused(rule, f"the parameter {name!r} is called as an attribute is")
         if "" not in values:
@@ -228,20 +216,28 @@ class Compiler:
         return name
 
 
-def refused(rule: Rule, why: object) -> ConfigError:
+def refused(rule: Written, why: object) -> ConfigError:
     """Return the error of a rule that cannot be used."""
     return ConfigError(f"{rule.place}: rule {rule.name!r}: {why}")
-
-
-def _check_fields(rules: Sequence[Rule]) -> None:
-    """Raise ConfigError if a rule gives a field that another one gives a field inside of."""
-    for rule in rules:
-        for outer in sorted({each.field for each in rules}):
-            if rule.field.startswith(f"{outer}."):
-                got = f"{rule.field} inside {outer}, which a rule sets too"
-                raise refused(rule, f"expected fields beside each other, got {got}")
 
 
 def _truth(found: Expression) -> str:
     """Return the code of a condition."""
     return found.code if found.type == BOOL else f"truth({found.code})"
+
+
+def parameter_type(*values: Any) -> Type:
+    """Return the type of a parameter with these values: of numbers, texts, booleans, or lists of such; else any."""
+    found = NEVER
+    for value in values:
+        if isinstance(value, list):  # three integers are no span here
+            item = parameter_type(*value)
+            type_ = ANY if item == ANY or item.kind == "list" else list_of(item)
+        elif isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
+            type_ = infer(value)
+        else:
+            return ANY
+        found = union(found, type_)
+        if ANY in (found, found.item):
+            return ANY
+    return found

@@ -21,23 +21,25 @@ MAX_INCLUDES = 500
 """Files that a list of rules includes, those of included files counted: two in each of 40 files would be 2^40."""
 
 
-class _Group(ConfigStruct, kw_only=True):
+class _Common(ConfigStruct, kw_only=True):
+    """A condition and parameters for several rules."""
+
+    when: str = ""
+    parameters: Any = None
+    languages: Any = None
+
+
+class _Group(_Common, kw_only=True):
     """Rules under a common name and condition, with parameters for them."""
 
     group: str
     rules: Any
-    when: str = ""
-    parameters: Any = None
-    languages: Any = None
 
 
-class _Include(ConfigStruct, kw_only=True):
+class _Include(_Common, kw_only=True):
     """The rules of another file."""
 
     include: str
-    when: str = ""
-    parameters: Any = None
-    languages: Any = None
 
 
 _NOT_EMPTY = ("when", "name", "group", "include")

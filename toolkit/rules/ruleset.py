@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 from toolkit.data.documents import Document
 from toolkit.errors import DataError
 from toolkit.rules.compiled import CompiledRule, Function, Values
-from toolkit.rules.compiling import Compiler
+from toolkit.rules.compiling import Compiler, refused
 from toolkit.rules.expressions import Name, compile_chain
-from toolkit.rules.rule import Role, Rule
+from toolkit.rules.rule import Rule
+from toolkit.rules.written import Role
 from toolkit.text import editing
 from toolkit.text.editing import Edit, Edited
 
@@ -63,7 +64,7 @@ class RuleSet:
         self.rules = list(rules)
         self.label = compiler.label(label) if label else None
         self.folder = compiler.folder(folder) if folder and folder != label else self.label
-        self.compiled = compiler.rules(self.rules)
+        self.compiled = _compiled(self.rules, compiler)
         self.needs, self.known = compiler.needs, compiler.known
         self._sets = {i: each for i, each in enumerate(self.compiled) if each.rule.ROLE is Role.SETS}
         self._routes = {i: each for i, each in enumerate(self.compiled) if each.rule.ROLE is Role.ROUTES}
@@ -75,7 +76,7 @@ class RuleSet:
         chain = [(each.condition, i, each.rule.drops) for i, each in self._deciding.items()]
         self._chain = compile_chain(chain, arguments, compiler.constants)
         self._function, self._others = compiler.function, functools.cache(self._compiled_others)
-        doubts = compiler.doubts(self.rules)
+        doubts = " or ".join(dict.fromkeys(code for rule in self.rules for code in rule.doubts(compiler)))
         self.may_differ = bool(doubts)
         self._doubtful = compiler.function(doubts) if doubts else None
         self._given = (names, arguments, label, folder, translates)
@@ -229,3 +230,20 @@ def _of_each(function: Callable[..., T], columns: Sequence[Sequence[Any]]) -> li
         except DataError as error:
             raise DataError(error.message, line=number, id=values[-1].id).about(error.keys) from None
     return found
+
+
+def _compiled(rules: Sequence[Rule], compiler: Compiler) -> list[CompiledRule]:
+    """Return the rules, compiled; those that change documents know what all decisions leave."""
+    found = {i: rule.compile(compiler) for i, rule in enumerate(rules) if rule.decides}
+    found |= {i: rule.compile(compiler) for i, rule in enumerate(rules) if not rule.decides}
+    _check_fields([rule for rule in rules if rule.field])
+    return [found[i] for i in range(len(rules))]
+
+
+def _check_fields(rules: Sequence[Rule]) -> None:
+    """Raise ConfigError if a rule gives a field that another one gives a field inside of."""
+    for rule in rules:
+        for outer in sorted({each.field for each in rules}):
+            if rule.field.startswith(f"{outer}."):
+                got = f"{rule.field} inside {outer}, which a rule sets too"
+                raise refused(rule, f"expected fields beside each other, got {got}")

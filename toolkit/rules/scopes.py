@@ -9,9 +9,10 @@ from toolkit.config import settings
 from toolkit.config.settings import Source
 from toolkit.data import schema
 from toolkit.errors import ConfigError, did_you_mean
+from toolkit.rules.compiling import parameter_type
 from toolkit.rules.expression_tree import ExpressionError, parse
 from toolkit.rules.expressions import is_name
-from toolkit.rules.rule import Rule, parameter_type
+from toolkit.rules.written import Written
 from toolkit.storage.models import BUNDLED
 from toolkit.storage.paths import expand
 from toolkit.text.languages.tables import thresholds
@@ -98,7 +99,7 @@ def _values(source: Source, path: tuple[str, ...], values: Any) -> dict[str, Any
     return values
 
 
-def check_used(place: Source, scope: Scope, rules: Iterable[Rule]) -> None:
+def check_used(place: Source, scope: Scope, rules: Iterable[Written]) -> None:
     """Check that a rule uses each parameter: else it is a slip, and would be without effect; tables may have more.
 
     Raises:

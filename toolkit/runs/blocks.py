@@ -36,10 +36,12 @@ class Block:
     Attributes:
         lines: without their line ends.
         fault: what keeps the file from being read behind them; raised where they end.
+        stored: bytes of the file, as stored, that were read for them.
     """
 
     lines: list[bytes] = field(default_factory=list)
     fault: DataError | None = None
+    stored: int = 0
 
     @property
     def rows_beside(self) -> int:
@@ -52,8 +54,14 @@ class Block:
             raise self.fault
 
 
-def in_blocks(lines: Iterator[bytes]) -> Iterator[Block]:
-    """Yield the rows of a file in blocks, each of at most `BLOCK_ROWS` rows or about `BLOCK_BYTES` bytes."""
+def in_blocks(lines: Iterator[bytes], stored: Callable[[], int] = int) -> Iterator[Block]:
+    """Yield the rows of a file in blocks, each of at most `BLOCK_ROWS` rows or about `BLOCK_BYTES` bytes.
+
+    Args:
+        lines: of the file.
+        stored: returns how many bytes of the file have been read so far.
+    """
+    read = 0
     while True:
         block, size = Block(), 0
         try:
@@ -65,6 +73,7 @@ def in_blocks(lines: Iterator[bytes]) -> Iterator[Block]:
         except DataError as error:
             block.fault = error
         if block.lines or block.fault:
+            block.stored, read = stored() - read, stored()
             yield block
         if block.fault or not block.lines:
             return

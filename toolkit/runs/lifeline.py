@@ -1,18 +1,23 @@
-"""How tasks on other machines notice that the process has ended, or stops, that wants their results.
+"""How tasks on other machines notice that the process has ended, or stops, that wants their results; and tell it news.
 
-driver: Lifeline(address) listens ──a connection for each running task──> node: held(address) around the task
+driver: Lifeline(address) listens <──a connection for each running task──> node: held(address) around the task
 
-Nothing is ever sent. The end of a connection is the message, so that it comes also from a driver that was killed. Ray's
-own ``cancel`` can end the driver when a task finishes at the same moment (ray-project/ray, pull request 54785).
+The driver never sends anything. The end of a connection is its message, so that it comes also from one that was killed.
+A task sends its token, then from time to time what it has done since it last did.
+
+Ray's own ``cancel`` can end the driver when a task finishes at the same moment (ray-project/ray, pull request 54785).
 """
 
 import contextlib
 import ipaddress
 import selectors
 import socket
+import struct
 import threading
-from collections.abc import Iterator
-from typing import Self
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Self
 
 from toolkit.interrupts import hear_interrupts, interrupt
 
@@ -21,7 +26,25 @@ Address = tuple[str, int]
 CONNECT_SECONDS = 5.0
 BACKLOG = 4096
 
+TOKEN_BYTES = 16
+
+NEWS_SECONDS = 1.0
+"""After which a task sends what it has done."""
+
+_NEWS = struct.Struct("!qq")
+
+Tell = Callable[[int, int], None]
+"""Takes documents and bytes that a task has done since the last call."""
+
 _unreachable: set[Address] = set()
+
+
+class News(NamedTuple):
+    """What a task has done since its last news."""
+
+    token: bytes
+    documents: int
+    bytes: int
 
 
 class Lifeline:
@@ -38,6 +61,7 @@ class Lifeline:
         self._host = host
         self._server.setblocking(False)
         self._told, self._tell = socket.socketpair()
+        self._news: deque[News] = deque()
         self._full = False
         self._cut = False
         self._closed = False
@@ -64,6 +88,11 @@ class Lifeline:
         self._cut = True
         self._tell.send(b".")
 
+    def news(self) -> Iterator[News]:
+        """Yield what tasks have sent since the last call; some of a task's may come after its result."""
+        while self._news:
+            yield self._news.popleft()
+
     def _serve(self) -> None:
         with selectors.DefaultSelector() as watched:
             watched.register(self._told, selectors.EVENT_READ)
@@ -74,7 +103,7 @@ class Lifeline:
                         self._accept(watched)
                     elif key.fileobj is self._told:
                         self._told.recv(1)
-                    else:
+                    elif not self._hear(key):
                         self._end(watched, key)
                 if self._cut:
                     for key in self._tasks(watched):
@@ -90,7 +119,22 @@ class Lifeline:
             self._full = True
             return
         connection.setblocking(False)
-        watched.register(connection, selectors.EVENT_READ)
+        watched.register(connection, selectors.EVENT_READ, bytearray())
+
+    def _hear(self, key: selectors.SelectorKey) -> bool:
+        """Note what a task has sent; return whether the connection goes on."""
+        assert isinstance(key.fileobj, socket.socket)
+        try:
+            data = key.fileobj.recv(1 << 12)
+        except OSError:  # reset
+            return False
+        held: bytearray = key.data
+        held += data
+        whole = TOKEN_BYTES + (max(len(held) - TOKEN_BYTES, 0) // _NEWS.size) * _NEWS.size
+        for documents, size in _NEWS.iter_unpack(held[TOKEN_BYTES:whole]):
+            self._news.append(News(bytes(held[:TOKEN_BYTES]), documents, size))
+        del held[TOKEN_BYTES:whole]
+        return bool(data)
 
     def _end(self, watched: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
         watched.unregister(key.fileobj)
@@ -106,19 +150,26 @@ class Lifeline:
 
 
 @contextlib.contextmanager
-def held(address: Address) -> Iterator[None]:
+def held(address: Address, token: bytes = b"") -> Iterator[Tell]:
     """Raise `KeyboardInterrupt` in the ``with`` block, in the main thread, when the driver ends or stops.
 
     Where the driver cannot be reached, the block runs to its end.
+
+    Args:
+        address: of the driver's `Lifeline`.
+        token: by which the driver knows the task.
+
+    Yields:
+        What sends the driver what has been done; nothing without a token.
     """
     if address in _unreachable:
-        yield
+        yield _keep_quiet
         return
     try:
         line = socket.create_connection(address, CONNECT_SECONDS)
     except OSError:
         _unreachable.add(address)
-        yield
+        yield _keep_quiet
         return
     line.settimeout(None)
     hear_interrupts()
@@ -133,9 +184,32 @@ def held(address: Address) -> Iterator[None]:
     thread = threading.Thread(target=watch, name="lifeline", daemon=True)
     thread.start()
     try:
-        yield
+        yield _Teller(line, token) if token else _keep_quiet
     finally:
         over.acquire(blocking=False)
         with contextlib.suppress(OSError):
             line.shutdown(socket.SHUT_RDWR)  # which ends `recv`; `close` would not
         line.close()
+
+
+class _Teller:
+    """Sends what has been done, once a second."""
+
+    def __init__(self, line: socket.socket, token: bytes) -> None:
+        self._line = line
+        self._first = token
+        self._documents = self._bytes = 0
+        self._last = time.monotonic()
+
+    def __call__(self, documents: int, size: int) -> None:
+        self._documents += documents
+        self._bytes += size
+        if time.monotonic() - self._last >= NEWS_SECONDS:
+            with contextlib.suppress(OSError):  # the end of the driver shows elsewhere
+                self._line.sendall(self._first + _NEWS.pack(self._documents, self._bytes))
+            self._first, self._documents, self._bytes = b"", 0, 0
+            self._last = time.monotonic()
+
+
+def _keep_quiet(documents: int, size: int) -> None:
+    """Send nothing."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from toolkit import distribution
 from toolkit.distribution import NAME
 from toolkit.runs.executors import Report, Task, attempt, packed
-from toolkit.runs.lifeline import Address, held
+from toolkit.runs.lifeline import Address, Tell, held
 
 CARRIED = ("AWS_", "TOOLKIT_")
 """Environment variables that begin so are the calling process's in every task."""
@@ -23,6 +23,7 @@ class Caller(NamedTuple):
     folder: str
     environment: dict[str, str]
     line: Address | None = None
+    token: bytes = b""
 
 
 class Unfit(NamedTuple):
@@ -45,7 +46,7 @@ def version() -> str:
 
 
 def caller(line: Address | None = None) -> Caller:
-    """Return what tasks take over from this process; they hold on to `line` while they run."""
+    """Return what tasks take over from this process; they hold on to `line` while they run. `token` is a task's own."""
     carried = {name: value for name, value in os.environ.items() if name.startswith(CARRIED)}
     return Caller(version(), os.getcwd(), carried, line)
 
@@ -60,8 +61,8 @@ def work(given: Caller, pickled: bytes) -> bytes:
     Returns:
         `Returned` or `Unfit`, pickled.
     """
-    with held(given.line) if given.line else contextlib.nullcontext():
-        return pickle.dumps(_unfitness(given) or _done(pickled))
+    with held(given.line, given.token) if given.line else contextlib.nullcontext() as tell:
+        return pickle.dumps(_unfitness(given) or _done(pickled, tell))
 
 
 def _unfitness(given: Caller) -> Unfit | None:
@@ -84,7 +85,7 @@ def _unfitness(given: Caller) -> Unfit | None:
     return None
 
 
-def _done(pickled: bytes) -> Returned | Unfit:
+def _done(pickled: bytes, tell: Tell | None) -> Returned | Unfit:
     try:
         loaded: tuple[Callable[[Any, Report], Any], Task[Any]] = pickle.loads(pickled)  # noqa: S301  # from the caller
     except Exception as error:
@@ -96,6 +97,8 @@ def _done(pickled: bytes) -> Returned | Unfit:
     def report(more: int, longer: int) -> None:
         nonlocal documents, size
         documents, size = documents + more, size + longer
+        if tell:
+            tell(more, longer)
 
     result = packed(attempt(function, task, report))
     return Returned(result, documents, size)

@@ -14,7 +14,7 @@ ONE_THREAD = {
 def hold_standard_streams() -> set[int]:
     """Open the standard streams that the caller has closed, so that no file of ours gets their numbers; return which.
 
-    What is written to standard output then is an error still, what is written to standard error goes nowhere.
+    Writing to a closed standard output stays an error; text for a closed standard error is dropped.
     """
     closed = set()
     for number in range(3):

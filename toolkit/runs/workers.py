@@ -75,11 +75,12 @@ class Workers:
         """Return the tasks, with several processes for those that would else be running when all others are done."""
         listed = list(tasks)
         cores, largest = self._begun().cores
-        total = sum(task.size for task in listed)
+        total = sum(task.size or 0 for task in listed)
         spread = []
         for task in listed:
-            share = min(cores * task.size // max(total, 1), largest)
-            if share > 1 and task.size >= LARGE:
+            size = task.size or 0
+            share = min(cores * size // max(total, 1), largest)
+            if share > 1 and size >= LARGE:
                 payload = msgspec.structs.replace(task.payload, processes=share)  # type: ignore[type-var]
                 task = replace(task, payload=payload, processes=share)
             spread.append(task)

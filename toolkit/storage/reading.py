@@ -72,6 +72,10 @@ class Decompressed(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
+    def stored(self) -> int:
+        """Return how many bytes have been read, as they are stored."""
+        return self._stored.at
+
     def read(self, size: int = -1) -> bytes:
         """Return up to so many bytes; none at the end."""
         try:
@@ -180,6 +184,10 @@ class Lines(Iterator[bytes]):
             self._pending = iter(block)
             return next(self)
         raise StopIteration
+
+    def stored(self) -> int:
+        """Return how many bytes of the file have been read, as they are stored; some lines of them may be to come."""
+        return self._stream.stored()
 
     def blocks(self) -> Iterator[list[bytes]]:
         """Yield all lines, many at a time."""

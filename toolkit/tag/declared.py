@@ -9,7 +9,7 @@ import xxhash
 from toolkit.config.plugin_code import changes
 from toolkit.data import schema
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ConfigError, MissingModel, did_you_mean
+from toolkit.errors import ConfigError, MissingModel, did_you_mean, short
 from toolkit.records import sets as records
 from toolkit.storage import models
 from toolkit.storage.paths import list_files
@@ -112,7 +112,7 @@ def differences(old: records.SetSchema, new: records.SetSchema) -> list[str]:
             for key in dict.fromkeys((*a, *b)):
                 compare(a.get(key, "absent"), b.get(key, "absent"), f"{path}.{key}" if path else str(key))
         elif a != b:
-            lines.append(f"{path}: {_short(a)} -> {_short(b)}")
+            lines.append(f"{path}: " + " -> ".join(each if each == "absent" else short(each) for each in (a, b)))
 
     compare(before["keys"], after["keys"], "")
     compare(before["reads"], after["reads"], "made from")
@@ -131,11 +131,6 @@ def edits(old: records.SetSchema, new: records.SetSchema) -> list[str]:
         for key, each in new.keys.items()
         if key in old.keys and (files := changes(old.keys[key].code, each.code))
     ]
-
-
-def _short(value: Any) -> str:
-    text = value if value == "absent" else msgspec.json.encode(value).decode()
-    return text if len(text) < 80 else text[:77] + "..."
 
 
 def made_otherwise(set_name: str, what: str, found: Sequence[str]) -> ConfigError:

@@ -12,6 +12,7 @@ import msgspec.inspect as mi
 from toolkit.config.sizes import Size
 from toolkit.data.schema import walk
 from toolkit.distribution import extras_named
+from toolkit.errors import short
 from toolkit.tag.tagger import Example, Tagger, value_type
 
 CHOICES_WITH_EXTRAS = {"icu": "icu"}
@@ -92,9 +93,9 @@ def models(class_: type[Tagger]) -> dict[str, Any]:
     return {field.encode_name: None if field.required else field.default for field, _ in marked}
 
 
-def variants(class_: type[Tagger]) -> list[str]:
-    """Return the choices of the option ``variant``, in their order."""
-    hint = get_type_hints(class_, include_extras=True).get("variant")
+def choices(class_: type[Tagger], option: str) -> list[str]:
+    """Return the choices of an option, in their order; none of another one."""
+    hint = get_type_hints(class_, include_extras=True).get(option)
     inner = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     return list(get_args(inner)) if get_origin(inner) is Literal else []
 
@@ -149,18 +150,12 @@ def type_name(info: mi.Type) -> str:
     return {"StrType": "text", "BoolType": "true or false", "DictType": "mapping"}.get(type(info).__name__, "any")
 
 
-def short(value: Any, longest: int = sys.maxsize) -> str:
-    """Return a value as JSON, cut if it is longer."""
-    text = msgspec.json.encode(value, enc_hook=int).decode()
-    return text if len(text) <= longest else text[:longest] + "…"
-
-
 def _default(field: Any) -> str:
     if isinstance(field.default, msgspec.Struct) or field.default_factory is not msgspec.NODEFAULT:
         return "`{}`"
     if field.default is msgspec.NODEFAULT:
         return "required"
-    return "none" if field.default is None else f"`{short(field.default)}`"
+    return "none" if field.default is None else f"`{short(field.default, sys.maxsize)}`"
 
 
 def _marked(class_: type[Tagger], name: str) -> list[tuple[Any, Any]]:

@@ -6,9 +6,11 @@ attributes/<other set>/X ──rows────┘  only for sets that are read 
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from functools import partial
+from types import TracebackType
+from typing import Any, NamedTuple, Self
 
 import msgspec
 import xxhash
@@ -18,8 +20,9 @@ from toolkit.data import row_index, schema
 from toolkit.data.alignment import MAX_ROW, AttributeRows, is_of_experiment
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, Document, Rows, Span, to_document
-from toolkit.errors import DataError, StaleError, did_you_mean
-from toolkit.records import foreign, lineage, sets
+from toolkit.errors import DataError, did_you_mean
+from toolkit.records import foreign, sets
+from toolkit.records.outdated import check_lineage, content_of, is_outdated
 from toolkit.runs.blocks import Block, in_blocks, in_order, next_block, threads_for
 from toolkit.runs.executors import Report
 from toolkit.storage import json_files
@@ -29,7 +32,7 @@ from toolkit.storage.reading import Lines
 from toolkit.tag.plan import Plan, Step, build
 from toolkit.tag.steps import Numbered, encodable, run_steps
 from toolkit.tag.tagger import Reference
-from toolkit.text.batch import Batch
+from toolkit.text.batch import Batch, Column
 
 
 class ShardToTag(ConfigStruct):
@@ -71,35 +74,16 @@ def holds(settings: Mapping[str, dict[str, Any]]) -> dict[str, str]:
 
 
 def outdated(work: ShardToTag, state: row_index.ShardState | None, *, learn: bool = False) -> list[str]:
-    """Return the sets of the plan that must be (re)done for a shard; `learn` as in `toolkit.records.sets.is_intact`."""
+    """Return the sets of the plan that must be (re)done for a shard; `learn` as in `is_outdated`."""
     dataset, shard = work.dataset, work.shard
     todo: list[str] = []
     steps = build(work.plan)
     for set_name in dict.fromkeys(step.set for step in steps):
-        record = sets.load_record(dataset, set_name, shard)
         wanted = {r.set for step in steps if step.set == set_name for r in step.references} - {set_name}
-        if (
-            record is None
-            or state is None
-            or record.input.content != state.content
-            or record.settings != work.settings[set_name]
-            or wanted & set(todo)
-            or not sets.is_intact(dataset, set_name, shard, record, learn=learn)
-            or any(_has_changed(dataset, other, shard, record, state) for other in wanted)
-        ):
+        settings = work.settings[set_name]
+        if wanted & set(todo) or is_outdated(dataset, set_name, shard, state, settings, wanted, learn=learn):
             todo.append(set_name)
     return todo
-
-
-def _has_changed(
-    dataset: Dataset, other: str, shard: str, record: sets.ShardRecord, state: row_index.ShardState
-) -> bool:
-    """Return whether a set that was read is another now, or is itself made from something that has changed."""
-    try:
-        lineage.check_lineage(dataset, other, shard, state)
-    except StaleError:
-        return True
-    return lineage.content_of(dataset, other, shard) != record.reads.get(other)
 
 
 def tag_shard(work: ShardToTag, report: Report) -> TaggedShard:
@@ -124,24 +108,80 @@ def tag_shard(work: ShardToTag, report: Report) -> TaggedShard:
     contents = {name: _content_read(dataset, name, shard, state) for name in external}
     for name in todo:
         sets.forget(dataset, name, shard)
-    outputs, state = _write(work, todo, external, state, report)
-    contents |= {name: output.content for name, output in outputs.items()}
-    seconds = time.perf_counter() - start
-    for name, output in outputs.items():
-        _record(work, name, state, output, contents, seconds)
-    return TaggedShard(shard=shard, written=todo, documents=state.rows, seconds=seconds)
+    output, state = _write(work, todo, external, state, report)
+    output.record(state, contents)
+    return TaggedShard(shard=shard, written=todo, documents=state.rows, seconds=time.perf_counter() - start)
 
 
 def _content_read(dataset: Dataset, name: str, shard: str, state: row_index.ShardState | None) -> str:
     """Return the digest of a set that is read, which must be of the documents that the shard has."""
     assert state
-    lineage.check_lineage(dataset, name, shard, state)
-    return lineage.content_of(dataset, name, shard)
+    check_lineage(dataset, name, shard, state)
+    return content_of(dataset, name, shard)
+
+
+class AttributesOutput:
+    """Writes the attribute files of a shard: some sets, all or none. A context manager, which makes them appear.
+
+    Args:
+        work: the shard.
+        todo: the sets, in the order of the rows that are given.
+
+    Attributes:
+        contents: the content digest of each set, after the block.
+    """
+
+    def __init__(self, work: ShardToTag, todo: list[str]) -> None:
+        self._work, self._todo = work, todo
+        self._start = time.perf_counter()
+
+    def __enter__(self) -> Self:
+        threads = threads_for(self._work.processes)
+        with ExitStack() as stack:
+            path = partial(self._work.dataset.attribute_path, shard=self._work.shard)
+            self._outputs = {name: stack.enter_context(RowOutput(path(name), threads)) for name in self._todo}
+            self._files = stack.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._files.__exit__(kind, error, tb)
+
+    def write(self, rows: list[list[bytes]]) -> None:
+        """Write rows of each set."""
+        for name, of_set in zip(self._todo, rows, strict=True):
+            self._outputs[name].write_rows(of_set)
+
+    @property
+    def contents(self) -> dict[str, str]:
+        return {name: output.content for name, output in self._outputs.items()}
+
+    def record(self, state: row_index.ShardState, read: Mapping[str, str]) -> None:
+        """Save the completion records, after the block.
+
+        Args:
+            state: of the documents.
+            read: content digests of the other sets that were read.
+        """
+        seconds = round(time.perf_counter() - self._start, 3)
+        contents = {**read, **self.contents}
+        steps = build(self._work.plan)
+        for name, output in self._outputs.items():
+            reads = {r.set for step in steps if step.set == name for r in step.references} - {name}
+            record = sets.ShardRecord(
+                input=state,
+                settings=self._work.settings[name],
+                reads={other: contents[other] for other in sorted(reads)},
+                rows=output.rows,
+                counts={"documents": output.rows},
+                output=sets.output_state(output),
+                seconds=seconds,
+            )
+            json_files.save(sets.record_path(self._work.dataset, name, self._work.shard), record)
 
 
 def _write(
     work: ShardToTag, todo: list[str], external: list[str], state: row_index.ShardState | None, report: Report
-) -> tuple[dict[str, RowOutput], row_index.ShardState]:
+) -> tuple[AttributesOutput, row_index.ShardState]:
     """Write the attribute files of some sets, and the row index if there is none; return what was written.
 
     Args:
@@ -155,26 +195,24 @@ def _write(
     path = dataset.shard_path(shard)
     before = stat(path)
     with ExitStack() as stack:
-        threads = threads_for(work.processes)
-        paths = {name: dataset.attribute_path(name, shard) for name in (*todo, *external)}
-        outputs = {name: stack.enter_context(RowOutput(paths[name], threads)) for name in todo}
+        ahead = threads_for(work.processes) > 0
+        output = stack.enter_context(AttributesOutput(work, todo))
         index = None if state else stack.enter_context(row_index.RowIndexOutput(dataset, shard))
-        lines = stack.enter_context(Lines(path, work.max_document_bytes, digest=True, ahead=threads > 0))
-        others = [stack.enter_context(Lines(paths[name], MAX_ROW)) for name in external]
+        lines = stack.enter_context(Lines(path, work.max_document_bytes, digest=True, ahead=ahead))
+        others = [stack.enter_context(Lines(dataset.attribute_path(name, shard), MAX_ROW)) for name in external]
         job = _BlocksToTag(work, todo, external, indexes=index is not None)
         offset = 0
         for tagged in in_order(_Tagging, job, _parts(work, external, lines, others), work.processes, path):
-            for name, rows in zip(todo, tagged.rows, strict=True):
-                outputs[name].write_rows(rows)
+            output.write(tagged.rows)
             for entry, size in tagged.entries:
                 assert index
                 index.add(entry, offset)
                 offset += size + 1
-            report(tagged.documents, tagged.size)
+            report(tagged.documents, tagged.stored)
     if before is None or stat(path) != before:
         raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=path)
     if index:
-        return outputs, index.finish(before, lines.content or "")
+        return output, index.finish(before, lines.content or "")
     assert state
     if lines.content != state.content:
         row_index.forget(dataset, shard)  # else the next run would believe it, too
@@ -183,29 +221,7 @@ def _write(
             "size and time: one of the two was damaged. Look after the documents; run again, which indexes them anew"
         )
         raise DataError(message, path=path)
-    return outputs, state
-
-
-def _record(
-    work: ShardToTag,
-    name: str,
-    state: row_index.ShardState,
-    output: RowOutput,
-    contents: Mapping[str, str],
-    seconds: float,
-) -> None:
-    """Save the completion record of a set; `contents` has the digests of all sets that were read or written."""
-    read = {r.set for step in build(work.plan) if step.set == name for r in step.references} - {name}
-    record = sets.ShardRecord(
-        input=state,
-        settings=work.settings[name],
-        reads={other: contents[other] for other in sorted(read)},
-        rows=output.rows,
-        counts={"documents": output.rows},
-        output=sets.output_state(output),
-        seconds=round(seconds, 3),
-    )
-    json_files.save(sets.record_path(work.dataset, name, work.shard), record)
+    return output, state
 
 
 def _steps(work: ShardToTag, todo: list[str]) -> list[Step]:
@@ -225,7 +241,7 @@ class _Part(NamedTuple):
 
 def _parts(work: ShardToTag, external: list[str], lines: Lines, others: list[Lines]) -> Iterator[_Part]:
     number = 0
-    for block in in_blocks(lines):
+    for block in in_blocks(lines, lines.stored):
         yield _Part(number, block, [next_block(other, block.rows_beside) for other in others])
         number += len(block.lines)
     path = work.dataset.shard_path(work.shard)
@@ -249,12 +265,12 @@ class _BlocksToTag(NamedTuple):
 
 
 class _Tagged(NamedTuple):
-    """A tagged block: rows of each set; of each row its index entry and its size."""
+    """A tagged block: rows of each set; of each row its index entry and its size; the bytes of the block as stored."""
 
     rows: list[list[bytes]]
     entries: list[tuple[row_index.Entry, int]]
     documents: int
-    size: int
+    stored: int
 
 
 class _Tagging:
@@ -282,15 +298,38 @@ class _Tagging:
             for other in others:
                 other.give(document, rows.number)
             batch.append((document, rows.number))
-        size = sum(map(len, part.documents.lines)) + len(batch)
-        return _Tagged(_tag_batch(batch, self._steps, self._job.todo, self._path), entries, len(batch), size)
+        documents = Batch([document for document, _ in batch])
+        found = values_of(documents, batch, self._steps, self._job.todo, self._path)
+        return _Tagged(found.rows, entries, len(batch), part.documents.stored)
 
 
 _ENCODER = msgspec.json.Encoder()
 
 
-def _tag_batch(numbered: list[Numbered], steps: list[Step], todo: list[str], path: str) -> list[list[bytes]]:
-    batch = Batch([document for document, _ in numbered])
+class Values(NamedTuple):
+    """The values of some documents.
+
+    Attributes:
+        rows: of attributes, for each set.
+        columns: the values, by set and key, where a tagger has made a `Column`.
+    """
+
+    rows: list[list[bytes]]
+    columns: dict[tuple[str, str], Column[Any]]
+
+
+def values_of(
+    batch: Batch, numbered: Sequence[Numbered], steps: Sequence[Step], todo: Sequence[str], path: str
+) -> Values:
+    """Return what taggers say of some documents.
+
+    Args:
+        batch: of the documents.
+        numbered: the same, with the number of each in its file.
+        steps: the taggers, each after those that it reads.
+        todo: the sets.
+        path: of the file, for messages.
+    """
     values = {(step.set, step.key): found for step, found in run_steps(batch, numbered, steps, path)}
     found = []
     for set_name in todo:
@@ -304,7 +343,7 @@ def _tag_batch(numbered: list[Numbered], steps: list[Step], todo: list[str], pat
                 for document, *row in zip(batch, *columns, strict=True)
             ]
         )
-    return found
+    return Values(found, {name: column for name, column in values.items() if isinstance(column, Column)})
 
 
 # --- attributes that are read ---------------------------------------------------------------------------------------

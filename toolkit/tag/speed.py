@@ -2,16 +2,15 @@
 
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from toolkit.data.documents import Document
-from toolkit.runs.blocks import BLOCK_BYTES, BLOCK_ROWS
 from toolkit.tag.plan import Step
 from toolkit.tag.steps import run_steps
-from toolkit.text.batch import Batch, Column
+from toolkit.text.batch import Batch, Column, in_blocks
 
 SAMPLE_BYTES = 1 << 20
 SECONDS = 0.4
@@ -70,7 +69,7 @@ def _rounded(number: float) -> float:
 def _seconds(steps: Sequence[Step], key: str, documents: Sequence[Document]) -> float:
     """Return the processor's seconds for the values of one key and their JSON; blocks are as a worker has them."""
     total = 0.0
-    for block in _blocks(documents):
+    for block in in_blocks(documents, lambda document: len(document.text)):
         batch = Batch([Document(d.text, id=d.id, source=d.source, metadata=d.raw_metadata) for d in block])
         numbered = [(document, 1_000_000) for document in batch]  # behind those whose values are checked
         begin = time.process_time()
@@ -82,19 +81,6 @@ def _seconds(steps: Sequence[Step], key: str, documents: Sequence[Document]) -> 
                 total += time.process_time() - begin
             begin = time.process_time()
     return total
-
-
-def _blocks(documents: Sequence[Document]) -> Iterator[list[Document]]:
-    block: list[Document] = []
-    size = 0
-    for document in documents:
-        block.append(document)
-        size += len(document.text)
-        if size >= BLOCK_BYTES or len(block) >= BLOCK_ROWS:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
 
 
 # --- the sample -------------------------------------------------------------------------------------------------------

@@ -67,11 +67,12 @@ def Attribute(key: str, type: Any, *, or_value: bool = False) -> msgspec.Meta:  
 
 
 class Tagger(msgspec.Struct, dict=True, **FROZEN):
-    """Computes one attribute of a document: extend it, annotate what ``tag`` returns, give examples.
+    """Computes one attribute of a document: extend it by ``tag`` or ``tag_batch``, annotate the result, give examples.
 
-    The annotation of ``tag``'s result is the declared type of the values: bool, int, float, str, `Span`, and lists,
-    dicts, Structs and ``| None`` of them. The first line of the docstring says in a sentence what the value is, the
-    section ``Attributes:`` of a Struct's docstring what each of its fields is.
+    The annotation of what ``tag`` returns, else of the elements of what ``tag_batch`` does, is the declared type of the
+    values: bool, int, float, str, `Span`, and lists, dicts, Structs and ``| None`` of them. The first line of the
+    docstring says in a sentence what the value is, the section ``Attributes:`` of a Struct's docstring what each of its
+    fields is.
     """
 
     VERSION: ClassVar[str] = "1"
@@ -87,10 +88,12 @@ class Tagger(msgspec.Struct, dict=True, **FROZEN):
 
     def tag(self, document: Document) -> Any:
         """Return the attribute's value for one document."""
-        raise NotImplementedError(type(self).__name__)
+        if type(self).tag_batch is Tagger.tag_batch:
+            raise NotImplementedError(type(self).__name__)
+        return self.tag_batch([document])[0]
 
     def tag_batch(self, documents: Sequence[Document]) -> Sequence[Any]:
-        """Return the values for some documents, in order. Override it where a batch is faster (see `toolkit.Batch`)."""
+        """Return the values for some documents, in order. Give it in place of `tag` where a batch is faster."""
         return [self.tag(document) for document in documents]
 
 
@@ -124,8 +127,10 @@ def value_type(tagger: type[Tagger]) -> schema.Type:
 
 
 def value_annotation(tagger: type[Tagger]) -> Any:
-    """Return the Python annotation of what ``tag`` returns."""
-    return get_type_hints(tagger.tag, include_extras=True).get("return")
+    """Return the Python annotation of what ``tag`` returns, else of an element of what ``tag_batch`` does."""
+    if tagger.tag is not Tagger.tag:
+        return get_type_hints(tagger.tag, include_extras=True).get("return")
+    return next(iter(get_args(get_type_hints(tagger.tag_batch, include_extras=True).get("return"))), None)
 
 
 def _markers(tagger: type[Tagger], name: str) -> dict[str, Any]:

@@ -1,10 +1,10 @@
 """The option ``without`` of a set: its taggers see texts of which some spans are removed.
 
-What they find is told of the whole text again. A span of the text that they see goes from its first code point to
-behind its last, wherever these stand in the whole text: it stays one span with its score, and what was removed inside
-it lies in it. What was removed before or behind it does not. So a rule that replaces such spans and cuts the removed
-ones gives the text that replacing them in the shorter text would give. A value for each line has no such place, because
-a line of the shorter text may come from several lines; it is refused.
+The spans that they find are mapped back to the whole text. A span keeps its score and stays one span: it begins at its
+first code point in the whole text and ends behind its last one. Text that was removed inside the span is part of it,
+text that was removed before or behind it is not. A rule that replaces such spans and cuts the removed ones therefore
+gives the same text as replacing them in the shorter text. Values for each line are refused, because a line of the
+shorter text may come from several lines of the whole text.
 """
 
 from bisect import bisect_right

@@ -3,11 +3,12 @@
 `toolkit.Batch` has the tables; what is done with them, the models and the compiled code are here.
 """
 
-from toolkit.text.code_points import count_code_points
+from toolkit.text.code_points import count_code_points, count_marked
 from toolkit.text.fasttext.model import FastText, load_fasttext
 from toolkit.text.fasttext.predictions import LinePredictions, without_capitals
 from toolkit.text.kernels.compiling import compiled
 from toolkit.text.kernels.signatures import (
+    Array,
     Bytes,
     Float32s,
     Float64s,
@@ -81,6 +82,7 @@ __all__ = [
     "SPACE",
     "TERMINALS",
     "UPPER",
+    "Array",
     "Bytes",
     "Characters",
     "FastText",
@@ -107,6 +109,7 @@ __all__ = [
     "check_word_language",
     "compiled",
     "count_code_points",
+    "count_marked",
     "datatrove_words",
     "decoded",
     "decomposed",

@@ -1,12 +1,12 @@
 """Several documents at once: views on all their texts as arrays, and values that are arrays.
 
-What `Document` is for one text, `Batch` is for taggers that look at many in one go: no Python object for each line.
+`Batch` does for many texts what `Document` does for one, without a Python object for each line.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
+from typing import Any, Self, TypeVar, cast, overload
 
 import msgspec
 
@@ -14,11 +14,6 @@ from toolkit.data.documents import Document, is_reference
 from toolkit.text.languages.words import datatrove_words
 from toolkit.text.line_table import LineTable
 from toolkit.text.words import Splitter, Words
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 T = TypeVar("T")
 
@@ -46,6 +41,24 @@ class Column(Sequence[T], ABC):
         """Return one value."""
 
 
+BLOCK_ROWS = 256
+BLOCK_CHARS = 1 << 19
+
+
+def in_blocks(items: Iterable[T], chars: Callable[[T], int]) -> Iterator[list[T]]:
+    """Yield items in blocks, each of at most `BLOCK_ROWS` items or about `BLOCK_CHARS` characters, by what one has."""
+    block: list[T] = []
+    size = 0
+    for item in items:
+        block.append(item)
+        size += chars(item)
+        if size >= BLOCK_CHARS or len(block) >= BLOCK_ROWS:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
+
+
 class Batch(Sequence[Document]):
     """Documents that are tagged together, with views on all of them that are computed once and shared by all taggers.
 
@@ -67,7 +80,7 @@ class Batch(Sequence[Document]):
     @cached_property
     def lines(self) -> LineTable:
         """Return the lines of all texts."""
-        return LineTable.of([document.text for document in self._documents])
+        return LineTable.of([document.utf8 for document in self._documents])
 
     def words(self, splitter: Splitter = "unicode", language: str = "") -> Words:
         """Return the words of all texts; computed once for each way to split them (see `Words.of`)."""

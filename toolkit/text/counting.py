@@ -2,17 +2,12 @@
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from toolkit.text.kernels.compiling import Compiled
+from toolkit.text.kernels.signatures import Array
 from toolkit.text.unicode_table import Characters, characters
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 COLUMNS = ("lines", "chars", "bytes", "words", "unicode_words")
 """What `measure` gives of each text, in this order."""
@@ -61,13 +56,13 @@ class Counts(msgspec.Struct):
         if other.unicode_words is not None:
             self.unicode_words = (self.unicode_words or 0) + other.unicode_words
 
-    def add_rows(self, rows: "Array", *, unicode: bool) -> None:
+    def add_rows(self, rows: Array, *, unicode: bool) -> None:
         """Add documents that were measured, a row for each."""
         lines, chars, size, words, unicode_words = rows.sum(axis=0).tolist()
         self.add(Counts(len(rows), lines, chars, size, words, unicode_words if unicode else None))
 
 
-def measure(texts: Sequence[str | bytes], *, unicode: bool = False, joined: bool = False) -> "Array":
+def measure(texts: Sequence[str | bytes], *, unicode: bool = False, joined: bool = False) -> Array:
     """Return the numbers of `COLUMNS` of each text, int64 (texts, 5).
 
     Args:
@@ -90,7 +85,7 @@ def measure(texts: Sequence[str | bytes], *, unicode: bool = False, joined: bool
 
 def measure_json(
     raws: Sequence[msgspec.Raw], *, unicode: bool = False, joined: bool = False
-) -> "tuple[Array, list[int]]":
+) -> tuple[Array, list[int]]:
     """Return the same of texts as they stand in JSON, which need not become Python's; and which are no texts.
 
     Args:
@@ -115,7 +110,7 @@ def measure_json(
 
 
 @functools.cache
-def _kinds() -> "Array":
+def _kinds() -> Array:
     import numpy as np
 
     kinds = np.zeros(256, dtype=np.int8)
@@ -125,7 +120,7 @@ def _kinds() -> "Array":
     return kinds
 
 
-def _count_unicode_words(utf8: "Array", bounds: "Array") -> "Array":
+def _count_unicode_words(utf8: Array, bounds: Array) -> Array:
     import numpy as np
 
     starts, ends = np.empty((2, int(bounds[-1])), dtype=np.int64)

@@ -1,6 +1,6 @@
 r"""Edits of a text: spans replaced, lines cut; and which line of the text each line of the result comes from.
 
-What is defined, where spans meet:
+Where spans meet:
 
 - overlapping, nested and equal spans are one edit: their union. Nothing of a span survives that is replaced by a text
   without ``{}``; where all of them keep their text, the union is kept once. The replacement is that of the first span

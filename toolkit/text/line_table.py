@@ -1,15 +1,10 @@
 """The lines of several texts in one buffer, for code that looks at all of them in one go."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from toolkit.text.kernels.compiling import compiled
-from toolkit.text.kernels.signatures import Bytes, Int64s
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, np.dtype[Any]]
+from toolkit.text.kernels.signatures import Array, Bytes, Int64s
 
 PADDING = 16
 """Bytes behind the last line, for code that reads several at once."""
@@ -33,14 +28,14 @@ class LineTable(NamedTuple):
     bounds: Int64s
 
     @classmethod
-    def of(cls, texts: Sequence[str]) -> "LineTable":
-        """Return the lines of these texts."""
+    def of(cls, texts: Sequence[str | bytes]) -> "LineTable":
+        """Return the lines of these texts; those that are bytes are in UTF-8."""
         import numpy as np
 
         pieces = [b"\n"]
         lines = []
         for text in texts:  # one by one: what is ASCII is copied, not encoded
-            data = text.encode()
+            data = text.encode() if isinstance(text, str) else text
             pieces.append(data)
             whole = not data or data.endswith(b"\n")
             if not whole:
@@ -55,11 +50,11 @@ class LineTable(NamedTuple):
         return cls(utf8, starts, ends, chars, bounds)
 
     @property
-    def bytes(self) -> "Array":
+    def bytes(self) -> Array:
         """Return the UTF-8 length of each line."""
         return cast("Array", self.ends - self.starts)
 
-    def sums(self, values: "Array") -> "Array":
+    def sums(self, values: Array) -> Array:
         """Return, of a value of each line, the sum of each text's lines."""
         import numpy as np
 

@@ -2,16 +2,12 @@
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from toolkit.text.kernels.compiling import compiled
+from toolkit.text.kernels.signatures import Array
 from toolkit.text.line_table import LineTable
 from toolkit.text.words import HAS_ALNUM, PRIME, Words
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 _WIDTH = (1 << 64) - 1
 
@@ -19,11 +15,11 @@ _WIDTH = (1 << 64) - 1
 class _Phrases(NamedTuple):
     """A list: a hash table of its entries, 0 where there is none, and how many words the longest has."""
 
-    table: "Array"
+    table: Array
     longest: int
 
 
-def occurrences(segments: Words, lists: Sequence[frozenset[str] | None]) -> "Array":
+def occurrences(segments: Words, lists: Sequence[frozenset[str] | None]) -> Array:
     """Return how often entries of a list occur in each text, as whole words in any case, int64; 0 without a list.
 
     Args:

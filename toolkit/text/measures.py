@@ -6,21 +6,16 @@ little is for those to say who ask.
 
 import functools
 import string
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from toolkit.text.kernels.compiling import Compiled
-from toolkit.text.kernels.signatures import Int64s, UInt64s
+from toolkit.text.kernels.signatures import Array, Int64s, UInt64s
 from toolkit.text.line_table import LineTable
 from toolkit.text.ngrams import Sequences
 from toolkit.text.portable_floats import natural_logs
 from toolkit.text.sentences import characters_in
 from toolkit.text.unicode_table import Characters, characters
 from toolkit.text.words import PRIME, SEED, Words
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 END_MARKS = (
     "21-22 27 2e 3f ab bb 589 61d-61f 6d4 700-702 7f9 837 839 83d-83e 964-965 104a-104b 1362 1367-1368 166e 1735-1736 "
@@ -105,15 +100,15 @@ class LineMeasures(NamedTuple):
     """
 
     lines: LineTable
-    hashes: "Array"
-    filled: "Array"
-    items: "Array"
-    numbered: "Array"
-    ended: "Array"
-    repeated_chars: "Array"
-    ellipses: "Array"
-    urls: "Array"
-    emails: "Array"
+    hashes: Array
+    filled: Array
+    items: Array
+    numbered: Array
+    ended: Array
+    repeated_chars: Array
+    ellipses: Array
+    urls: Array
+    emails: Array
 
     @classmethod
     def of(cls, segments: Words) -> "LineMeasures":
@@ -170,18 +165,18 @@ class WordMeasures(NamedTuple):
         entropy: float64, of words without regard to case, in nats.
     """
 
-    chars: "Array"
-    words: "Array"
-    word_chars: "Array"
-    letters: "Array"
-    punctuation: "Array"
-    lower: "Array"
-    upper: "Array"
-    title: "Array"
-    mixed: "Array"
-    distinct: "Array"
-    said_again: "Array"
-    entropy: "Array"
+    chars: Array
+    words: Array
+    word_chars: Array
+    letters: Array
+    punctuation: Array
+    lower: Array
+    upper: Array
+    title: Array
+    mixed: Array
+    distinct: Array
+    said_again: Array
+    entropy: Array
 
     @classmethod
     def of(cls, segments: Words) -> "WordMeasures":

@@ -7,13 +7,9 @@ short text costs no more than its own words.
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolkit.text.kernels.compiling import compiled
-from toolkit.text.kernels.signatures import Int64s, UInt64s
+from toolkit.text.kernels.signatures import Array, Int64s, UInt64s
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, np.dtype[Any]]
-
     from toolkit.text.words import Words
 
 PRIME = 0x9E3779B97F4A7C15
@@ -84,7 +80,7 @@ class Sequences(NamedTuple):
         return cls(words.folded if folded else words.hashes, words.chars, words.bounds)
 
     @property
-    def totals(self) -> "Array":
+    def totals(self) -> Array:
         """Return the sizes of all words of each text, int64."""
         from toolkit.text.words import sums
 

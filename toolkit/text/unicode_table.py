@@ -12,14 +12,9 @@ import io
 import os
 import sys
 import zipfile
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from toolkit.text.kernels.signatures import Int64s, inlined
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, np.dtype[Any]]
+from toolkit.text.kernels.signatures import Array, Int64s, inlined
 
 FILE = os.path.join(os.path.dirname(__file__), "tables", "unicode_table.npz")
 UNICODE = "18.0.0"
@@ -126,7 +121,7 @@ def _make() -> Characters:
     return Characters(*_in_blocks(numbers), *_in_blocks(folds))
 
 
-def _in_blocks(values: "Array") -> tuple["Array", "Array"]:
+def _in_blocks(values: Array) -> tuple[Array, Array]:
     import numpy as np
 
     found: dict[bytes, int] = {}

@@ -8,17 +8,12 @@ narrow no-break space between digits, and white space with the marks behind it.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from toolkit.text.kernels.compiling import Compiled, compiled
-from toolkit.text.kernels.signatures import Int64s, UInt64s
+from toolkit.text.kernels.signatures import Array, Int64s, UInt64s
 from toolkit.text.line_table import LineTable
 from toolkit.text.unicode_table import Characters, characters
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 Splitter = Literal["unicode", "segments", "white_space", "word_punct", "icu"]
 
@@ -87,7 +82,7 @@ class Words(NamedTuple):
         _describe(words, len(starts), characters())
         return words
 
-    def where(self, mask: "Array") -> "Words":
+    def where(self, mask: Array) -> "Words":
         """Return some of the words."""
         import numpy as np
 
@@ -102,16 +97,16 @@ class Words(NamedTuple):
         """Return those with a letter or a number: of segments, the words."""
         return self.where(self.kinds & HAS_ALNUM != 0)
 
-    def sums(self, values: "Array") -> "Array":
+    def sums(self, values: Array) -> Array:
         """Return, of a value of each word, the sum of each text's words."""
         return sums(values, self.bounds)
 
     @property
-    def counts(self) -> "Array":
+    def counts(self) -> Array:
         """Return how many words each text has."""
         return cast("Array", self.bounds[1:] - self.bounds[:-1])
 
-    def of_lines(self) -> "Array":
+    def of_lines(self) -> Array:
         """Return the first word of each line, and the end of all; int64 (lines + 1)."""
         import numpy as np
 
@@ -126,7 +121,7 @@ class Words(NamedTuple):
 _describe = Compiled("toolkit.text.kernels.words:describe", Words, "int64", Characters)
 
 
-def sums(values: "Array", bounds: "Array") -> "Array":
+def sums(values: Array, bounds: Array) -> Array:
     """Return the sums of values between bounds; int64 or float64."""
     import numpy as np
 
@@ -135,7 +130,7 @@ def sums(values: "Array", bounds: "Array") -> "Array":
     return cast("Array", total[bounds[1:]] - total[bounds[:-1]])
 
 
-def hashes_of(words: Iterable[str], *, folded: bool = False) -> "Array":
+def hashes_of(words: Iterable[str], *, folded: bool = False) -> Array:
     """Return sorted hashes of given words, to be looked up in `Words.hashes` or `Words.folded`; see `is_among`."""
     import numpy as np
 
@@ -143,14 +138,14 @@ def hashes_of(words: Iterable[str], *, folded: bool = False) -> "Array":
     return np.unique(table.folded if folded else table.hashes)
 
 
-def is_among(hashes: "Array", known: "Array") -> "Array":
+def is_among(hashes: Array, known: Array) -> Array:
     """Return which hashes are among known ones."""
     import numpy as np
 
     return cast("Array", places_among(hashes, np.array([0, len(hashes)]), [known]) >= 0)
 
 
-def places_among(hashes: "Array", bounds: "Array", lists: "Sequence[Array | None]") -> "Array":
+def places_among(hashes: Array, bounds: Array, lists: Sequence[Array | None]) -> Array:
     """Return each hash's place in the list of its text; -1 where it is not in it.
 
     Args:
@@ -207,7 +202,7 @@ def _look_up(hashes: Any, bounds: Any, texts: Any, of_texts: Any, lists: _Lists,
                 found[j] = slots[begin + slot] - 1 - ends[i]
 
 
-def _found(lines: LineTable, splitter: Splitter) -> "tuple[Array, Array]":
+def _found(lines: LineTable, splitter: Splitter) -> tuple[Array, Array]:
     import numpy as np
 
     size = int(lines.ends[-1]) if len(lines.ends) else 1
@@ -218,7 +213,7 @@ def _found(lines: LineTable, splitter: Splitter) -> "tuple[Array, Array]":
     return starts[: count[0]].copy(), ends[: count[0]].copy()
 
 
-def _text_starts(lines: LineTable) -> "Array":
+def _text_starts(lines: LineTable) -> Array:
     """Return where each text begins in the buffer, and the end of all."""
     import numpy as np
 

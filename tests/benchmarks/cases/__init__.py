@@ -13,10 +13,14 @@ NAMES = (
     "signals",
     "mix",
     "stages",
+    "one_pass",
     "goclassy",
+    "throttled",
     "documents",
     "processes",
     "storage",
+    "requests",
+    "many_inputs",
     "memory",
 )
 """In the order in which they run: the short ones first."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks import datasets
-from tests.benchmarks.cases.stages import RULES
+from tests.benchmarks.cases.stages import whole
 from tests.benchmarks.commands import toolkit
 from tests.benchmarks.inputs import Inputs
 from tests.benchmarks.measure import Usage
@@ -43,10 +43,8 @@ def running(name: str, wet: str, remote: bool, text: int) -> Contender:
 
     def command(folder: Path) -> Command:
         root = f"s3://{BUCKET}/{uuid.uuid4().hex}" if remote else str(folder)
-        mix: dict[str, Any] = {"attributes": [*datasets.TAGGED], "rules": RULES}
-        mix["output"] = {"format": "oscar", "path": f"{root}/out", "compression": "gzip-fast"}
         entry = {"format": "wet", "from": [f"{wet}/*.warc.wet.gz"], "source": "cc"}
-        config = {"dataset": f"{root}/data", "processes": 1, "ingest": [entry], "tag": datasets.TAGGED, "mix": mix}
+        config = whole(root, entry, compression="gzip-fast")
         return toolkit("run", "-c", datasets.write_config(folder / "run.yaml", config), "--quiet", "--json")
 
     def counts(folder: Path, usage: Usage) -> Counts:

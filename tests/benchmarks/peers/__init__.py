@@ -56,6 +56,18 @@ class Peers:
             raise MissingPeer("fastText's command line is not compiled; make it: python -m tests.benchmarks peers")
         return path
 
+    def goclassy(self) -> Path:
+        """goclassy's own program.
+
+        Raises:
+            MissingPeer: if it is not there.
+        """
+        path = self.folder / "goclassy" / "goclassy"
+        if not path.is_file():
+            how = f"sh tests/oracles/peers/goclassy.sh CHECKOUT {path.parent}"
+            raise MissingPeer(f"goclassy is not built; build it, with Go and a checkout of it: {how}")
+        return path
+
     @property
     def compiled(self) -> str:
         """What fastText's command line was made from, and how; empty if it is not there."""

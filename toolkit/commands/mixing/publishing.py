@@ -85,8 +85,9 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
     parts = plan.plan_parts(stages, settings)
     digest = plan.plan_digest(stages, digest, settings.output.part_size, list(omitted))
     listed = [assemble.PartToWrite(settings=settings, digest=digest, part=part) for part in parts]
-    tasks = [Task(w.part.path, w, w.part.size, key=w.part.path) for w in listed]
-    results = context.run("write", assemble.assemble_part, tasks, "parts", failed=noted)
+    tasks = [Task(w.part.path, w, w.part.stored, key=w.part.path) for w in listed]
+    needs = context.disk.of_parts(tasks)
+    results = context.run("write", assemble.assemble_part, tasks, "parts", failed=noted, needs=needs)
     noted.keep_only([part.path for part in parts])
     if broken := failures(results):
         return failed(output, [*omitted.values(), *broken])
@@ -105,7 +106,7 @@ def empty(
 ) -> str:
     """Return why a mix that keeps no document is not published; empty where it may be.
 
-    Of a part of the shards, and where nothing is published, it is only told.
+    If only a part of the shards is mixed, or nothing is published, this prints a warning and returns an empty text.
 
     Args:
         context: of the configuration.

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from toolkit.commands.steps.outcome import table
-from toolkit.errors import amount
+from toolkit.errors import amount, short
 from toolkit.mix.effects.before_after import NO_LABEL
 from toolkit.mix.effects.compare import Comparison
-from toolkit.mix.effects.counts import RuleCount, RuleEffect, Totals
-from toolkit.mix.effects.explain import short
+from toolkit.mix.effects.counts import RuleCount, RuleEffect, Totals, add
+from toolkit.mix.effects.explain import VALUE_CHARS
 from toolkit.mix.effects.preview import LabelCount
 from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest
 from toolkit.mix.settings import MixSettings, Stream
@@ -27,10 +27,7 @@ def summed(totals: Iterable[Totals]) -> Totals:
     """Return the totals of all shards."""
     sum_ = Totals()
     for each in totals:
-        sum_.rows += each.rows
-        sum_.chars += each.chars
-        sum_.kept += each.kept
-        sum_.kept_chars += each.kept_chars
+        add(sum_, each)
     return sum_
 
 
@@ -221,6 +218,6 @@ def comparison(one: str, other: str, found: Comparison) -> str:
         for cause, _ in ranked[:CAUSES_SAMPLED]:
             lines.append(f"{cause}, for example")
             for sample in [each for each in found.samples if (each.what, each.why) == (what, cause)]:
-                values = ", ".join(f"{name} = {short(value)}" for name, value in sample.values.items())
+                values = ", ".join(f"{name} = {short(value, VALUE_CHARS)}" for name, value in sample.values.items())
                 lines += [f"  {sample.place}  {sample.id}", *([f"    {values}"] if values else [])]
     return "\n".join(lines)

@@ -11,6 +11,7 @@ from typing import Any, Self
 import msgspec
 
 from toolkit.commands.command_line.options import Options
+from toolkit.commands.steps.disk import Disk
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.config import settings as config
 from toolkit.config.settings import Config, Source
@@ -24,10 +25,11 @@ from toolkit.mix import section as mix_section
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs import claims, workers
-from toolkit.runs.executors import P, R, Report, Result, Task
+from toolkit.runs.executors import P, R, Report, Result, Task, always
 from toolkit.runs.progress import Progress
+from toolkit.runs.room import Needs
 from toolkit.storage.options import StorageOptions, set_options
-from toolkit.storage.paths import join, remove_stale_temporaries
+from toolkit.storage.paths import is_folder, join, not_in, remove_stale_temporaries
 from toolkit.storage.roots import note_roots
 from toolkit.tag import plan as tag_plan
 
@@ -42,11 +44,16 @@ class _Stage:
 
 @dataclass
 class Context:
-    """A configuration that is being worked on; a context manager that ends the processes which it has begun."""
+    """A configuration that is being worked on; a context manager that ends the processes which it has begun.
+
+    Attributes:
+        stage: which of the stages of a run this is, of how many: ``2 of 3``; empty if it is the only one.
+    """
 
     options: Options
     config: Config
     source: Source
+    stage: str = ""
     _stages: dict[str, _Stage] = field(default_factory=dict)
     _progress: Progress | None = None
     _stage: _Stage = field(default_factory=lambda: _Stage({}))
@@ -64,6 +71,22 @@ class Context:
             return open_dataset(found.dataset, found.documents, found.attributes)
         except ConfigError as error:
             raise self.source.error((), str(error)) from None
+
+    @property
+    def output(self) -> str:
+        """Return the folder of the output that a path names; without one, that of the section ``mix:``.
+
+        Raises:
+            ConfigError: if several paths are named, or the mix of the configuration has not been run.
+        """
+        named = self.options.targets
+        if len(named) > 1:
+            raise ConfigError(f"expected one output, got {len(named)}: {', '.join(named)}")
+        folder = named[0].rstrip("/") if named else self.mix.output.path
+        if not named and not is_folder(folder):
+            lacks = f"expected the output of a mix, got nothing there; run `toolkit mix`{not_in(folder)}"
+            raise ConfigError(f"{folder}: {lacks}")
+        return folder
 
     def section(self, name: str) -> Source:
         """Return a section of the configuration.
@@ -113,6 +136,23 @@ class Context:
         splits = read_splits(self.section("about")) if self.has("about") else None
         return msgspec.structs.replace(found, splits=splits.shares) if splits and splits.by == "file" else found
 
+    @cached_property
+    def disk(self) -> Disk:
+        """Return what is expected to be needed on disk, and the bound.
+
+        Raises:
+            ConfigError: if it bounds what is not on disk.
+        """
+        options = self.options
+        return Disk(
+            self.config,
+            self.source,
+            self.dataset if self.has_dataset else None,
+            options.command,
+            per_shard=getattr(options, "per_shard", False),
+            shares=options.shard[1] if options.shard else 1,
+        )
+
     def has(self, name: str) -> bool:
         return bool(getattr(self.config, name))
 
@@ -126,6 +166,7 @@ class Context:
         spreads: bool = False,
         at_once: int | None = None,
         failed: FailureRecords | None = None,
+        needs: Needs | None = None,
     ) -> list[Result[R]]:
         """Run tasks on the configured executor, with progress; return results in the order of the tasks.
 
@@ -137,23 +178,36 @@ class Context:
             spreads: whether a task can use several processes; its payload says how many.
             at_once: at most so many tasks, if not as many as there are processes.
             failed: where failures are noted, by the keys of the tasks.
+            needs: what tasks need on disk, where that is bound.
+
+        Raises:
+            NoRoom: if that is too much.
         """
         listed = self._workers.spread(tasks) if spreads else list(tasks)
         self._stage = _Stage({task.name: task.key for task in listed})
         if failed:
             self._stages[failed.stage] = self._stage
-        with Progress(what, len(listed), unit, quiet=self.options.quiet) as progress:
+        executor = self._workers.executor(len(listed))
+        room = self.disk.room if needs else None
+        executor.admits = room.admits if room else always
+        if room and needs:
+            room.begin(needs)
+        sizes = {task.name: task.size for task in listed}
+        title = f"{self.stage}: {what}" if self.stage else what
+        with Progress(title, sizes.values(), unit, quiet=self.options.quiet) as progress:
             self._progress = progress
             found: dict[str, Result[R]] = {}
-            for result in self._workers.executor(len(listed)).run(function, listed, at_once=at_once):
+            for result in executor.run(function, listed, at_once=at_once):
                 found[result.name] = result
-                progress.advance()
+                if room:
+                    room.end(result.name)
+                progress.end(sizes[result.name], result.reported)
                 if failed:
                     self._note(failed, result)
                 if result.failure and not self.options.quiet:
-                    print(f"failed: {result.failure.message}", file=sys.stderr)
+                    progress.tell(f"failed: {result.failure.message}")
                     if self.options.debug and result.failure.details:
-                        print(result.failure.details, file=sys.stderr)
+                        progress.tell(result.failure.details)
         return [found[task.name] for task in listed]
 
     def _report(self, documents: int, size: int) -> None:
@@ -289,7 +343,10 @@ def open_context(options: Options) -> Context:
     output = found.mix.get("output")
     places = (found.dataset, found.mix.get("rejected"), output.get("path") if isinstance(output, dict) else None)
     note_roots(place for place in places if isinstance(place, str) and place and "\0" not in place)
-    return Context(options, found, source)
+    context = Context(options, found, source)
+    if found.max_disk is not None and options.command in ("run", "ingest", "tag", "mix"):
+        _ = context.disk  # or what it bounds cannot be bound
+    return context
 
 
 def show_plan(context: Context, plan: dict[str, Any]) -> Outcome:

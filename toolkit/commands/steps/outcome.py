@@ -4,8 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from toolkit.runs.executors import Result
 
 
@@ -24,12 +22,6 @@ class Outcome:
     data: dict[str, Any] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     exit_code: int = 0
-
-
-def short(value: Any, chars: int) -> str:
-    """Return a value as JSON, of which at most so many characters are shown."""
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= chars else text[:chars] + "…"
 
 
 def failures(results: Iterable[Result[Any]]) -> list[str]:

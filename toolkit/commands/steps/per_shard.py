@@ -11,6 +11,7 @@ from functools import partial
 from toolkit.commands.ingest import run_inputs, task_name, verdicts
 from toolkit.commands.mixing import preparation, publishing
 from toolkit.commands.mixing.preparation import PreparedMix
+from toolkit.commands.steps import passing
 from toolkit.commands.steps.context import Context, show_plan
 from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.data.dataset import Dataset
@@ -18,9 +19,9 @@ from toolkit.errors import ConfigError, DataError, NoDocuments
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import run as ingesting
-from toolkit.mix import join, joined_sets, per_shard, publish, unchanged
+from toolkit.mix import join, publish, unchanged
 from toolkit.mix.settings import MixSettings, work_folder
-from toolkit.records import sets as records
+from toolkit.passes import one_input
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs.executors import Task
 from toolkit.storage.threads import for_each
@@ -95,7 +96,7 @@ class PlannedRun:
     settings: MixSettings
     entries: list[ingest_plan.Entry]
     tags: tag_plan.Plan
-    works: list[per_shard.InputToMix]
+    works: list[one_input.InputToPass]
     inputs: list[ingest_plan.InputToIngest]
 
 
@@ -111,8 +112,10 @@ def plan(context: Context, *, writes: bool) -> PlannedRun:
     inputs, entries = context.inputs(), context.entries
     mine = (context.share.inputs if context.share else inputs)[: options.limit]
     carried = ingest_plan.set_schemas(entries)
-    tagged = declared.prepare(tags, dataset, carried, overwrite=options.overwrite, write=False) if tags.sets else {}
-    listed = _works(context, settings, mine, tags, carried, tagged)
+    tagged = passing.schemas(context, tags, carried)
+    tag = passing.to_tag(context, tags, tagged) if tags.sets else None
+    mix = passing.to_mix(context, settings, {**carried, **tagged})
+    listed = [one_input.InputToPass(input=work, tag=tag, mix=mix) for work in mine]
     return PlannedRun(settings, entries, tags, listed, inputs)
 
 
@@ -137,43 +140,6 @@ def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSetting
     return settings
 
 
-def _works(
-    context: Context,
-    settings: MixSettings,
-    inputs: list[ingest_plan.InputToIngest],
-    tags: tag_plan.Plan,
-    carried: dict[str, records.SetSchema],
-    tagged: dict[str, records.SetSchema],
-) -> list[per_shard.InputToMix]:
-    stream = settings.streams[0]
-    made = {**carried, **tagged}
-    for given in stream.attributes:
-        if given.set not in made:  # it may have cost much, and would be deleted
-            raise ConfigError(
-                f"{settings.place}: expected sets that this configuration makes for --per-shard, got {given.set!r}"
-            )
-    joined = joined_sets.resolve_sets(stream, made, {})
-    bindings, set_bindings = preparation.bound(settings, stream, joined)
-    limit = context.config.max_document_bytes
-    mix = join.ShardToMix(
-        settings=settings,
-        stream=stream,
-        sets=joined,
-        bindings=bindings,
-        set_bindings=set_bindings,
-        shard="",
-        max_document_bytes=limit,
-    )
-    tag = tagging.ShardToTag(
-        dataset=context.dataset,
-        plan=tags,
-        settings=tagging.settings_of(tagged),
-        shard="",
-        max_document_bytes=limit,
-    )
-    return [per_shard.InputToMix(input=work, tag=tag if tags.sets else None, mix=mix) for work in inputs]
-
-
 def _check_no_others(inputs: list[ingest_plan.InputToIngest], dataset: Dataset) -> None:
     """Raise ConfigError if there are documents that are not of these inputs: they would not be in the output."""
     try:
@@ -188,12 +154,12 @@ def _check_no_others(inputs: list[ingest_plan.InputToIngest], dataset: Dataset) 
         )
 
 
-def _do(context: Context, planned: PlannedRun) -> tuple[list[per_shard.InputMixed], list[str]]:
+def _do(context: Context, planned: PlannedRun) -> tuple[list[one_input.InputMixed], list[str]]:
     dataset, listed, output = context.dataset, planned.works, planned.settings.output.path
     ingesting.sweep_downloads(planned.inputs, dataset)
     noted = FailureRecords(dataset.bookkeeping, "ingest")
     tasks = [Task(task_name(work.input), work, key=work.key) for work in listed]
-    results = run_inputs(context, "run", per_shard.do, tasks, [work.input for work in listed], noted, spreads=True)
+    results = run_inputs(context, "run", one_input.do, tasks, [work.input for work in listed], noted, spreads=True)
     done = [result.value for result in results if result.value]
     mixed = FailureRecords(work_folder(output), "mix")
     for each in done:
@@ -209,23 +175,24 @@ def _do(context: Context, planned: PlannedRun) -> tuple[list[per_shard.InputMixe
     return done, [*failures(results), *map(str, refused)]
 
 
-def _shards(listed: list[per_shard.InputToMix]) -> dict[str, tuple[join.ShardToMix, str]] | None:
+def _shards(listed: list[one_input.InputToPass]) -> dict[str, tuple[join.ShardToMix, str]] | None:
     """Return what is mixed of each shard, and the content digest of its documents, by key; None if one is not done."""
     found = {}
     for work, record in zip(listed, for_each(lambda work: ingest_records.recorded(work.input), listed), strict=True):
         if record is None:
             return None
         for shard, output in record.shards.items():
-            mixed = work.of_shard(shard)
+            mixed = work.mixed(shard)
             found[mixed.key] = (mixed, output.content)
     return {key: found[key] for key in sorted(found)}
 
 
-def _already(context: Context, listed: list[per_shard.InputToMix]) -> Outcome | None:
+def _already(context: Context, listed: list[one_input.InputToPass]) -> Outcome | None:
     """Return the outcome if just these inputs, or those of the share, are published; else None."""
     if not listed:
         return None
-    output = listed[0].mix.settings.output.path
+    settings = listed[0].mixed("").settings
+    output = settings.output.path
     manifest = publish.load_manifest(output)
     shards = _shards(listed) if manifest else None
     if shards is None:
@@ -234,15 +201,14 @@ def _already(context: Context, listed: list[per_shard.InputToMix]) -> Outcome | 
     mixed = [work for work, _ in shards.values()]
     if context.options.shard is None:
         found = unchanged.whole(mixed, by_record)
-        digest = listed[0].mix.settings.stage_digest()
-        return publishing.already(context, listed[0].mix.settings, found, digest) if found else None
+        return publishing.already(context, settings, found, settings.stage_digest()) if found else None
     if not unchanged.among(mixed, by_record):
         return None
     return Outcome(text=f"published in {output} already", data={"output": output, "published": True, "already": True})
 
 
 def _by_record(documents: dict[str, str], work: join.ShardToMix) -> tuple[str, dict[str, str]] | None:
-    attributes = per_shard.attributes_by_record(work, documents[work.key])
+    attributes = one_input.attributes_by_record(work, documents[work.key])
     return None if attributes is None else (documents[work.key], attributes)
 
 
@@ -253,7 +219,7 @@ def _prepared(
     return PreparedMix(settings, works=listed, sets={"": listed[0].sets}, known=len(listed) + len(omitted))
 
 
-def _report(inputs: int, done: list[per_shard.InputMixed], broken: list[str], documents: str) -> str:
+def _report(inputs: int, done: list[one_input.InputMixed], broken: list[str], documents: str) -> str:
     counts: Counter[str] = Counter()
     for each in done:
         counts.update(each.counts)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from toolkit.ingest.formats.wet import decode
+from toolkit.ingest.formats.wet import InvalidUtf8, decode
 from toolkit.ingest.reader import Draft, Input, Reader
 from toolkit.storage.reading import HEAD, LongLine
 
@@ -20,10 +20,7 @@ class Text(Reader):
         Literal["blank_line", "file"],
         msgspec.Meta(description="a document ends at a blank line, or is the whole file"),
     ] = "blank_line"
-    invalid_utf8: Annotated[
-        Literal["replace", "drop_line", "drop_document"],
-        msgspec.Meta(description="text that is not UTF-8: U+FFFD instead, or drop its lines, or the document"),
-    ] = "replace"
+    invalid_utf8: InvalidUtf8 = "replace"
 
     def read(self, source: Input) -> Iterator[Draft]:
         for number, block in self._blocks(source):

@@ -12,6 +12,11 @@ from toolkit.errors import DataError
 from toolkit.ingest.reader import Draft, Input, Reader
 from toolkit.ingest.web.records import sound_records
 
+InvalidUtf8 = Annotated[
+    Literal["replace", "drop_line", "drop_document"],
+    msgspec.Meta(description="text that is not UTF-8: U+FFFD instead, or drop its lines, or the document"),
+]
+
 
 class Wet(Reader):
     """Text records of WARC files.
@@ -28,10 +33,7 @@ class Wet(Reader):
     VERSION = "2"  # since 2: `created`
     SUFFIXES = (".warc.wet", ".wet", ".warc", ".warc.txt", ".txt")
 
-    invalid_utf8: Annotated[
-        Literal["replace", "drop_line", "drop_document"],
-        msgspec.Meta(description="text that is not UTF-8: U+FFFD instead, or drop its lines, or the document"),
-    ] = "replace"
+    invalid_utf8: InvalidUtf8 = "replace"
 
     def read(self, source: Input) -> Iterator[Draft]:
         number = texts = 0

@@ -175,42 +175,41 @@ def _brotli(body: bytes, limit: int) -> tuple[bytes, bool]:
     import brotli
 
     inflater = brotli.Decompressor()
-    pieces: list[bytes] = []
-    size = 0
-    try:
-        while not inflater.is_finished():
-            piece = inflater.process(body, output_buffer_limit=1 << 16)
-            body = b""
-            pieces.append(piece)
-            size += len(piece)
-            if size > limit:
-                raise TooLarge
-            if not piece and inflater.can_accept_more_data():
-                break
-    except brotli.error:
-        return b"".join(pieces), False
-    return b"".join(pieces), inflater.is_finished()
+    inflate = functools.partial(inflater.process, output_buffer_limit=1 << 16)
+    return _drained(body, limit, inflate, inflater.is_finished, inflater.can_accept_more_data, brotli.error)
 
 
 def _zstd(body: bytes, limit: int) -> tuple[bytes, bool]:
     """One frame, as RFC 9659 has it."""
     module = compression.zstd()
     inflater = module.ZstdDecompressor()
+    inflate = functools.partial(inflater.decompress, max_length=1 << 16)
+    return _drained(body, limit, inflate, lambda: inflater.eof, lambda: inflater.needs_input, module.ZstdError)
+
+
+def _drained(
+    body: bytes,
+    limit: int,
+    inflate: Callable[[bytes], bytes],
+    is_finished: Callable[[], bool],
+    wants_more: Callable[[], bool],
+    damage: type[Exception],
+) -> tuple[bytes, bool]:
+    """Return what a decompressor gives that takes the body at once, piece by piece; and whether that is all."""
     pieces: list[bytes] = []
     size = 0
     try:
-        while not inflater.eof:
-            piece = inflater.decompress(body, limit + 1 - size)
-            body = b""
+        while not is_finished():
+            piece, body = inflate(body), b""
             pieces.append(piece)
             size += len(piece)
             if size > limit:
                 raise TooLarge
-            if not piece and inflater.needs_input:
+            if not piece and wants_more():
                 break
-    except module.ZstdError:
+    except damage:
         return b"".join(pieces), False
-    return b"".join(pieces), inflater.eof
+    return b"".join(pieces), is_finished()
 
 
 _CODINGS: dict[str, Callable[[bytes, int], tuple[bytes, bool]]] = {

@@ -35,44 +35,42 @@ def due(old: dict[str, Any], new: dict[str, Any]) -> tuple[Level, list[str]]:
 def fault(old: dict[str, Any], new: dict[str, Any]) -> str:
     """Return what is wrong with a new version that goes down, or stays although data have changed; empty if nothing."""
     before, after = old.get("version"), new.get("version")
-    left, right = (VERSION.fullmatch(str(each)) for each in (before, after))
+    left, right = _numbers(before), _numbers(after)
     if left is None:
         return ""
     changed = [reason for level, reason in _file_reasons(old, new) if level != "PATCH"]
     if right is None:
         return f"expected about.version above {before}, got none, though {changed[0]}" if changed else ""
-    if _numbers(right) < _numbers(left):
+    if right < left:
         return f"expected about.version {before} or more, as it was before, got {after}"
-    if changed and _numbers(right) == _numbers(left):
+    if changed and right == left:
         level, _ = due(old, new)
         return f"expected about.version {raised(str(before), level)} or more after {before}, got {after}: {changed[0]}"
     return ""
 
 
-def _numbers(found: re.Match[str]) -> tuple[int, ...]:
-    return tuple(map(int, found.groups()))
+def _numbers(version: object) -> tuple[int, ...] | None:
+    """Return MAJOR, MINOR and PATCH; None of what is no version."""
+    found = VERSION.fullmatch(str(version))
+    return tuple(map(int, found.groups())) if found else None
+
+
+_PARTS = {"MAJOR": 1, "MINOR": 2, "PATCH": 3}
+"""How many parts of a version a level says something of."""
 
 
 def is_enough(old: str | None, new: str | None, level: Level) -> bool:
     """Return whether the new version is raised as is due."""
-    before, after = (VERSION.fullmatch(str(each)) for each in (old, new))
-    if level == "none" or before is None:
+    left, right = _numbers(old), _numbers(new)
+    if level == "none" or left is None:
         return True
-    if after is None:
-        return False
-    left, right = _numbers(before), _numbers(after)
-    part = {"MAJOR": 1, "MINOR": 2, "PATCH": 3}[level]
-    return right[:part] > left[:part]
+    return right is not None and right[: _PARTS[level]] > left[: _PARTS[level]]
 
 
 def raised(version: str, level: Level) -> str:
-    """Return the version with a part raised."""
-    found = VERSION.fullmatch(version)
-    assert found
-    major, minor, patch = map(int, found.groups())
-    if level == "MAJOR":
-        return f"{major + 1}.0.0"
-    return f"{major}.{minor + 1}.0" if level == "MINOR" else f"{major}.{minor}.{patch + 1}"
+    """Return the version with a part raised, those behind it 0."""
+    *before, last = (_numbers(version) or ())[: _PARTS[level]]
+    return ".".join(map(str, [*before, last + 1, 0, 0][:3]))
 
 
 def _reasons(old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[Level, str]]:

@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -13,11 +13,7 @@ from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join
 from toolkit.storage.reading import Lines
 from toolkit.text.counting import COLUMNS, Counts
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, np.dtype[Any]]
+from toolkit.text.kernels.signatures import Array
 
 HELD = 100_000
 """Groups in memory; about 30 MB."""
@@ -50,7 +46,7 @@ class Groups:
         self._places: dict[str, int] = {}
         self._sums = np.zeros((256, _WIDTH), dtype=np.int64)
 
-    def add(self, keys: Sequence[str], rows: "Array") -> None:
+    def add(self, keys: Sequence[str], rows: Array) -> None:
         """Add documents.
 
         Args:

@@ -9,7 +9,7 @@ for data.
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from typing import Any
@@ -32,16 +32,15 @@ from toolkit.mix.joined_sets import names_for_rules
 from toolkit.mix.writer import Reading, Writer
 from toolkit.rules.expressions import Name
 from toolkit.runs.executors import Report
+from toolkit.runs.progress import Position
 from toolkit.storage import Stat, json_files
 from toolkit.storage.paths import join, lacking, remove, stat, unlike_data
 from toolkit.storage.reading import Lines, content_digest
+from toolkit.text.batch import in_blocks
 from toolkit.text.counting import measure, measure_json
 
 VERSION = 2
 """Of what is counted; files that were counted by another version are counted anew."""
-
-BLOCK_DOCUMENTS = 256
-BLOCK_CHARS = 1 << 19
 
 
 class Settings(ConfigStruct, kw_only=True):
@@ -72,7 +71,7 @@ class CountJob(ConfigStruct, kw_only=True):
     Attributes:
         folder: that results are kept in.
         name: of the file in it.
-        format: of a file of an output, with its options; empty for documents.
+        format: of a file of an output; None for documents.
         types: of the attributes that are in the documents of an output, by name, in the form of `toolkit.data.schema`.
         label: of a file of an output, if its documents do not say.
     """
@@ -82,8 +81,7 @@ class CountJob(ConfigStruct, kw_only=True):
     name: str
     shard: JoinedShard | None = None
     file: str = ""
-    format: str = ""
-    options: dict[str, Any] = {}
+    format: Format | None = None
     types: dict[str, Any] = {}
     label: str | None = None
     max_document_bytes: int
@@ -96,7 +94,7 @@ class CountJob(ConfigStruct, kw_only=True):
     @property
     def writer(self) -> Writer | None:
         """Return the format of a file of an output; None for documents."""
-        return Format(self.format, self.options).writer() if self.format else None
+        return self.format.writer() if self.format else None
 
     @property
     def record_path(self) -> str:
@@ -207,7 +205,8 @@ def count_file(work: CountJob, report: Report) -> CountResult:
     with tempfile.TemporaryDirectory(prefix="toolkit-stats-") as temporary:
         tables = [groups.Groups(join(temporary, str(i))) for i in range(len(work.settings.by))]
         rows = _Rows(work, keys, leaves_by_key)
-        for block in _blocks(islice(rows, work.settings.first)):
+        done = Position(report, lambda: rows.stored())
+        for block in in_blocks(islice(rows, work.settings.first), lambda row: len(row[0].row) or len(row[0].text)):
             sizes = _sizes([document for document, _ in block], work, count)
             found = list(zip(*_keys(block, keys, work, count), strict=True))
             for table, column in zip(tables, found, strict=True):
@@ -215,7 +214,7 @@ def count_file(work: CountJob, report: Report) -> CountResult:
             if leaves_by_key:
                 _add_values(distributions, block, keys, rows.getters)
             count += len(block)
-            report(len(block), int(sizes[:, 2].sum()))
+            done(len(block))
         for number, table in enumerate(tables):
             groups.write(work.groups_path(number), iter(table))
     if stat(work.path) != before:
@@ -269,19 +268,6 @@ def _keys(block: Sequence[tuple[Document, list[Any]]], keys: Keys, work: CountJo
             raise DataError(error.message, path=work.path, line=number, id=document.id or None) from None
 
 
-def _blocks(rows: Iterator[tuple[Document, list[Any]]]) -> Iterator[list[tuple[Document, list[Any]]]]:
-    block: list[tuple[Document, list[Any]]] = []
-    size = 0
-    for row in rows:
-        block.append(row)
-        size += len(row[0].row) or len(row[0].text)
-        if size >= BLOCK_CHARS or len(block) >= BLOCK_DOCUMENTS:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
-
-
 def _add_values(
     found: Distributions,
     block: Sequence[tuple[Document, list[Any]]],
@@ -303,10 +289,12 @@ class _Rows:
     Attributes:
         content: xxh3-128 (hex) of the uncompressed bytes, once all have been read; empty if it is known otherwise.
         getters: of the distributions: place among the values, the key's name there, what is taken of it.
+        stored: returns how many bytes of the file have been read; none while sets are joined to it.
     """
 
     def __init__(self, work: CountJob, keys: Keys, wanted: Mapping[str, list[Leaf]]) -> None:
         self.content = ""
+        self.stored: Callable[[], int] = int
         self._work = work
         self._used = keys.used | set(wanted)
         self._fields = {**keys.used_fields, **{key: {""} for key in wanted}}  # of these all
@@ -329,6 +317,7 @@ class _Rows:
         work = self._work
         if work.shard is None:
             source = FileDocuments(work.file, work.writer, work.max_document_bytes, self._fields, work.types)
+            self.stored = source.stored
             yield from source
             self.content = source.content
         elif work.shard.sets:
@@ -337,6 +326,7 @@ class _Rows:
                     yield document, values
         else:
             with Lines(work.path, work.max_document_bytes, digest=True) as lines:
+                self.stored = lines.stored
                 for document in shard_documents(lines, work.path):
                     yield document, []
             self.content = lines.content or ""

@@ -20,8 +20,9 @@ from toolkit.ingest.inputs import carried_shards
 from toolkit.inspect.documents import label_reader
 from toolkit.inspect.targets import Format
 from toolkit.mix.writer import Writer
-from toolkit.records import lineage, sets
+from toolkit.records import outdated, sets
 from toolkit.runs.executors import Report
+from toolkit.runs.progress import Position
 from toolkit.storage import json_files
 from toolkit.storage.paths import exists, stat
 from toolkit.storage.reading import Lines
@@ -59,7 +60,7 @@ class ValidateJob(ConfigStruct):
         kind: ``documents``, ``attributes``, ``output`` or ``rejected`` (documents that a mix dropped).
         path: relative to the dataset's root of that kind, or (output, rejected) the file.
         set: of attributes.
-        format: of an output, with its options.
+        format: of an output.
         fields: that its rules have added to the metadata.
         documents: that the output should have, if that is known.
         label: that rows of the output should have, if that is known; compared without regard to case.
@@ -72,13 +73,21 @@ class ValidateJob(ConfigStruct):
     max_document_bytes: int
     dataset: Dataset | None = None
     set: str = ""
-    format: str = ""
-    options: dict[str, Any] = {}
+    format: Format | None = None
     fields: list[str] = []
     documents: int | None = None
     label: str | None = None
     labels: Literal["known", "any"] = "any"
     first: int | None = None
+
+    @property
+    def file(self) -> str:
+        """Return the path of the file."""
+        if self.dataset is None:
+            return self.path
+        if self.kind == "attributes":
+            return self.dataset.attribute_path(self.set, self.path)
+        return self.dataset.shard_path(self.path)
 
 
 class Checked(NamedTuple):
@@ -117,8 +126,8 @@ def _check_documents(work: ValidateJob, findings: Findings, report: Report) -> N
     assert dataset
     path = dataset.shard_path(shard)
     if work.first is not None:
-        for document, _ in _documents(path, work, findings):
-            report(1, len(document.text))
+        for _ in _documents(path, work, findings):
+            report(1, 0)
         return
     known, before = row_index.current(dataset, shard), stat(path)
     try:
@@ -126,11 +135,11 @@ def _check_documents(work: ValidateJob, findings: Findings, report: Report) -> N
             row_index.RowIndexOutput(dataset, shard) as index,
             Lines(path, work.max_document_bytes, digest=True) as lines,
         ):
-            offset = 0
-            for row, document, line in _rows(lines, path, findings):
+            offset, done = 0, Position(report, lines.stored)
+            for row, _, line in _rows(lines, path, findings):
                 index.add(row_index.entry_of(row), offset)
                 offset += len(line) + 1
-                report(1, len(document.text))
+                done(1)
             if findings.count:
                 raise _Unindexed
     except _Unindexed:
@@ -193,6 +202,7 @@ def _check_attributes(work: ValidateJob, findings: Findings, report: Report) -> 
     bad_documents = Findings()  # they are reported where the documents are checked
     number = 0
     with rows:
+        done = Position(report, rows.stored)
         for document, number in _documents(documents_path, work, bad_documents):
             try:
                 rows.take(document.id, document.source, number)
@@ -203,7 +213,7 @@ def _check_attributes(work: ValidateJob, findings: Findings, report: Report) -> 
                 findings.add(error)
                 if not rows.can_go_on(error):
                     return
-            report(1, 0)
+            done(1)
         if work.first is None and not bad_documents.count:
             rows.finish(number)
     if work.first is None and ours and not findings.count:
@@ -218,8 +228,9 @@ def _fits_index(dataset: Dataset, work: ValidateJob, ours: sets.SetSchema, repor
     blocks = (block["hash"].tolist() for block in row_index.read(dataset, work.path, INDEX_ROWS))
     try:
         with AttributeRows(path, dataset.shard_path(work.path), msgspec.json.Decoder(_row_type(ours))) as rows:
+            done = Position(report, rows.stored)
             for block in rows.indexed(blocks):
-                report(len(block), 0)
+                done(len(block))
     except DataError:
         return False
     return True
@@ -240,7 +251,7 @@ def _check_record(work: ValidateJob, dataset: Dataset, path: str, findings: Find
             findings.add(DataError(message, path=path))
         try:
             state = row_index.ensure(dataset, work.path, work.max_document_bytes)
-            lineage.check_lineage(dataset, work.set, work.path, state)
+            outdated.check_lineage(dataset, work.set, work.path, state)
         except StaleError as error:
             findings.add(error)
 
@@ -257,7 +268,8 @@ def _row_type(ours: sets.SetSchema | None) -> Any:
 
 
 def _check_output(work: ValidateJob, findings: Findings, report: Report) -> Checked | None:
-    writer = Format(work.format, work.options).writer()
+    assert work.format
+    writer = work.format.writer()
     if not writer.CONCATENATES:
         for row, fault in writer.check_file(work.path, work.documents, work.first):
             findings.add(DataError(fault, path=work.path, line=row))
@@ -265,12 +277,13 @@ def _check_output(work: ValidateJob, findings: Findings, report: Report) -> Chec
         return None
     labels, size = _Labels(work, writer, findings), 0
     with Lines(work.path, work.max_document_bytes * 2) as lines:
+        done = Position(report, lines.stored)
         for line in lines:
             if (wrong := writer.check(_without(line, work.fields) if work.fields else line)) is not None:
                 findings.add(DataError(wrong, path=work.path, line=lines.number))
             labels.check(line, lines.number)
             size += len(line) + 1
-            report(1, len(line))
+            done(1)
             if work.first is not None and lines.number >= work.first:
                 return None
         if not lines.ended:
@@ -340,13 +353,14 @@ _REJECTED = msgspec.json.Decoder(_RejectedRow)
 def _check_rejected(work: ValidateJob, findings: Findings, report: Report) -> None:
     """Check documents that a mix dropped: they are as they were, each with the rule that dropped it."""
     with Lines(work.path, work.max_document_bytes * 2) as lines:
-        for row, document, line in _rows(lines, work.path, findings, work.first):
+        done = Position(report, lines.stored)
+        for row, _, line in _rows(lines, work.path, findings, work.first):
             try:
                 _REJECTED.decode(line)
             except msgspec.DecodeError as error:
                 message = f"expected the rule that dropped the document and the values that it saw, got: {error}"
                 findings.add(DataError(message, path=work.path, line=lines.number, id=row.id))
-            report(1, len(document.text))
+            done(1)
 
 
 def is_rejected(path: str) -> bool:

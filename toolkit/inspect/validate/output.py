@@ -9,7 +9,7 @@ from toolkit.errors import DAMAGED
 from toolkit.inspect.targets import as_part, data_files, is_checksum_file, is_description
 from toolkit.mix import publish
 from toolkit.storage.paths import below, exists, join, lacking, list_files, stat
-from toolkit.storage.reading import READ, Lines, open_stored
+from toolkit.storage.reading import Lines, open_stored, stored_digest
 from toolkit.text.languages.labels import label_of_path
 
 
@@ -44,7 +44,7 @@ def _check_checksums(folder: str) -> Iterator[str]:
                 there = join(folder, target)
                 if not exists(there):
                     yield f"{path}:{lines.number}: expected the file {name}, got {lacking(there)}; {DAMAGED}"
-                elif (got := _digest(there, digest)) != digest:
+                elif (got := stored_digest(there, hashlib.new("sha384" if len(digest) == 96 else "sha256"))) != digest:
                     expected = f"expected the checksum {digest} of {path}:{lines.number}, got {got}"
                     yield f"{there}: {expected}; {DAMAGED}"
     bare: set[str] = set()
@@ -72,14 +72,6 @@ def _parse_checksum(line: str) -> tuple[str, str] | None:
         if (found := re.fullmatch(pattern, line.rstrip("\r"))) and len(found["hex"]) in (64, 96):
             return found["hex"].lower(), found["name"]
     return None
-
-
-def _digest(path: str, like: str) -> str:
-    digest = hashlib.new("sha384" if len(like) == 96 else "sha256")
-    with open_stored(path) as stream:
-        while block := stream.read(READ):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _check_numbers(folder: str) -> Iterator[str]:
@@ -115,7 +107,7 @@ def _check_manifest(folder: str) -> Iterator[str]:
             yield f"{path}: expected a part that the manifest lists, got {lacking(path)}; {DAMAGED}"
         elif found.size != part.size:
             yield f"{path}: expected {part.size} bytes by the manifest, got {found.size}; {DAMAGED}"
-        elif (got := _digest(path, part.sha256)) != part.sha256:
+        elif (got := stored_digest(path, hashlib.sha256())) != part.sha256:
             yield f"{path}: expected sha256 {part.sha256} by the manifest, got {got}; {DAMAGED}"
     for name, text in manifest.files.items():
         path = below(folder, name)

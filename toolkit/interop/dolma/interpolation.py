@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from toolkit.config.settings import Path, Source, without_secret
+from toolkit.config.explaining import Path
+from toolkit.config.settings import Source, without_secret
 
 _REFERENCE = re.compile(r"\$\{([^${}]*)\}")
 

@@ -1,6 +1,8 @@
 """A configuration of Dolma's tagger becomes a ``tag:`` section of ours, for taggers that we have."""
 
+import functools
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -11,6 +13,8 @@ from toolkit.errors import ConfigError, did_you_mean
 from toolkit.interop.dolma.interpolation import resolve
 from toolkit.interop.dolma.places import fixed, roots_of, split
 from toolkit.storage.paths import is_folder, join
+from toolkit.tag.describe import choices
+from toolkit.tag.tagger import TAGGERS
 
 BAD_WORDS = (
     "https://raw.githubusercontent.com/LDNOOBW/List-of-Dirty-Naughty-Obscene-and-Otherwise-Bad-Words/"
@@ -18,31 +22,7 @@ BAD_WORDS = (
 )
 """The list that comes with Dolma (Shutterstock, CC BY 4.0), word for word."""
 
-C4_TYPES = [
-    "lines_with_no_ending_punctuation",
-    "lines_with_too_few_words",
-    "has_naughty_word",
-    "has_javascript",
-    "has_lorem_ipsum",
-    "has_curly_brace",
-    "line_count",
-]
-GOPHER_TYPES = [
-    *(f"fraction_of_characters_in_most_common_{n}grams" for n in range(2, 5)),
-    *(f"fraction_of_characters_in_duplicate_{n}grams" for n in range(5, 11)),
-    "character_count",
-    "word_count",
-    "median_word_length",
-    "symbol_to_word_ratio",
-    "fraction_of_words_with_alpha_character",
-    "required_word_count",
-    "fraction_of_lines_starting_with_bullet_point",
-    "fraction_of_lines_ending_with_ellipsis",
-    "fraction_of_duplicate_lines",
-    "fraction_of_characters_in_duplicate_lines",
-]
 PII_TYPES = ["EMAIL_ADDRESS", "PHONE_NUMBER", "IP_ADDRESS"]
-REPETITION_TYPES = ["repetition", "doc_max_score_repetition", "doc_max_length_repetition", "doc_frac_repetition"]
 LICENCES = ["by", "by-sa", "by-nd", "by-nc", "by-nc-sa", "by-nc-nd", "publicdomain"]
 
 Meaning = dict[str, dict[str, Any]]
@@ -52,9 +32,10 @@ def _lengths(**types: dict[str, Any]) -> Meaning:
     return {type_: {"tagger": "length_spans", **options} for type_, options in types.items()}
 
 
-def _each(tagger: str, types: list[str], **options: Any) -> Meaning:
-    """Return a tagger of ours whose option `type` has the names that Dolma's types have."""
-    return {type_: {"tagger": tagger, "type": type_, **options} for type_ in types}
+def _each(tagger: str, types: Iterable[str] = (), **options: Any) -> Meaning:
+    """Return a tagger of ours whose option `type` has the names that Dolma's types have, all of them or some."""
+    names = types or choices(TAGGERS.find(tagger), "type")
+    return {type_: {"tagger": tagger, "type": type_, **options} for type_ in names}
 
 
 def _word_lengths(**options: Any) -> Meaning:
@@ -63,46 +44,49 @@ def _word_lengths(**options: Any) -> Meaning:
     return _lengths(paragraph=per_line, negative_paragraph={**per_line, "negative": True})
 
 
-MEANINGS: dict[str, Meaning] = {
-    "bytes_length_v1": _lengths(bytes={"unit": "bytes"}),
-    "c4_v1": _each("dolma_c4", C4_TYPES),
-    "c4_v2": _each("dolma_c4", C4_TYPES, version=2),
-    "cc_re": {"": {"tagger": "dolma_licenses"}},
-    "cc_re_fast": {f"cc_{name}": {"tagger": "dolma_license_links", "license": name} for name in LICENCES},
-    "char_length_v1": _lengths(length={}),
-    "char_length_strip_ws_v1": _lengths(length_no_ws={"unit": "stripped"}),
-    "char_length_with_paragraphs_v1": _lengths(paragraph={"per": "line"}, document={}),
-    "doc_count_v1": _lengths(docs={"unit": "documents"}),
-    "gopher_v1": _each("dolma_gopher", GOPHER_TYPES),
-    "gopher_v2": _each("dolma_gopher", GOPHER_TYPES, version=2),
-    "not_alphanum_paragraph_v1": {"all_punct": {"tagger": "punctuation_lines"}},
-    "olmo_pretokenizer_v1": _lengths(length={"unit": "pretokens"}),
-    "olmo_pretokenizer_with_paragraphs_v1": _lengths(
-        paragraph={"unit": "pretokens", "per": "line"}, document={"unit": "pretokens", "per": "sum"}
-    ),
-    "paragraph_repetitions_v1": _each("dolma_repetitions", REPETITION_TYPES, per="line"),
-    "pii_regex_v1": _each("dolma_pii", [*PII_TYPES, "doc"]),
-    "pii_regex_v2": _each("dolma_pii", [*PII_TYPES, "doc"]),
-    "pii_regex_with_counts_v2": _each("dolma_pii", [*PII_TYPES, "doc", "doc_count"]),
-    "pii_regex_with_counts_fast_v2": _each("dolma_pii", [*PII_TYPES, "doc_count", "doc_frac"], per="line"),
-    "random_number_v1": {"random": {"tagger": "dolma_random"}},
-    "repetitions_v1": _each("dolma_repetitions", REPETITION_TYPES),
-    "uniseg_length_v1": _lengths(length={"unit": "segments"}),
-    "uniseg_length_paragraphs_v1": _word_lengths(),
-    "uniseg_length_paragraphs_with_empty_v1": _word_lengths(blank=True),
-    "uniseg_length_paragraphs_with_doc_length_v1": _word_lengths()
-    | _lengths(
-        document={"unit": "words", "per": "sum"}, negative_document={"unit": "words", "per": "sum", "negative": True}
-    ),
-    "whitespace_tokenizer_v1": _lengths(length={"unit": "tokens"}),
-    "whitespace_tokenizer_with_paragraphs_v1": _lengths(
-        paragraph={"unit": "tokens", "per": "line"}, document={"unit": "tokens", "per": "sum"}
-    ),
-}
-"""Dolma's taggers, with the types of spans that each writes, and what writes the same here.
+@functools.cache
+def meanings() -> dict[str, Meaning]:
+    """Return Dolma's taggers, with the types of spans that each writes, and what writes the same here.
 
-The types of one, called ``""``, depend on the data: they are the keys of one object.
-"""
+    The types of one, called ``""``, depend on the data: they are the keys of one object.
+    """
+    return {
+        "bytes_length_v1": _lengths(bytes={"unit": "bytes"}),
+        "c4_v1": _each("dolma_c4"),
+        "c4_v2": _each("dolma_c4", version=2),
+        "cc_re": {"": {"tagger": "dolma_licenses"}},
+        "cc_re_fast": {f"cc_{name}": {"tagger": "dolma_license_links", "license": name} for name in LICENCES},
+        "char_length_v1": _lengths(length={}),
+        "char_length_strip_ws_v1": _lengths(length_no_ws={"unit": "stripped"}),
+        "char_length_with_paragraphs_v1": _lengths(paragraph={"per": "line"}, document={}),
+        "doc_count_v1": _lengths(docs={"unit": "documents"}),
+        "gopher_v1": _each("dolma_gopher"),
+        "gopher_v2": _each("dolma_gopher", version=2),
+        "not_alphanum_paragraph_v1": {"all_punct": {"tagger": "punctuation_lines"}},
+        "olmo_pretokenizer_v1": _lengths(length={"unit": "pretokens"}),
+        "olmo_pretokenizer_with_paragraphs_v1": _lengths(
+            paragraph={"unit": "pretokens", "per": "line"}, document={"unit": "pretokens", "per": "sum"}
+        ),
+        "paragraph_repetitions_v1": _each("dolma_repetitions", per="line"),
+        "pii_regex_v1": _each("dolma_pii", [*PII_TYPES, "doc"]),
+        "pii_regex_v2": _each("dolma_pii", [*PII_TYPES, "doc"]),
+        "pii_regex_with_counts_v2": _each("dolma_pii", [*PII_TYPES, "doc", "doc_count"]),
+        "pii_regex_with_counts_fast_v2": _each("dolma_pii", [*PII_TYPES, "doc_count", "doc_frac"], per="line"),
+        "random_number_v1": {"random": {"tagger": "dolma_random"}},
+        "repetitions_v1": _each("dolma_repetitions"),
+        "uniseg_length_v1": _lengths(length={"unit": "segments"}),
+        "uniseg_length_paragraphs_v1": _word_lengths(),
+        "uniseg_length_paragraphs_with_empty_v1": _word_lengths(blank=True),
+        "uniseg_length_paragraphs_with_doc_length_v1": _word_lengths()
+        | _lengths(
+            document={"unit": "words", "per": "sum"},
+            negative_document={"unit": "words", "per": "sum", "negative": True},
+        ),
+        "whitespace_tokenizer_v1": _lengths(length={"unit": "tokens"}),
+        "whitespace_tokenizer_with_paragraphs_v1": _lengths(
+            paragraph={"unit": "tokens", "per": "line"}, document={"unit": "tokens", "per": "sum"}
+        ),
+    }
 
 
 class TaggerOptions(ConfigStruct):
@@ -164,14 +148,14 @@ def read_tagger(source: Source) -> Tags:
         )
     tag: dict[str, list[dict[str, Any]]] = {}
     for i, name in enumerate(found.taggers):
-        if name not in MEANINGS:
+        if name not in meanings():
             raise source.error(
                 ("taggers", i), f"expected a tagger of Dolma's that has its like here, got {_other(name)}"
             )
         if name in found.taggers[:i]:
             continue
         experiment = found.experiment or name
-        for type_, tagger in MEANINGS[name].items():
+        for type_, tagger in meanings()[name].items():
             key = "__".join(_variable_name(part) for part in (experiment, name, type_) if part)
             entry = {**tagger, "as": key}
             if type_ == "has_naughty_word":
@@ -245,5 +229,5 @@ _LIKE = {
 def _other(name: str) -> str:
     """Return the name of a tagger that is not here, with what is."""
     like = next((what for names, what in _LIKE.items() if re.match(names, name)), None)
-    hint = f"; {like}: `toolkit taggers`" if like else did_you_mean(name, MEANINGS)
-    return repr(name) + (hint or f"; there are: {', '.join(MEANINGS)}")
+    hint = f"; {like}: `toolkit taggers`" if like else did_you_mean(name, meanings())
+    return repr(name) + (hint or f"; there are: {', '.join(meanings())}")

@@ -1,5 +1,6 @@
 """Sizes of what a mix reads and keeps, by label: documents, lines, code points, bytes and words."""
 
+import itertools
 from collections import defaultdict
 from collections.abc import Mapping
 
@@ -64,6 +65,9 @@ class Tally:
             found[label].before.add_rows(np.array(rows), unicode=self._unicode)
         for label, rows in self._kept.items():
             found[label].after.add_rows(np.array(rows), unicode=self._unicode)
-        for label, texts in self._texts.items():
-            found[label].after.add_rows(measure(texts, unicode=self._unicode), unicode=self._unicode)
+        if self._texts:
+            measured = measure([text for texts in self._texts.values() for text in texts], unicode=self._unicode)
+            bounds = np.cumsum([0, *map(len, self._texts.values())]).tolist()
+            for label, (begin, end) in zip(self._texts, itertools.pairwise(bounds), strict=True):
+                found[label].after.add_rows(measured[begin:end], unicode=self._unicode)
         return dict(found)

@@ -80,9 +80,9 @@ class Counted(msgspec.Struct):
 
     def add(self, other: Self) -> None:
         """Add what was counted of others."""
-        _add(self.totals, other.totals)
+        add(self.totals, other.totals)
         for mine, theirs in zip(self.rules, other.rules, strict=True):
-            _add(mine, theirs)
+            add(mine, theirs)
         self.left_out.update(other.left_out)
         self.unlike_dolma += other.unlike_dolma
         for i, entries in other.matched.items():
@@ -90,7 +90,8 @@ class Counted(msgspec.Struct):
         before_after.add(self.statistics, other.statistics)
 
 
-def _add(mine: msgspec.Struct, theirs: msgspec.Struct) -> None:
+def add(mine: msgspec.Struct, theirs: msgspec.Struct) -> None:
+    """Add the numbers of one record to those of another."""
     for name in mine.__struct_fields__:
         setattr(mine, name, getattr(mine, name) + getattr(theirs, name))
 

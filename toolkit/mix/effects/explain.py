@@ -8,7 +8,7 @@ import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import Document
-from toolkit.errors import DataError
+from toolkit.errors import DataError, short
 from toolkit.mix.join import ShardToMix, at_document, inputs_of, joint_rows
 from toolkit.rules import RuleSet
 from toolkit.runs.executors import Report
@@ -118,12 +118,6 @@ def plain(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def short(value: Any) -> str:
-    """Return a value of `plain` as JSON text, cut off where it is long."""
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= VALUE_CHARS else text[:VALUE_CHARS] + "…"
-
-
 def show(explanation: Explanation) -> str:
     """Return an explanation for people."""
     fate = "stays" if explanation.dropped is None else f"dropped by {explanation.dropped!r}"
@@ -133,6 +127,6 @@ def show(explanation: Explanation) -> str:
     ]
     width = max((len(step.rule) for step in explanation.steps), default=0)
     for step in explanation.steps:
-        values = ", ".join(f"{name} = {short(value)}" for name, value in step.values.items())
+        values = ", ".join(f"{name} = {short(value, VALUE_CHARS)}" for name, value in step.values.items())
         lines.append(f"    {step.rule.ljust(width)}  {step.verdict}" + (f"  ({values})" if values else ""))
     return "\n".join(lines)

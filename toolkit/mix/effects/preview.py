@@ -257,7 +257,7 @@ class _JoinedRow:
 def _without_documents(work: ShardToMix, rules: RuleSet) -> Iterator[tuple[list[list[Any]], list[int]]]:
     """Yield the columns of blocks of documents, from the files of sets that the rules need and the row index.
 
-    That our own files describe these documents, row by row, is what their records say, which have been checked.
+    The records of our own files say that these describe the documents row by row; the records have been checked.
     """
     used = rules.needs.keys
     needed = [i for i, joined in enumerate(work.sets) if any(key.name in used for key in joined.keys)] or [0]

@@ -93,8 +93,8 @@ def _finder(text: str, syntax: Syntax, *, strict: bool) -> Callable[[Any], list[
 def translate(text: str, syntax: Syntax, keys: Mapping[str, KeyInfo]) -> str | None:
     """Return an expression of rules that is true for the same documents as a filter.
 
-    That holds for documents whose attributes have the types of ``keys``, and which have attributes, be it none: those
-    that any set was joined to. Numbers are compared as numbers, as by `matcher` with ``strict=False``.
+    The documents must have attributes of the types of ``keys``, and at least one set must have been joined to them,
+    even if it has no key. Numbers are compared as numbers, as `matcher` does with ``strict=False``.
 
     Args:
         text: the filter.

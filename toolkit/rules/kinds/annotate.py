@@ -6,7 +6,8 @@ from typing import Annotated
 from toolkit.config.settings import Description, Source
 from toolkit.rules.compiled import CompiledRule
 from toolkit.rules.compiling import Compiler
-from toolkit.rules.rule import Form, Role, Rule
+from toolkit.rules.rule import Form, Rule
+from toolkit.rules.written import Role
 
 
 class AnnotateForm(Form):

@@ -12,7 +12,8 @@ from toolkit.errors import ConfigError
 from toolkit.rules.blocklist import Entries, Watch
 from toolkit.rules.compiled import CompiledRule, Values
 from toolkit.rules.compiling import Compiler
-from toolkit.rules.rule import Form, Role, Rule
+from toolkit.rules.rule import Form, Rule
+from toolkit.rules.written import Role
 from toolkit.storage.paths import expand
 from toolkit.storage.reading import content_digest
 

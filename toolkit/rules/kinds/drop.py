@@ -12,7 +12,8 @@ from toolkit.rules.compiled import CompiledRule, of_joined
 from toolkit.rules.compiling import Compiler, refused
 from toolkit.rules.expressions import Name
 from toolkit.rules.filters import Syntax
-from toolkit.rules.rule import Foreign, Form, Role, Rule
+from toolkit.rules.rule import Form, Rule
+from toolkit.rules.written import Foreign, Role
 
 
 class PatternForm(Form, kw_only=True):

@@ -12,7 +12,8 @@ from toolkit.rules import filters
 from toolkit.rules.compiled import CompiledRule, Function, Values, of_joined
 from toolkit.rules.compiling import WHOLE, Compiler, refused
 from toolkit.rules.filters import Syntax
-from toolkit.rules.rule import Foreign, Form, Rule
+from toolkit.rules.rule import Form, Rule
+from toolkit.rules.written import Foreign
 from toolkit.text import editing
 from toolkit.text.editing import Edit
 

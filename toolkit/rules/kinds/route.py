@@ -9,7 +9,8 @@ from toolkit.data.schema import STR
 from toolkit.rules.compiled import CompiledRule, Function, Values
 from toolkit.rules.compiling import LABEL, Compiler
 from toolkit.rules.expressions import Name
-from toolkit.rules.rule import Form, Role, Rule
+from toolkit.rules.rule import Form, Rule
+from toolkit.rules.written import Role
 
 
 class RouteForm(Form):

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 from toolkit.config.settings import Description, Source
 from toolkit.rules.compiled import CompiledRule
 from toolkit.rules.compiling import Compiler
-from toolkit.rules.rule import Form, Role, Rule, sample_hash
+from toolkit.rules.rule import Form, Rule, sample_hash
+from toolkit.rules.written import Role
 
 
 class SampleForm(Form):

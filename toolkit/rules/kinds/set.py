@@ -9,7 +9,8 @@ import msgspec
 from toolkit.config.settings import Description, Source
 from toolkit.rules.compiled import CompiledRule, Function, Values
 from toolkit.rules.compiling import Compiler
-from toolkit.rules.rule import Form, Role, Rule
+from toolkit.rules.rule import Form, Rule
+from toolkit.rules.written import Role
 
 
 class SetForm(Form):

@@ -20,10 +20,14 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 Report = Callable[[int, int], None]
-"""Called by a running task with documents and bytes done since the last call."""
+"""Called by a running task with what is done since the last call: documents, and bytes of its input as stored."""
 
 Begun = Callable[[str], None]
 """Called in the calling process with the name of a task that is given away to be done; again when it is retried."""
+
+
+Admits = Callable[["Task[Any]", bool], bool]
+"""Asked in the calling process before a task is given away, and whether others are running: False if it must wait."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +38,14 @@ class Task(Generic[P]):
         name: for messages; each once in a run.
         key: in records; each once in a run, too.
         payload: what the function gets.
-        size: roughly how much work it is; the largest are begun first, so that no core is left with one at the end.
+        size: bytes of its input, as stored; None if that is not known. The largest tasks are begun first, so that no
+            core is left with one at the end.
         processes: that the task itself keeps busy.
     """
 
     name: str
     payload: P
-    size: int = 0
+    size: int | None = None
     processes: int = 1
     key: str = ""
 
@@ -62,11 +67,26 @@ class Failure:
 
 @dataclass(frozen=True)
 class Result(Generic[R]):
-    """What became of a task: a value, or a failure."""
+    """What became of a task: a value, or a failure.
+
+    Attributes:
+        reported: bytes of its input that it has worked on; fewer than there are where nothing was to be done.
+    """
 
     name: str
     value: R | None = None
     failure: Failure | None = None
+    reported: int = 0
+
+
+def largest_first(tasks: Iterable[Task[P]]) -> list[Task[P]]:
+    """Return tasks in the order in which they are begun; those of unknown size last, as they come."""
+    return sorted(tasks, key=lambda task: -(task.size or 0))
+
+
+def always(task: Task[Any], running: bool) -> bool:
+    """Let a task begin."""
+    return True
 
 
 def unheard(name: str) -> None:
@@ -84,6 +104,8 @@ class Executor:
 
     Attributes:
         Settings: the Struct of its options in ``executor:``.
+        admits: says whether a task may begin; where it may not, it is asked again when another has ended, and about
+            once a second. It may raise what ends the run.
     """
 
     Settings: ClassVar[type[ConfigStruct]] = ConfigStruct
@@ -94,6 +116,7 @@ class Executor:
     ) -> None:
         self.report = report
         self.begun = begun
+        self.admits: Admits = always
         self.processes = processes
         self.settings = self.Settings() if settings is None else settings
 
@@ -135,11 +158,18 @@ def attempt(function: Callable[[P, Report], R], task: Task[P], report: Report) -
     if not _frozen:
         gc.freeze()  # modules and settings stay: looking at them again and again takes 5 % of the time
         _frozen.append(True)
+    reported = 0
+
+    def counted(documents: int, size: int) -> None:
+        nonlocal reported
+        reported += size
+        report(documents, size)
+
     try:
-        return Result(task.name, value=function(task.payload, report))
+        value, failure = function(task.payload, counted), None
     except ToolkitError as error:
         cause = "".join(traceback.format_exception(error.__cause__)) if error.__cause__ else ""
-        return Result(task.name, failure=Failure(str(error), error.exit_code, cause))
+        value, failure = None, Failure(str(error), error.exit_code, cause)
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # native code panics with exceptions that are no Exception
@@ -148,7 +178,8 @@ def attempt(function: Callable[[P, Report], R], task: Task[P], report: Report) -
             said = str(error)
         elif isinstance(error, MemoryError):
             said = "expected enough memory, got none; use fewer processes, or lower `max_document_bytes`"
-        return Result(task.name, failure=Failure(f"{task.name}: {said}", details=traceback.format_exc()))
+        value, failure = None, Failure(f"{task.name}: {said}", details=traceback.format_exc())
+    return Result(task.name, value, failure, reported)
 
 
 def packed(result: Result[Any]) -> bytes:
@@ -157,4 +188,5 @@ def packed(result: Result[Any]) -> bytes:
         return pickle.dumps(result)
     except Exception as error:
         problem = f"expected a result that can be sent, got {type(error).__name__}: {error}"
-        return pickle.dumps(Result(result.name, failure=Failure(f"{result.name}: {problem}")))
+        failure = Failure(f"{result.name}: {problem}")
+        return pickle.dumps(Result(result.name, failure=failure, reported=result.reported))

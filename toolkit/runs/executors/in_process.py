@@ -12,5 +12,6 @@ class InProcess(Executor):
         self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]], *, at_once: int | None = None
     ) -> Iterator[Result[R]]:
         for task in tasks:
+            self.admits(task, False)
             self.begun(task.name)
             yield attempt(function, task, self.report)

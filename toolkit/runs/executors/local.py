@@ -14,7 +14,7 @@ from toolkit.config.settings import ConfigStruct, Description
 from toolkit.config.sizes import Size
 from toolkit.errors import ConfigError
 from toolkit.runs.child import JOIN_SECONDS, Child, ready, stop
-from toolkit.runs.executors import Executor, Failure, P, R, Report, Result, Task, attempt, packed
+from toolkit.runs.executors import Executor, Failure, P, R, Report, Result, Task, attempt, largest_first, packed
 from toolkit.runs.executors.in_process import InProcess
 from toolkit.runs.processes import resident_memory
 
@@ -79,8 +79,7 @@ class Local(Executor):
         self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]], *, at_once: int | None = None
     ) -> Iterator[Result[R]]:
         room = min(self.processes, at_once or self.processes)
-        largest_first = sorted(tasks, key=lambda task: -task.size)
-        waiting: deque[tuple[Task[P], int]] = deque((task, 1) for task in largest_first)
+        waiting: deque[tuple[Task[P], int]] = deque((task, 1) for task in largest_first(tasks))
         finished = False
         try:
             while waiting or any(worker.task for worker in self._workers):
@@ -105,6 +104,8 @@ class Local(Executor):
         """Give away the tasks for which there is room, to idle workers or new ones."""
         while waiting and (busy := sum(worker.task.processes for worker in self._workers if worker.task)) < room:
             if busy and busy + waiting[0][0].processes > room:
+                return
+            if not self.admits(waiting[0][0], busy > 0):
                 return
             idle = next((worker for worker in self._workers if worker.task is None and not worker.leaves), None)
             if idle is None:
@@ -151,9 +152,11 @@ class _Worker(Child):
         self.leaves = False
         self.excess = ""
         self.asked = 0.0
+        self._reported = (0, 0)
 
     def give(self, function: Callable[..., Any], task: Task[Any], tries: int) -> None:
         self.task, self.tries = task, tries
+        self._reported = (0, 0)
         self.send((function, task))
 
     def receive(self, report: Report) -> Iterator[Result[Any]]:
@@ -163,12 +166,17 @@ class _Worker(Child):
                 message = self.connection.recv()
                 if isinstance(message, bytes):
                     self.task = None
+                    self._reported = (0, 0)
                     self._count()
                     yield pickle.loads(message)  # noqa: S301  # from a process of ours
                 else:
-                    report(*message)
+                    documents, size = message
+                    self._reported = (self._reported[0] + documents, self._reported[1] + size)
+                    report(documents, size)
         except (EOFError, OSError):  # it died, maybe in the middle of a message
             self.process.join(JOIN_SECONDS)
+            documents, size = self._reported
+            report(-documents, -size)  # it is done again, or has failed
 
     def _count(self) -> None:
         """Count a task that is done; after the last one, tell the worker to leave."""

@@ -15,6 +15,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 import msgspec
@@ -23,8 +24,8 @@ from toolkit.config.settings import ConfigStruct, Description
 from toolkit.config.sizes import Size
 from toolkit.distribution import NAME, missing_extra
 from toolkit.errors import ConfigError, ToolkitError
-from toolkit.runs.executors import Executor, Failure, P, R, Report, Result, Task
-from toolkit.runs.lifeline import Lifeline
+from toolkit.runs.executors import Executor, Failure, P, R, Report, Result, Task, largest_first
+from toolkit.runs.lifeline import TOKEN_BYTES, Lifeline
 from toolkit.runs.node import Returned, Unfit, caller, version, work
 from toolkit.runs.processes import ONE_THREAD
 
@@ -99,42 +100,49 @@ class Ray(Executor):
     def run(
         self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]], *, at_once: int | None = None
     ) -> Iterator[Result[R]]:
-        waiting: deque[Task[Any]] = deque(sorted(tasks, key=lambda task: -task.size))
+        waiting: deque[Task[Any]] = deque(largest_first(tasks))
         largest = max((self._cpus_of(task) for task in waiting), default=0)
         if waiting and not self._room(largest):
             raise ConfigError(f"executor: expected a node that has {self._wanted(largest)}, got {self._listed()}")
         begin = self._ray.remote(max_retries=0, max_calls=self.settings.recycle or 0, scheduling_strategy="SPREAD")(
             work
         )
-        flying: dict[Any, Task[Any]] = {}
+        flying: dict[Any, _Flight] = {}
         deaths: Counter[str] = Counter()
         room, looked, alone = at_once or self._limit(), time.monotonic(), 0.0
         with Lifeline(self._ray.util.get_node_ip_address()) as lifeline, self._stopping(flying, lifeline):
             given = caller(lifeline.address)
             while waiting or flying:
-                while waiting and len(flying) < room:
+                while waiting and len(flying) < room and self.admits(waiting[0], bool(flying)):
                     task = waiting.popleft()
+                    flight = _Flight(task, os.urandom(TOKEN_BYTES))
                     reference = begin.options(
                         num_cpus=self._cpus_of(task),
                         memory=self.settings.memory,
                         name=task.name,
                         runtime_env=_runtime(),
-                    ).remote(given, pickle.dumps((function, task)))
-                    flying[reference] = task
+                    ).remote(given._replace(token=flight.token), pickle.dumps((function, task)))
+                    flying[reference] = flight
                     self.begun(task.name)
                 for reference in self._ready(list(flying)):
-                    task, alone = flying.pop(reference), 0.0
+                    flight, alone = flying.pop(reference), 0.0
+                    task = flight.task
                     found = self._received(reference)
                     if isinstance(found, Returned):
-                        self.report(found.documents, found.bytes)
+                        self._tell(flight, found.documents, found.bytes)
                         yield pickle.loads(found.result)  # noqa: S301  # from a process of ours
                         continue
+                    self._tell(flight, 0, 0)
                     deaths[task.name] += 1
                     if deaths[task.name] > self.settings.retries:
                         often = "once" if self.settings.retries == 0 else f"{deaths[task.name]} times"
                         yield _failed(task, f"{found}, {often}")
                     else:
                         waiting.append(task)
+                by_token = {flight.token: flight for flight in flying.values()}
+                for news in lifeline.news():
+                    if known := by_token.get(news.token):
+                        self._tell(known, known.documents + news.documents, known.bytes + news.bytes)
                 if time.monotonic() - looked > LOOK_SECONDS:
                     now = time.monotonic()
                     room = at_once or self._limit()
@@ -170,6 +178,11 @@ class Ray(Executor):
 
     # --- tasks --------------------------------------------------------------------------------------------------------
 
+    def _tell(self, flight: "_Flight", documents: int, size: int) -> None:
+        """Report that so much has been done of a task in all."""
+        self.report(documents - flight.documents, size - flight.bytes)
+        flight.documents, flight.bytes = documents, size
+
     def _ready(self, references: list[Any]) -> list[Any]:
         ready, others = self._ray.wait(references, num_returns=1, timeout=WAIT_SECONDS)
         if ready and others:
@@ -196,7 +209,7 @@ class Ray(Executor):
         return found
 
     @contextlib.contextmanager
-    def _stopping(self, flying: dict[Any, Task[Any]], lifeline: Lifeline) -> Iterator[None]:
+    def _stopping(self, flying: dict[Any, "_Flight"], lifeline: Lifeline) -> Iterator[None]:
         """Interrupt, at the end, what still runs, so that temporary files are deleted.
 
         Ray ends what does not listen, as soon as the driver is disconnected.
@@ -207,6 +220,16 @@ class Ray(Executor):
             if flying:
                 lifeline.cut()
                 self._ray.wait(list(flying), num_returns=len(flying), timeout=STOP_SECONDS)
+
+
+@dataclass
+class _Flight:
+    """A task that the cluster has, and what of it has been reported."""
+
+    task: Task[Any]
+    token: bytes
+    documents: int = 0
+    bytes: int = 0
 
 
 def _runtime() -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The arrays that compiled predictions work on, made from what a model's file holds (see `model_file`)."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from toolkit.errors import ConfigError
 from toolkit.text.fasttext.model_file import EOS, Contents, Quantised
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import (
+    Array,
     Bytes,
     Float32,
     Float32s,
@@ -20,8 +21,6 @@ from toolkit.text.kernels.signatures import (
     UInt64s,
 )
 from toolkit.text.line_table import LineTable
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 SEPARATORS = b" \t\n\v\f\r\0"
 OFFSET, PRIME = 2166136261, 16777619

@@ -5,7 +5,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import msgspec
 
@@ -14,15 +14,12 @@ from toolkit.errors import ConfigError, ToolkitError
 from toolkit.storage import Stat, models
 from toolkit.storage.paths import stat
 from toolkit.text.fasttext.predictions import LinePredictions
+from toolkit.text.kernels.signatures import Array
 from toolkit.text.line_table import PADDING, LineTable
 from toolkit.text.portable_floats import shortest_float32
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from toolkit.text.fasttext.model_file import Contents
-
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 PREFIX = "__label__"
 
@@ -98,7 +95,7 @@ class FastTextModel:
 class _Found(Protocol):
     """Labels by number (-1 for none) and probabilities of lines, as arrays (lines, k), best first."""
 
-    def __call__(self, lines: LineTable, *, k: int, threshold: float) -> "tuple[Array, Array]": ...
+    def __call__(self, lines: LineTable, *, k: int, threshold: float) -> tuple[Array, Array]: ...
 
 
 class _Compiled:
@@ -107,7 +104,7 @@ class _Compiled:
 
         self._contents, self._model = contents, arrays.model_of(contents)
 
-    def __call__(self, lines: LineTable, *, k: int, threshold: float) -> "tuple[Array, Array]":
+    def __call__(self, lines: LineTable, *, k: int, threshold: float) -> tuple[Array, Array]:
         from toolkit.text.fasttext import arrays
 
         self._contents.check_unchanged()
@@ -134,7 +131,7 @@ class _Library:
                 raise ConfigError(f"{contents.path}: {message}") from None
         self._numbers = {label: i for i, label in enumerate(contents.labels)}
 
-    def __call__(self, lines: LineTable, *, k: int, threshold: float) -> "tuple[Array, Array]":
+    def __call__(self, lines: LineTable, *, k: int, threshold: float) -> tuple[Array, Array]:
         from toolkit.text.fasttext.arrays import SEPARATORS
 
         k = min(k, len(self._numbers))
@@ -148,7 +145,7 @@ class _Library:
         return labels, probs
 
 
-def _none_found(lines: int, k: int) -> "tuple[Array, Array]":
+def _none_found(lines: int, k: int) -> tuple[Array, Array]:
     import numpy as np
 
     return np.full((lines, k), -1, dtype=np.int32), np.zeros((lines, k), dtype=np.float32)

@@ -1,7 +1,7 @@
 """Read supervised fastText models, ``.bin`` and ``.ftz``: everything that such a file says of itself is checked here.
 
-What comes out can be given to compiled code, ours or that of the fastText library, neither of which checks anything.
-Nothing is allocated by a number of the file before that number is known to fit the file. Fields that only training
+Compiled code, ours and that of the fastText library, takes the result without checking anything. A number in the file
+decides how much memory is allocated only after it is known to fit the size of the file. Fields that only training
 reads (``ws``, ``epoch``, ``minCount``, ``neg``, ``lrUpdateRate``, ``t``, ``ntokens``) may be anything.
 
 Source: the format is that of fastText 0.9.2 (``fasttext.cc``, ``dictionary.cc``, ``quantmatrix.cc``,
@@ -17,8 +17,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from toolkit.errors import ConfigError, DataError
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from toolkit.text.kernels.signatures import Array
 
 PREFIX = b"__label__"
 EOS = b"</s>"
@@ -128,8 +127,8 @@ class Contents(NamedTuple):
     lengths: Array
     kept: Array | None
     tree: Array | None
-    input: "Array | Quantised"
-    output: "Array | Quantised"
+    input: Array | Quantised
+    output: Array | Quantised
 
     @property
     def bytes(self) -> Array:

@@ -3,20 +3,15 @@
 import itertools
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from toolkit.data.documents import Prediction
 from toolkit.text.batch import Column
 from toolkit.text.kernels.compiling import compiled
-from toolkit.text.kernels.signatures import Int64s, UInt8s
+from toolkit.text.kernels.signatures import Array, Int64s, UInt8s
 from toolkit.text.portable_floats import shortest_float32
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 _CAPITAL = re.compile(rb'("label"[ \t]*:[ \t]*")([A-Z])(?=[a-z-]{1,20}")')
 
@@ -41,7 +36,7 @@ class LinePredictions(Column[list[Prediction | None]]):
         bounds: int64 (texts + 1), the first line of each text, and the end of all.
     """
 
-    def __init__(self, labels: Sequence[str], numbers: "Array", probs: "Array", bounds: "Array") -> None:
+    def __init__(self, labels: Sequence[str], numbers: Array, probs: Array, bounds: Array) -> None:
         self.labels, self.numbers, self.probs, self.bounds = labels, numbers, probs, bounds
 
     @classmethod
@@ -55,7 +50,7 @@ class LinePredictions(Column[list[Prediction | None]]):
         labels = sorted({line.label for line in lines if line})
         number = {label: i for i, label in enumerate(labels)}
         numbers = np.array([number[line.label] if line else -1 for line in lines], dtype=np.int32)
-        probs = np.array([line.prob if line else 0.0 for line in lines], dtype=np.float32)
+        probs = np.array([getattr(line, "prob", 0.0) for line in lines], dtype=np.float32)
         bounds = np.cumsum([0, *map(len, values)], dtype=np.int64)
         return cls(labels, numbers, probs, bounds)
 

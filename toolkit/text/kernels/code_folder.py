@@ -1,8 +1,8 @@
 """Folders of compiled code: one is used only if nobody but this user can have written to it.
 
-What lies there is run with the user's rights. So each folder on the way is opened from the one above it, without
-following links, and looked at through its descriptor; a file is read, and its owner asked, through one descriptor, too:
-what was looked at is what is used. Where somebody else may write, no code is kept or taken, and a note says so.
+Code in such a folder runs with the user's rights. Each folder on the way is therefore opened from the one above it,
+without following links, and checked through its descriptor; a file is checked and read through one descriptor, too, so
+that nobody can exchange it in between. Where somebody else may write, no code is kept or taken, and a note says so.
 """
 
 import fcntl

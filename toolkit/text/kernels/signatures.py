@@ -12,17 +12,19 @@ if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, np.dtype[Any]]
+else:
+    Array = Any
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-Bytes = Annotated["Array", "int8*"]
-UInt8s = Annotated["Array", "uint8*"]
-Int32s = Annotated["Array", "int32*"]
-UInt32s = Annotated["Array", "uint32*"]
-Int64s = Annotated["Array", "int64*"]
-UInt64s = Annotated["Array", "uint64*"]
-Float32s = Annotated["Array", "float32*"]
-Float64s = Annotated["Array", "float64*"]
+Bytes = Annotated[Array, "int8*"]
+UInt8s = Annotated[Array, "uint8*"]
+Int32s = Annotated[Array, "int32*"]
+UInt32s = Annotated[Array, "uint32*"]
+Int64s = Annotated[Array, "int64*"]
+UInt64s = Annotated[Array, "uint64*"]
+Float32s = Annotated[Array, "float32*"]
+Float64s = Annotated[Array, "float64*"]
 UInt64 = Annotated[int, "uint64"]
 Float32 = Annotated[float, "float32"]
 

@@ -1,20 +1,17 @@
 """Words as ICU has them, with its dictionaries for languages that are written without blanks (extra ``icu``)."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toolkit.distribution import missing_extra
+from toolkit.text.kernels.signatures import Array
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from toolkit.text.line_table import LineTable
-
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 _NO_WORD = 100  # UBRK_WORD_NONE_LIMIT: below it are segments without letters and numbers
 
 
-def boundaries(lines: "LineTable", language: str) -> "tuple[Array, Array]":
+def boundaries(lines: "LineTable", language: str) -> tuple[Array, Array]:
     """Return where words begin and end in the table's buffer, int64.
 
     All texts are split in one go: there is always a boundary where a line ends.
@@ -44,7 +41,7 @@ def boundaries(lines: "LineTable", language: str) -> "tuple[Array, Array]":
     return offsets[starts[is_word]], offsets[ends[is_word]]
 
 
-def _offsets(utf8: "Array", units: int) -> "Array":
+def _offsets(utf8: Array, units: int) -> Array:
     """Return the offset in UTF-8 of each UTF-16 code unit, which ICU counts in, and of the end."""
     import numpy as np
 

@@ -164,9 +164,10 @@ def is_known(label: str) -> bool:
 def label_of_path(path: str) -> str | None:
     """Return the label that a path of a data file says; None if it says none.
 
-    That is the name of the folder where the file is called so, too (``de/de_part_1.jsonl.gz``,
-    ``de_meta/de_meta_part_1.jsonl.gz`` as released), else the first of the folder and the name that is a known label.
-    Part numbers and ``_meta`` are no part of a label, but where the folder is called just as the file is.
+    If folder and file have the same name, that is the label (``de/de_part_1.jsonl.gz``, or
+    ``de_meta/de_meta_part_1.jsonl.gz`` as released). Otherwise the label is the name of the folder if that is a known
+    label, else the name of the file if that is one. Part numbers and ``_meta`` belong to a label only if the folder is
+    called exactly as the file is.
 
     Args:
         path: of a file, relative to what is looked at.

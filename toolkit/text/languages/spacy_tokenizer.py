@@ -5,8 +5,8 @@ Source: spaCy 3.8 (MIT), ``tokenizer.pyx``: the algorithm, written anew; `spacy_
 A text is split at white space; one blank after a word vanishes, all other white space is a word of its own. What stands
 between is a known exception, or loses a prefix and a suffix at a time until it is one or neither is found; the rest is
 an exception, a URL, or is split at infixes. At last, exceptions that were torn apart this way are put together again.
-What spaCy does in quadratic time is done in linear time here, as far as a language's patterns allow it; what a chunk of
-text gives is kept.
+spaCy needs quadratic time for some texts. This module needs linear time, as far as the patterns of a language allow it,
+and keeps the words of chunks that it has seen.
 """
 
 import functools

@@ -1,7 +1,8 @@
 """Words as FineWeb-2 has them: split as datatrove 0.10 splits the language, punctuation included.
 
-What has rules is done here, exactly, without another package: spaCy's blank pipelines (`spacy_tokenizer`), and
-the Indic NLP Library's. What has a dictionary or a model needs its library, an extra (`dictionary_words`).
+Splitters that consist of rules are written here exactly, without another package: spaCy's blank pipelines
+(`spacy_tokenizer`) and the Indic NLP Library's. Splitters with a dictionary or a model need their library, an extra
+(`dictionary_words`).
 """
 
 import functools

@@ -169,7 +169,7 @@ def _read_head(path: str, lines: Sequence[Line], ours: Collection[str], kept: Ke
 def _check_yaml(path: str, lines: Sequence[Line]) -> None:
     """Raise ConfigError, with the line in the card, for lines that are no YAML.
 
-    What is between marks may give a key anew, so it is checked apart.
+    Lines between marks are checked apart from the others, because they may give a key again.
     """
     there = dict(lines)
     settings.parse("".join(_ended(there.get(number, "")) for number in range(1, max(there, default=0) + 1)), path)

@@ -201,7 +201,8 @@ def how_it_was_made(facts: Facts, about: About) -> str:
 def statistics(facts: Facts) -> str:
     """Return counts before and after the mix, from its manifest; without one those of each label."""
     if facts.mixture and facts.mixture.statistics:
-        return f"What the mix read and what it kept; words are what stands between white space.\n\n{_counted(facts)}"
+        counted = mix_markdown(facts.mixture.statistics)
+        return f"What the mix read and what it kept; words are what stands between white space.\n\n{counted}"
     files = {file.path: file for file in facts.files}
     groups = [(each.label, each.paths) for each in facts.labels] or [
         (g.name.removesuffix("-files"), g.paths) for g in facts.groups
@@ -212,10 +213,6 @@ def statistics(facts: Facts) -> str:
         documents = "not counted" if None in counts else f"{sum(count or 0 for count in counts):,}"
         rows.append([name, documents, f"{len(paths):,}", size(sum(files[path].size for path in paths))])
     return markdown(rows)
-
-
-def _counted(facts: Facts) -> str:
-    return mix_markdown(facts.mixture.statistics if facts.mixture else {})
 
 
 def rules(mixture: Mixture) -> str:

@@ -14,6 +14,7 @@ from toolkit.inspect.describe.check.nodes import Node
 from toolkit.inspect.describe.check.values import Column
 from toolkit.inspect.describe.facts.data_file import DATES, EXACT, NUMERIC
 from toolkit.runs.executors import Report
+from toolkit.runs.progress import Position
 from toolkit.storage.paths import stat
 from toolkit.storage.reading import Lines, stored_digest
 
@@ -106,11 +107,12 @@ def _lead(column: Column, row: Node, checked: Checked) -> None:
 def _search(work: FileCheck, checked: Checked, report: Report) -> None:
     """Read on until the paths of all columns have led somewhere."""
     with Lines(work.path, work.max_bytes * 2) as lines:
+        done = Position(report, lines.stored)
         for line in lines:
             row = _decoded(line, work.path, lines.number)
             for column in work.columns:
                 _lead(column, row, checked)
-            report(1, len(line))
+            done(1)
             if all(checked.leads.get(column.id) for column in work.columns):
                 return
 
@@ -119,6 +121,7 @@ def _check_rows(work: FileCheck, checked: Checked, report: Report) -> None:
     look = _FirstRows(work, checked)
     missing, rows, whole = set(look.names), 0, True
     with Lines(work.path, work.max_bytes * 2) as lines:
+        done = Position(report, lines.stored)
         for line in lines:
             if lines.number > work.first and not missing and not work.values:
                 whole = False
@@ -133,7 +136,7 @@ def _check_rows(work: FileCheck, checked: Checked, report: Report) -> None:
             missing -= row.keys()
             if isinstance(value := row.get(work.values), str):
                 checked.values[value] += 1
-            report(1, len(line))
+            done(1)
         checked.rows = rows if work.count else None
         if lines.number:
             look.finish(missing, whole=whole)

@@ -63,7 +63,8 @@ def check(path: str, document: Node, first: int | None) -> Checked:
         issues = dataset.metadata.ctx.issues
         checked.findings += [f"{path}: mlcroissant: {message}" for message in sorted(issues.errors)]
         checked.warnings += [f"{path}: mlcroissant: {message}" for message in sorted(issues.warnings)]
-        if first is None and (large := _largest(document)) > LARGEST:
+        large = max((bytes_of(node) or 0 for node in nodes(document, "distribution")), default=0)
+        if first is None and large > LARGEST:
             checked.warnings.append(
                 f"{path}: no records read by mlcroissant: a file has {large:,} bytes; --first N does"
             )
@@ -89,7 +90,3 @@ def _of_lines(document: Node) -> set[str]:
         for record in nodes(document, "recordSet")
         if any(each.extract.get("fileProperty") == "lines" for each in fields_of(record))
     }
-
-
-def _largest(document: Node) -> int:
-    return max((bytes_of(node) or 0 for node in nodes(document, "distribution")), default=0)

@@ -30,7 +30,8 @@ def rai_terms(facts: Facts, about: About) -> dict[str, Any]:
         found |= _records(facts)
     if made := steps(facts):
         found["dataPreprocessingProtocol"] = made
-    if facts.mixture and (edits := [_rule(*rule) for rule in facts.mixture.rules if _edits(rule[0])]):
+    rules = facts.mixture.rules if facts.mixture else []
+    if edits := [_rule(effect, given) for effect, given in rules if kind_called(effect.kind).ROLE is Role.EDITS]:
         found["dataManipulationProtocol"] = " ".join(edits)
     if protocol := _protocol(facts):
         found["dataAnnotationProtocol"] = protocol
@@ -38,10 +39,6 @@ def rai_terms(facts: Facts, about: About) -> dict[str, Any]:
         found["machineAnnotationTools"] = tools
     found |= about.rai.given()
     return {f"rai:{name}": value for name, value in found.items()}
-
-
-def _edits(effect: RuleEffect) -> bool:
-    return kind_called(effect.kind).ROLE is Role.EDITS
 
 
 def _collection(each: Ingested) -> str:

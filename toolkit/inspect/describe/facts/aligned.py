@@ -5,7 +5,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError, ToolkitError
 from toolkit.ingest.inputs import carried_shards
 from toolkit.inspect.validate.one_file import ValidateJob, check_file
-from toolkit.records import foreign, lineage, sets
+from toolkit.records import foreign, outdated, sets
 from toolkit.runs.executors import Report
 
 
@@ -42,7 +42,7 @@ def _check_records(work: ValidateJob, dataset: Dataset) -> None:
         if not sets.is_intact(dataset, set_name, shard, record):
             raise DataError("expected the file that its completion record describes, it was changed", path=path)
         if documents:
-            lineage.check_lineage(dataset, set_name, shard, documents)
+            outdated.check_lineage(dataset, set_name, shard, documents)
         rows = record.rows
     if documents and documents.rows != rows:
         raise DataError(

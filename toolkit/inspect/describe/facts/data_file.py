@@ -19,6 +19,7 @@ from toolkit.inspect.describe.facts.fields import HUGE, INTEGERS, KEYS, LONG, ba
 from toolkit.inspect.documents import label_reader
 from toolkit.inspect.targets import Format
 from toolkit.runs.executors import Report
+from toolkit.runs.progress import Position
 from toolkit.storage.paths import lacking, stat
 from toolkit.storage.reading import Lines, stored_digest
 
@@ -68,13 +69,12 @@ class LookJob(ConfigStruct):
         lines: whether the digest of its lines is wanted, though they are no rows that are described.
         first: at most so many rows.
         max_bytes: of a row.
-        format: of an output, with its options, which knows where rows have their label; empty for other files.
+        format: of an output, which knows where rows have their label; None for other files.
     """
 
     path: str
     max_bytes: int
-    format: str = ""
-    options: dict[str, Any] = {}
+    format: Format | None = None
     digest: bool = False
     rows: bool = False
     lines: bool = False
@@ -155,9 +155,10 @@ def look(work: LookJob, report: Report) -> Looked:
     elif work.lines and work.first is None:
         looked.lines = (0, 0)
         with Lines(work.path, work.max_bytes) as lines:
+            done = Position(report, lines.stored)
             for line in lines:
                 looked.lines = _with(looked.lines, line)  # in text, blank ones end documents
-                report(1, len(line))
+                done(1)
     return looked
 
 
@@ -191,14 +192,14 @@ class _Look:
         self._decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
         self._large: set[str] = set()  # keys with integers beyond `EXACT`
         self._headers: dict[str, Any] = {}  # of the row
-        reading = Format(work.format, work.options).writer().READING if work.format else None
-        self._label = label_reader(reading) if reading else None
+        self._label = label_reader(work.format.writer().READING) if work.format else None
 
     def run(self, report: Report) -> None:
         work, looked = self._work, self._looked
         texts: dict[str, bool] = {}  # whether all were numbers
         all_lines = (0, 0)
         with Lines(work.path, work.max_bytes) as lines:
+            done = Position(report, lines.stored)
             for line in lines:
                 if work.first is not None and looked.number >= work.first:
                     looked.whole = False
@@ -215,7 +216,7 @@ class _Look:
                 self._add(row)
                 if self._label and (label := self._label(line)):
                     looked.labels[label] = looked.labels.get(label, 0) + 1
-                report(1, len(line))
+                done(1)
         looked.lines = all_lines if looked.whole else None
         looked.numeric = sorted(key for key, numeric in texts.items() if numeric)
         looked.rounded = sorted(

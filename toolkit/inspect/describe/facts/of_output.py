@@ -81,8 +81,7 @@ def output_facts(
                 rows=readable,
                 lines=writer.CONCATENATES,
                 first=first,
-                format=format_.name if format_ and says else "",
-                options=format_.options if format_ and says else {},
+                format=format_ if says else None,
             )
             for path in paths
         ]

@@ -101,18 +101,10 @@ def changed_notes(paths: Sequence[str], looked: Sequence[Looked], record: Record
     texts = [column for column, kind in kinds.items() if kind in TEXTS and kind != "digits"]
     numbers = [column for column, kind in kinds.items() if kind in (*INTEGERS, "float")]
     found = list(zip(paths, looked, strict=True))
-    notes = [
-        _note([path for path, each in found if name in each.numeric], text)
-        for name in texts
-        for text in (f"every `{name}` is a number; Croissant's reader changes such texts (0001 becomes 1)",)
-    ]
-    notes += [
-        _note([path for path, each in found if name in each.rounded], text)
-        for name in numbers
-        for text in (
-            f"`{name}` has integers beyond 2^53, and rows without one; Croissant's reader rounds such integers",
-        )
-    ]
+    changed = "every `{}` is a number; Croissant's reader changes such texts (0001 becomes 1)"
+    rounded = "`{}` has integers beyond 2^53, and rows without one; Croissant's reader rounds such integers"
+    notes = [_note([path for path, each in found if name in each.numeric], changed.format(name)) for name in texts]
+    notes += [_note([path for path, each in found if name in each.rounded], rounded.format(name)) for name in numbers]
     return [note for note in notes if note]
 
 

@@ -22,6 +22,7 @@ from toolkit.inspect.describe.facts.rows import apart
 from toolkit.inspect.documents import text_at
 from toolkit.mix.splitting import split_of
 from toolkit.runs.executors import Report
+from toolkit.runs.progress import Position
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, list_files, remove, remove_empty_folders
 from toolkit.storage.reading import Lines
@@ -73,6 +74,7 @@ def write(work: SplitJob, report: Report) -> SplitFile:
     counts = dict.fromkeys(work.shares, 0)
     examples: list[dict[str, Any]] = []
     with RowOutput(work.target) as out, Lines(work.path, work.max_bytes) as lines:
+        done = Position(report, lines.stored)
         for line in lines:
             id_ = _id_of(line, work, lines.number)
             row = _Row(id_, split_of(line if id_ is None else id_.encode(), work.shares))
@@ -80,7 +82,7 @@ def write(work: SplitJob, report: Report) -> SplitFile:
             out.write_row(msgspec.json.encode(row))
             if len(examples) < work.examples:
                 examples.append(msgspec.to_builtins(row))
-            report(1, len(line))
+            done(1)
     return SplitFile(out.stat.size, out.sha256, counts, examples)
 
 

@@ -1,21 +1,19 @@
 """Reading objects of S3: one version of an object, gone on with at the byte where a connection broke."""
 
 import io
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from toolkit.errors import DataError
 from toolkit.storage.store import BUFFER, Stat
 from toolkit.storage.stores.s3.errors import Broken
 from toolkit.storage.stores.s3.names import split
-
-if TYPE_CHECKING:
-    from toolkit.storage.stores.s3 import S3
+from toolkit.storage.stores.s3.requests import Requests
 
 
 class Reading(io.RawIOBase):
     """One version of an object, by smart_open; opened again at the byte where a connection broke."""
 
-    def __init__(self, store: "S3", path: str, offset: int, found: Stat) -> None:
+    def __init__(self, store: Requests, path: str, offset: int, found: Stat) -> None:
         super().__init__()
         self._store = store
         self._path = path

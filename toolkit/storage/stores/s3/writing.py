@@ -1,7 +1,7 @@
 """Writing objects of S3, which appear when they are complete; every request may be made again."""
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import xxhash
 
@@ -9,10 +9,8 @@ from toolkit.errors import DataError, Unreadable
 from toolkit.storage.store import BUFFER, Stat, Writing
 from toolkit.storage.stores.s3.errors import NoUpload
 from toolkit.storage.stores.s3.names import split
+from toolkit.storage.stores.s3.requests import Requests
 from toolkit.storage.threads import for_each
-
-if TYPE_CHECKING:
-    from toolkit.storage.stores.s3 import S3
 
 SMALL = 8 << 20
 """Bytes up to which an object is written by one request; also the size of the parts of others, at the beginning."""
@@ -27,7 +25,7 @@ COPIED = 64 << 20
 class MultipartWriting(Writing):
     """Held in memory up to `SMALL`, then a multipart upload."""
 
-    def __init__(self, store: "S3", path: str) -> None:
+    def __init__(self, store: Requests, path: str) -> None:
         self._store = store
         self._path = path
         self._bucket, self._key = split(path)
@@ -131,7 +129,7 @@ class MultipartWriting(Writing):
         return self._store.ask(self._path, ask)
 
 
-def stored_content(store: "S3", path: str) -> bytes:
+def stored_content(store: Requests, path: str) -> bytes:
     """Return the xxh3-128 of an object's bytes."""
     digest = xxhash.xxh3_128()
     with store.open(path) as stream:

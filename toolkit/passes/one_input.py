@@ -1,4 +1,4 @@
-"""One input file from ingest to its part of the mix; then its documents and attributes go.
+"""One input file from ingest to its part of the mix; then, if that is wanted, its documents and attributes go.
 
     input ──ingest──> documents ──tag──> attributes ──mix──> intermediate of the output
                           └──────── deleted ──┘   once that is safe
@@ -17,14 +17,17 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError, ToolkitError
 from toolkit.ingest import inputs, plan, run
 from toolkit.mix import join, stage
+from toolkit.mix.settings import MixSettings
+from toolkit.passes.one_shard import ShardPass, ShardToPass
 from toolkit.records import ingested
 from toolkit.records import sets as records
 from toolkit.runs.executors import Report
 from toolkit.storage.paths import remove, remove_empty_folders
+from toolkit.tag import plan as tag_plan
 from toolkit.tag import run as tagging
 
 
-class InputToMix(ConfigStruct):
+class InputToPass(ConfigStruct):
     """One input.
 
     Attributes:
@@ -36,20 +39,37 @@ class InputToMix(ConfigStruct):
 
     input: plan.InputToIngest
     tag: tagging.ShardToTag | None
-    mix: join.ShardToMix
+    mix: join.ShardToMix | None
     processes: int = 1
 
     @property
     def key(self) -> str:
         return self.input.key
 
-    def of_shard(self, shard: str) -> join.ShardToMix:
-        """Return what is mixed of a shard."""
+    def tagged(self, shard: str) -> tagging.ShardToTag | None:
+        """Return how a shard is tagged."""
+        return self.tag and msgspec.structs.replace(self.tag, shard=shard, processes=self.processes)
+
+    def mixed(self, shard: str) -> join.ShardToMix:
+        """Return how a shard is mixed, of inputs that are."""
+        assert self.mix
         return msgspec.structs.replace(self.mix, shard=shard, processes=self.processes)
 
 
-class InputMixed(ConfigStruct):
+class InputPassed(ConfigStruct):
     """The outcome of an input.
+
+    Attributes:
+        ingested: that of its ingest.
+        tagged: shards whose attributes were written on the way.
+    """
+
+    ingested: run.IngestedInput
+    tagged: list[str]
+
+
+class InputMixed(ConfigStruct):
+    """The outcome of an input whose documents have gone.
 
     Attributes:
         shards: that its documents were in.
@@ -66,7 +86,52 @@ class InputMixed(ConfigStruct):
     rejects: str = ""
 
 
-def do(work: InputToMix, report: Report) -> InputMixed:
+def ingest(work: InputToPass, report: Report) -> InputPassed:
+    """Ingest an input, unless that has been done; tag and encode its documents while they are made.
+
+    Raises:
+        DataError: of the ingest only.
+    """
+    tags, mixes = _can_follow(work)
+    passes: dict[str, ShardPass] = {}
+
+    def follow(shard: str, carried: str | None) -> ShardPass:
+        tag, mix = work.tagged(shard) if tags else None, work.mixed(shard) if mixes else None
+        passes[shard] = ShardPass(ShardToPass(tag, mix, carried))
+        return passes[shard]
+
+    done = run.ingest_input(work.input, report, follow if tags or mixes else None)
+    return InputPassed(ingested=done, tagged=[shard for shard, each in passes.items() if each.tagged])
+
+
+def _can_follow(work: InputToPass) -> tuple[bool, bool]:
+    """Return whether the shards of an input can be tagged, and mixed, before their files are there."""
+    tags = work.tag is not None and _is_closed(work.tag.plan)
+    carried = work.input.entry.reader().attribute_set()
+    made = {*(work.tag.plan.sets if work.tag and tags else ()), *([carried] if carried else [])}
+    mixes = work.mix is not None and made >= {each.set for each in work.mix.sets} and _is_by_shard(work.mix.settings)
+    return tags, mixes
+
+
+def _is_closed(plan_: tag_plan.Plan) -> bool:
+    """Return whether the sets of a plan read no other sets."""
+    return all(r.set in plan_.sets for step in tag_plan.build(plan_) for r in step.references)
+
+
+def _is_by_shard(settings: MixSettings) -> bool:
+    """Return whether documents can be mixed before the digests of their attributes are known, and those of all shards.
+
+    Patterns of other programs are held against all shards, and so are weights.
+    """
+    return (
+        settings.output.provenance in (False, "line")
+        and len(settings.streams) == 1
+        and settings.streams[0].weight is None
+        and not any(rule.foreign for rule in settings.streams[0].rules)
+    )
+
+
+def do(work: InputToPass, report: Report) -> InputMixed:
     """Ingest, tag and mix an input, unless that has been done; delete its documents and attributes.
 
     Raises:
@@ -77,12 +142,12 @@ def do(work: InputToMix, report: Report) -> InputMixed:
         forget_data(work, record)  # an attempt may have been killed before it could
         report(record.rows, 0)
         return InputMixed(shards=list(record.shards), counts=record.counts, skipped=True, rejects=record.rejects)
-    done = run.ingest_input(work.input, report)
+    done = ingest(work, report).ingested
     failed = {}
     for shard in done.shards:
-        if work.tag:
-            tagging.tag_shard(msgspec.structs.replace(work.tag, shard=shard, processes=work.processes), _say_nothing)
-        mixed = work.of_shard(shard)
+        if tag := work.tagged(shard):
+            tagging.tag_shard(tag, _say_nothing)
+        mixed = work.mixed(shard)
         try:
             stage.mix_shard(mixed, _say_nothing)
         except ToolkitError as error:
@@ -103,10 +168,10 @@ def _say_nothing(documents: int, size: int) -> None:
     """Report nothing: documents are counted once, when they are ingested."""
 
 
-def is_mixed(work: InputToMix, record: ingested.InputRecord) -> bool:
+def is_mixed(work: InputToPass, record: ingested.InputRecord) -> bool:
     """Return True if the parts of the mix of all shards of an input are there."""
     for shard, found in record.shards.items():
-        mixed = work.of_shard(shard)
+        mixed = work.mixed(shard)
         if stage.made_from(mixed, found.content, attributes_by_record(mixed, found.content)) is None:
             return False
     return True
@@ -135,11 +200,11 @@ def attributes_by_record(work: join.ShardToMix, documents: str) -> dict[str, str
     return digests
 
 
-def forget_data(work: InputToMix, record: ingested.InputRecord) -> None:
+def forget_data(work: InputToPass, record: ingested.InputRecord) -> None:
     """Delete the documents of an input, their row indexes, and their attributes in all sets."""
     dataset = work.input.dataset
     inputs.note_deletion(work.input, record)
-    sets = dict.fromkeys([*_sets_of_run(work), *(joined.set for joined in work.mix.sets)])
+    sets = dict.fromkeys([*_sets_of_run(work), *(joined.set for joined in work.mixed("").sets)])
     for shard in record.shards:
         for path, root in ((dataset.shard_path(shard), dataset.documents), *_attributes(dataset, sets, shard)):
             remove(path)
@@ -147,7 +212,7 @@ def forget_data(work: InputToMix, record: ingested.InputRecord) -> None:
         row_index.forget(dataset, shard)
 
 
-def _sets_of_run(work: InputToMix) -> list[str]:
+def _sets_of_run(work: InputToPass) -> list[str]:
     carried = work.input.entry.reader().attribute_set()
     return [*(work.tag.plan.sets if work.tag else ()), *([carried] if carried else [])]
 

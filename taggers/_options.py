@@ -1,15 +1,21 @@
-"""The option `language` of taggers whose variant `datatrove` splits words as datatrove does."""
+"""Options that several taggers have."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
 from toolkit import Attribute, ConfigError
-from toolkit.text import check_word_language
+from toolkit.text import Splitter, check_word_language
+
+Variant = Annotated[
+    Literal["paper", "datatrove", "dolma", "dolma_v2", "redpajama"], msgspec.Meta(description="whose way of counting")
+]
+PaperSplitter = Annotated[Splitter, msgspec.Meta(description="how the variant `paper` finds words")]
+Label = Annotated[str | None, Attribute("language.label", str | None, or_value=True)]
+"""The language of a document: the attribute that has it, or the same for all."""
 
 Language = Annotated[
-    str | None,
-    Attribute("language.label", str | None, or_value=True),
+    Label,
     msgspec.Meta(
         description="with the variant `datatrove`: whose words they are, as a label of lid.176 (`de`) or GlotLID "
         "(`deu_Latn`), or the attribute that has each document's; English if not given"

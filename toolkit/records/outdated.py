@@ -1,12 +1,59 @@
-"""Checks that attributes were made from the documents, and other sets, that there are now."""
+"""Decides whether a shard of a set is done again: whether it was made from something else than there is now.
+
+Inputs are judged likewise by `toolkit.ingest.inputs.why_not_done`, shards of a mix by `toolkit.mix.stage.made_from`.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from toolkit.data.alignment import missing_file
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import ShardState
 from toolkit.errors import DataError, StaleError
 from toolkit.records.foreign import look_at
-from toolkit.records.sets import is_intact, load_record, load_schema
+from toolkit.records.sets import ShardRecord, is_intact, load_record, load_schema
 from toolkit.storage.paths import exists
+
+
+def is_outdated(
+    dataset: Dataset,
+    set_name: str,
+    shard: str,
+    documents: ShardState | None,
+    settings: Mapping[str, Any],
+    reads: Iterable[str],
+    *,
+    learn: bool = False,
+) -> bool:
+    """Return whether a shard of a set must be done, or done again.
+
+    Args:
+        dataset: of the shard.
+        set_name: of the set.
+        shard: of the dataset.
+        documents: as they are now; None if that is not known.
+        settings: that the set is to be made with.
+        reads: the sets that it is to be made from.
+        learn: as of `toolkit.records.sets.is_intact`.
+    """
+    record = load_record(dataset, set_name, shard)
+    return (
+        record is None
+        or documents is None
+        or record.input.content != documents.content
+        or record.settings != settings
+        or not is_intact(dataset, set_name, shard, record, learn=learn)
+        or any(_has_changed(dataset, other, shard, record, documents) for other in reads)
+    )
+
+
+def _has_changed(dataset: Dataset, other: str, shard: str, record: ShardRecord, documents: ShardState) -> bool:
+    """Return whether a set that was read is another now, or is itself made from something that has changed."""
+    try:
+        check_lineage(dataset, other, shard, documents)
+    except StaleError:
+        return True
+    return content_of(dataset, other, shard) != record.reads.get(other)
 
 
 def content_of(dataset: Dataset, set_name: str, shard: str) -> str:

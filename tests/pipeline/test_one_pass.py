@@ -1,0 +1,315 @@
+"""``toolkit run`` does what is per shard in one pass, with the bytes of single commands, whatever fails on the way."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Run
+from tests.pipeline.conftest import Project, document, strays, tree, write_rows
+from toolkit.mix import stage
+from toolkit.passes import one_shard
+from toolkit.tag import run as tagging
+
+LINES = [
+    "The library opens at nine and closes late in the evening, every day but Sunday.",
+    "Η βιβλιοθήκη ανοίγει στις εννέα και κλείνει αργά το βράδυ, εκτός από την Κυριακή.",
+    "Die Bibliothek öffnet um neun und schließt spät am Abend, außer am Sonntag.",
+    "La biblioteca abre a las nueve y cierra tarde por la noche, excepto los domingos.",
+    "menu",
+    "",
+    "\t \u2028 x\0y",
+]
+
+TAGGER = '''
+from toolkit import Document, Example, Tagger
+
+class Picky(Tagger):
+    """Code points; nothing for a text with a certain word."""
+    EXAMPLES = (Example("", 0),)
+    hates: str = ""
+
+    def tag(self, document: Document) -> int:
+        if self.hates and self.hates in document.text:
+            raise ValueError(f"no {self.hates}, please")
+        return len(document.text)
+'''
+
+OSCAR: dict[str, Any] = {
+    "tag": {
+        "lines-0": {"tagger": "line_language"},
+        "language-0": {"tagger": "language", "lines": "lines-0"},
+        "shape-0": ["line_shape", "noise"],
+    },
+    "mix": {
+        "attributes": ["lines-0", "language-0", "shape-0"],
+        "rules": [
+            {"drop": "language.label is None", "name": "unidentified"},
+            {"annotate": "short", "when": "line_shape.short > line_shape.lines // 2"},
+        ],
+        "output": {"format": "oscar", "part_size": "6 kB"},
+    },
+}
+TEXT: dict[str, Any] = {
+    "tag": {"lines-0": {"tagger": "line_language", "min_chars": 20}},
+    "mix": {"attributes": ["lines-0"], "output": {"format": "text", "unit": "block", "compression": "none"}},
+}
+EDITS: dict[str, Any] = {
+    "tag": {"spans-0": ["emails", "line_shape"], "lines-0": "line_language"},
+    "mix": {
+        "attributes": ["spans-0", "lines-0"],
+        "rules": [
+            {"drop": "document.chars % 7 == 0", "name": "sevenths"},
+            {"drop": 'document.metadata["n"] % 5 == 0', "name": "fifths"},
+            {"replace": "emails", "by": "|||"},
+            {"set": "metadata.shape", "to": "line_shape.lines"},
+        ],
+        "output": {"format": "dolma", "provenance": "line"},
+        "rejected": "REJECTED",
+    },
+}
+PROVENANCE: dict[str, Any] = {
+    "tag": {"shape-0": "line_shape"},
+    "mix": {"attributes": ["shape-0"], "output": {"format": "dolma", "provenance": True}},
+}
+ONLY_TAGS: dict[str, Any] = {"tag": {"shape-0": ["line_shape", "noise"]}}
+ONLY_MIX: dict[str, Any] = {"mix": {"rules": [{"drop": "document.chars < 9"}], "output": {"format": "dolma"}}}
+RECIPES = {
+    "oscar": OSCAR,
+    "text": TEXT,
+    "edits": EDITS,
+    "provenance": PROVENANCE,
+    "only tags": ONLY_TAGS,
+    "only mix": ONLY_MIX,
+}
+
+
+def inputs(root: Path, *, documents: int = 30, count: int = 3) -> None:
+    chance = random.Random(5)
+    for i in range(count):
+        rows = [
+            document(
+                f"{i}-{j}",
+                "\n".join(chance.choices(LINES, k=chance.randrange(9))) + f" someone{j}@example.org",
+                metadata={"n": j, "deep": {"ü": [None, 1.5]}},
+                other=j,
+            )
+            for j in range(documents)
+        ]
+        write_rows(root / "in" / f"{i}.jsonl", rows)
+
+
+def made(root: Path, run: Run, recipe: dict[str, Any], **ingest: Any) -> Project:
+    """A project with inputs."""
+    root.mkdir(exist_ok=True)
+    inputs(root)
+    config: dict[str, Any] = json.loads(json.dumps(recipe).replace("REJECTED", str(root / "rejected")))
+    config["dataset"] = str(root / "data")
+    config["executor"] = {"type": "in_process"}
+    config["ingest"] = [{"format": "jsonl", "from": f"{root}/in/*.jsonl", "source": "s", **ingest}]
+    if "mix" in config:
+        config["mix"]["output"]["path"] = str(root / "out")
+    return Project(root, run, config)
+
+
+def singly(project: Project) -> None:
+    for command in ("ingest", "tag", "mix"):
+        if command in project.config:
+            project.ok(command)
+
+
+def all_of(project: Project) -> dict[str, str]:
+    """All data, and what records say but for times, with the project's own folder left out of it."""
+    found = tree(project.data) | {f"out/{k}": v for k, v in tree(project.out).items()}
+    for path in sorted(project.root.rglob("*.json")):
+        if ".toolkit" in path.parts and "claims" not in path.parts:
+            told = _timeless(json.loads(path.read_text()))
+            found[str(path.relative_to(project.root))] = json.dumps(told).replace(str(project.root), "ROOT")
+    return found | {f"rejected/{k}": v for k, v in tree(project.root / "rejected").items()}
+
+
+def _timeless(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _timeless(v) for k, v in value.items() if k not in ("seconds", "stamp", "started", "ended")}
+    return [_timeless(each) for each in value] if isinstance(value, list) else value
+
+
+@pytest.fixture
+def unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What single commands read of a shard cannot be read."""
+
+    def refused(*_: object, **__: object) -> Any:
+        raise AssertionError("read back")
+
+    monkeypatch.setattr(tagging, "_parts", refused)
+    monkeypatch.setattr(stage, "joint_blocks", refused)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("size", [None, "2 kB"])
+def test_a_run_leaves_what_single_commands_leave(tmp_path: Path, run: Run, recipe: str, size: str | None) -> None:
+    ingest: dict[str, Any] = {"shard_size": size} if size else {}
+    one, other = (made(tmp_path / name, run, RECIPES[recipe], **ingest) for name in ("one", "other"))
+    singly(one)
+    other.ok("run")
+    assert all_of(one) == all_of(other)
+    assert strays(other.root) == strays(one.root)
+    before = tree(other.root, bookkeeping=True)
+    other.ok("run")
+    assert tree(other.root, bookkeeping=True) == before
+
+
+@pytest.mark.usefixtures("unread")
+@pytest.mark.parametrize("recipe", ["oscar", "text", "edits", "only tags", "only mix"])
+def test_nothing_is_read_back(tmp_path: Path, run: Run, recipe: str) -> None:
+    project = made(tmp_path, run, RECIPES[recipe])
+    told = project.ok("run", "--json").json
+    assert set(told.get("tag", {}).get("written", {}).values()) <= {3}
+
+
+def test_a_large_input_is_passed_by_several_processes(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks are tagged and encoded in helpers, and written in their order."""
+    one, other = (made(tmp_path / name, run, EDITS) for name in ("one", "other"))
+    for project in (one, other):
+        inputs(project.root, documents=700, count=1)
+    singly(one)
+    monkeypatch.setattr("toolkit.runs.workers.LARGE", 1)
+    other.config |= {"executor": {"type": "local"}, "processes": 2}
+    other.ok("run")
+    del other.config["executor"], other.config["processes"]
+    assert all_of(one) == all_of(other)
+
+
+def test_attributes_that_an_input_carries_are_mixed_on_the_way(tmp_path: Path, run: Run, unread: None) -> None:
+    first = made(tmp_path / "first", run, {})
+    oscar = [
+        {
+            "content": "\n".join(LINES[:3]),
+            "warc_headers": {"warc-record-id": f"<urn:uuid:{i}>"},
+            "metadata": {
+                "identification": {"label": "en", "prob": 0.9},
+                "annotation": None,
+                "sentence_identifications": [None, {"label": "el", "prob": 1.0}, None],
+            },
+        }
+        for i in range(5)
+    ]
+    write_rows(tmp_path / "oscar" / "en.jsonl.gz", oscar)
+    first.config["ingest"] = [
+        {"format": "oscar", "from": f"{tmp_path}/oscar/*.jsonl.gz", "source": "o", "set": "oscar-0"}
+    ]
+    first.config["tag"] = {"shape-0": "line_shape"}
+    first.config["mix"] = {
+        "attributes": ["oscar-0", "shape-0"],
+        "rules": [{"drop": "oscar.identification.prob < 0.5"}],
+        "output": {
+            "format": "oscar",
+            "path": str(first.out),
+            "identification": "oscar.identification",
+            "sentence_identifications": "line_language",
+        },
+    }
+    first.ok("run")
+    assert [row["metadata"] for row in first.output()] == [row["metadata"] for row in oscar]
+
+
+def picky(tmp_path: Path, run: Run, hates: str) -> Project:
+    recipe = json.loads(json.dumps(EDITS))
+    project = made(tmp_path, run, recipe)
+    (project.root / "picky.py").write_text(TAGGER)
+    project.config["tag"]["picky-0"] = {"tagger": f"{project.root}/picky.py:Picky", "hates": hates}
+    project.config["mix"]["attributes"].append("picky-0")
+    return project
+
+
+def test_a_document_that_cannot_be_tagged_costs_its_shard_and_is_told_once(tmp_path: Path, run: Run) -> None:
+    project = picky(tmp_path, run, "someone29@example.org")
+    inputs(project.root, documents=29)
+    rows = [document("bad", "someone29@example.org")]
+    write_rows(project.root / "in" / "1.jsonl", rows)
+    ran = project("run")
+    assert ran.code == 1
+    assert ran.err.count("no someone29@example.org, please") == 2  # when it is met, and in the list at the end
+    assert "s/1.jsonl.gz:1" in ran.err
+    assert "mix not run" in ran.out
+    assert len(tree(project.documents)) == 3
+    assert sorted(path.name for path in (project.attributes / "picky-0" / "s").iterdir()) == [
+        "0.jsonl.gz",
+        "2.jsonl.gz",
+    ]
+    assert tree(project.out) == {}
+    write_rows(project.root / "in" / "1.jsonl", [document("good", "fine", metadata={"n": 1})])
+    told = project.ok("run", "--json").json
+    assert told["ingest"]["skipped"] == 2
+    assert set(told["tag"]["written"].values()) == {1}
+    assert strays(project.root) == []
+
+
+def test_a_document_that_cannot_be_mixed_leaves_the_attributes_of_its_shard(tmp_path: Path, run: Run) -> None:
+    recipe = json.loads(json.dumps(ONLY_TAGS))
+    recipe["mix"] = {
+        "attributes": ["shape-0"],
+        "rules": [{"drop": 'document.metadata["n"] > 5'}],
+        "output": {"format": "dolma"},
+    }
+    project = made(tmp_path, run, recipe)
+    write_rows(project.root / "in" / "1.jsonl", [document("bad", "a", metadata={"n": "seven"})])
+    ran = project("run")
+    assert ran.code == 1
+    assert ran.err.count("id=bad") == 2 or ran.err.count("bad") >= 1
+    assert len(tree(project.attributes)) == 3
+    assert tree(project.out) == {}
+    write_rows(project.root / "in" / "1.jsonl", [document("good", "a", metadata={"n": 7})])
+    project.ok("run")
+    assert len(project.output()) == 12
+
+
+@pytest.mark.parametrize("bad", [b"{", b'{"id": "x"}'])
+def test_a_damaged_input_leaves_nothing_of_its_shard(tmp_path: Path, run: Run, bad: bytes) -> None:
+    project = made(tmp_path, run, OSCAR)
+    rows: list[Any] = [document(str(i), "a text\n" * 20) for i in range(600)]
+    write_rows(project.root / "in" / "1.jsonl", [*rows, bad])
+    ran = project("run")
+    assert ran.code == 1
+    assert "1.jsonl:601" in ran.err
+    for root in (project.documents, *(project.attributes / name for name in OSCAR["tag"])):
+        assert sorted(path.name for path in root.rglob("*.gz")) == ["0.jsonl.gz", "2.jsonl.gz"]
+    assert not list(project.out.rglob("*1.jsonl*"))
+
+
+@pytest.mark.parametrize("where", ["AttributesOutput.write", "AttributesOutput.record", "StageOutput.write"])
+def test_what_fails_on_the_way_is_done_by_the_stage_itself(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """A full disk, say, which is mended before the stage begins."""
+    one, other = (made(tmp_path / name, run, OSCAR) for name in ("one", "other"))
+    singly(one)
+    left = 2
+    name, method = where.split(".")
+    original: Callable[..., Any] = getattr(getattr(one_shard, name), method)
+
+    def fails(*arguments: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            raise OSError(28, "No space left on device")
+        return original(*arguments)
+
+    monkeypatch.setattr(getattr(one_shard, name), method, fails)
+    other.ok("run")
+    assert left < 0
+    assert all_of(one) == all_of(other)
+
+
+def test_bad_rows_do_not_stop_the_pass(tmp_path: Path, run: Run, unread: None) -> None:
+    project = made(tmp_path, run, OSCAR, on_error="skip", max_rejected=1.0)
+    rows: list[Any] = [document("1", "a text"), b"{", document("2", "b text"), b"\xff"]
+    write_rows(project.root / "in" / "1.jsonl", rows)
+    told = project.ok("run", "--json").json
+    assert told["ingest"]["counts"]["documents"] == 62
+    assert sum(n for name, n in told["ingest"]["counts"].items() if name.startswith("rejected")) == 2

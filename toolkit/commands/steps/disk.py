@@ -1,0 +1,257 @@
+"""The bound on disk, `max_disk` of a configuration: what counts, what stages are expected to need, what cannot fit.
+
+Expectations are about text: how much of it an input holds, and how many bytes a stage keeps of a byte of it
+(docs/scaling.md#disk). What earlier runs made of inputs, by their records, takes the place of the first two.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.config.settings import Config, Source
+from toolkit.config.sizes import in_words
+from toolkit.data.dataset import Dataset
+from toolkit.errors import ConfigError, DataError, Unreadable
+from toolkit.ingest import inputs as ingest_records
+from toolkit.ingest.plan import InputToIngest
+from toolkit.mix.assemble import PartToWrite, staged_path
+from toolkit.mix.join import ShardToMix
+from toolkit.mix.stage import stage_path
+from toolkit.records import sets
+from toolkit.records.ingested import InputRecord
+from toolkit.runs.executors import Task
+from toolkit.runs.room import NOTHING, Need, Needs, NoRoom, Room
+from toolkit.storage import store_of
+from toolkit.storage.compression import compression_of
+from toolkit.storage.paths import exists, stat
+from toolkit.tag.run import ShardToTag
+
+TEXT = {"gzip": 2.9, "zstd": 3.2, "bz2": 3.6, "xz": 4.0}
+"""Bytes of text of a stored byte, by compression; 1 without."""
+
+HTML = 0.25
+"""Bytes of text of a stored byte of pages as they were crawled."""
+
+DOCUMENTS = 0.48
+"""Stored bytes of documents, of a byte of text."""
+
+ATTRIBUTES = 0.025
+"""Likewise, of the attributes by one tagger."""
+
+MIXED = {"": 0.42, "gzip": 0.42, "gzip-fast": 0.46, "zstd": 0.42, "none": 1.0}
+"""Likewise, of what a mix makes of documents that it keeps, by compression."""
+
+CHOSEN = 0.5
+"""The part of its documents that a mix with rules is taken to keep: a run is not refused for what rules would drop."""
+
+FILES = 12 << 10
+"""Bytes of the records of a shard in a stage, and of files that do not fill their last block."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is expected of an input: bytes of documents, of their attributes, and of what a mix makes of them."""
+
+    documents: int = 0
+    attributes: int = 0
+    mixed: int = 0
+
+    def __add__(self, other: "Expected") -> "Expected":
+        return Expected(self.documents + other.documents, self.attributes + other.attributes, self.mixed + other.mixed)
+
+
+class Disk:
+    """What a command expects to need on disk.
+
+    Args:
+        config: whose `max_disk` is the bound; without one nothing is bound.
+        source: of the configuration, for messages.
+        dataset: of the configuration, if it names one.
+        command: that runs.
+        per_shard: whether documents go once they are mixed.
+        shares: runs that share the work.
+
+    Raises:
+        ConfigError: if a folder that counts is not on disk.
+    """
+
+    def __init__(
+        self, config: Config, source: Source, dataset: Dataset | None, command: str, *, per_shard: bool, shares: int
+    ) -> None:
+        self._source = source
+        self._per_shard = per_shard
+        self._shares = shares
+        self._command = command
+        self._ratio: float | None = None
+        self._records: dict[str, InputRecord | None] = {}
+        tags, mixes = command in ("run", "tag"), command in ("run", "mix")
+        taggers = [each if isinstance(each, list) else [each] for each in config.tag.values()]
+        self._attributes = ATTRIBUTES * sum(map(len, taggers)) if tags else 0.0
+        output = config.mix.get("output") if mixes else None
+        compression = output.get("compression", "") if isinstance(output, dict) else ""
+        self._mixed = MIXED.get(str(compression), 0.42) if config.mix and mixes else 0.0
+        self._chosen = CHOSEN if config.mix.get("rules") or config.mix.get("streams") else 1.0
+        limit = config.max_disk
+        self.room = Room(limit, _folders(config, source, dataset), shares) if limit is not None else None
+
+    # --- inputs -------------------------------------------------------------------------------------------------------
+
+    def check(self, works: Sequence[InputToIngest]) -> None:
+        """Check that what is made of inputs can fit.
+
+        Inputs of which nobody tells the size are left out, and so are those that were ingested before.
+
+        Raises:
+            ConfigError: with figures, if it cannot.
+        """
+        if self.room is None:
+            return
+        held = self.room.look()
+        self._measure(works)
+        todo = [self._expected(work, work.size) for work in works if work.size is not None and not self._made(work)]
+        if not todo:
+            return
+        total = sum(todo, Expected())
+        largest = max(each.documents + each.attributes for each in todo) * self._shares
+        output = round(total.mixed * self._chosen)
+        needed = total.documents + total.attributes + 2 * output
+        by_shard = min(largest, total.documents + total.attributes) + 2 * output
+        if held + (by_shard if self._per_shard else needed) <= self.room.limit:
+            return
+        parts = [(largest if self._per_shard else total.documents + total.attributes, "documents and attributes")]
+        parts += [(output, "intermediates of the mix"), (output, "its output")] if output else []
+        said = ", ".join(f"{in_words(size)} of {what}" for size, what in parts)
+        if self._per_shard:
+            said = said.replace("documents and attributes", "documents and attributes that are worked on", 1)
+        known = "what records say of the inputs that are done" if self._ratio else "what is usual for such inputs"
+        hint = ""
+        if not self._per_shard and output and held + by_shard <= self.room.limit:
+            hint = f"`toolkit run --per-shard`, which needs about {in_words(by_shard)}; or "
+        raise self._source.error(
+            ("max_disk",),
+            f"expected room for about {in_words(by_shard if self._per_shard else needed)} ({said}; by listed sizes and "
+            f"{known}), got {self.room.left()}; use {hint}a larger bound",
+        )
+
+    def of_input(self, work: InputToIngest) -> Need | None:
+        """Return what an input needs; None if nobody tells its size."""
+        if self._made(work):
+            return NOTHING._replace(later=self._later(self._expected(work, work.size or 0)))
+        size = work.size
+        if size is None:
+            try:
+                found = stat(work.path)
+            except (DataError, Unreadable):
+                return NOTHING  # it fails, and says why
+            size = found.size if found else 0
+            if not size:
+                return None if found else NOTHING
+        expected = self._expected(work, size)
+        kept = expected.documents + expected.attributes + expected.mixed
+        peak = kept
+        if work.entry.settings().max_disk and not store_of(work.path).can_list:
+            peak += size  # the download
+        return Need(peak, expected.mixed if self._per_shard else kept, self._later(expected))
+
+    def _later(self, expected: Expected) -> int:
+        return round(expected.mixed * self._chosen)
+
+    def _expected(self, work: InputToIngest, size: int) -> Expected:
+        text = size * (HTML if work.entry.settings().format == "warc" else TEXT.get(compression_of(work.path) or "", 1))
+        documents = text * DOCUMENTS if self._ratio is None else size * self._ratio
+        text = documents / DOCUMENTS
+        return Expected(
+            round(documents) + FILES,
+            round(text * self._attributes) + (FILES if self._attributes else 0),
+            round(text * self._mixed) + (FILES if self._mixed else 0),
+        )
+
+    def _made(self, work: InputToIngest) -> InputRecord | None:
+        """Return the record of an input, if it need not be ingested again, as far as that is known without a look."""
+        if work.overwrite:
+            return None
+        if work.key not in self._records:
+            self._records[work.key] = ingest_records.noted(work)
+        return self._records[work.key]
+
+    def _measure(self, works: Iterable[InputToIngest]) -> None:
+        """Learn from the records of inputs that are done how many bytes of documents a stored byte becomes."""
+        found = [record for work in works if (record := self._made(work))]
+        size = sum(record.size for record in found)
+        documents = sum(output.size for record in found for output in record.shards.values())
+        self._ratio = documents / size if size and documents else None
+
+    # --- shards -------------------------------------------------------------------------------------------------------
+
+    def of_tags(self, tasks: Iterable[Task[ShardToTag]], *, overwrite: bool) -> Needs:
+        """Return what tells what tagging a shard needs, once it is clear that all can fit.
+
+        Raises:
+            ToolkitError: if they cannot.
+        """
+
+        def need(task: Task[ShardToTag]) -> Need:
+            work = task.payload
+            done = (exists(sets.record_path(work.dataset, name, work.shard)) for name in work.plan.sets)
+            if all(done) and not overwrite:
+                return NOTHING
+            size = round(_text_of(task) * self._attributes) + FILES
+            return Need(size, size)
+
+        return self._checked(tasks, need)
+
+    def of_mixes(self, tasks: Iterable[Task[ShardToMix]]) -> Needs:
+        """Return what tells what the first stage of a mix needs, as `of_tags`."""
+
+        def need(task: Task[ShardToMix]) -> Need:
+            work = task.payload
+            size = round(_text_of(task) * self._mixed)
+            later = round(size * self._chosen)
+            path = stage_path(work.settings.output.path, work.settings.stage_digest(), work.key)
+            return NOTHING._replace(later=later) if exists(path + ".json") else Need(size + FILES, size + FILES, later)
+
+        return self._checked(tasks, need)
+
+    def of_parts(self, tasks: Iterable[Task[PartToWrite]]) -> Needs:
+        """Return what tells what the parts of a mix need, as `of_tags`: they are as large as what they are made of."""
+
+        def need(task: Task[PartToWrite]) -> Need:
+            path = staged_path(task.payload.settings.output.path, task.payload.digest, task.payload.part.path)
+            size = task.payload.part.stored + FILES
+            return NOTHING if exists(path + ".json") else Need(size, size)
+
+        return self._checked(tasks, need, begins=False)
+
+    def _checked(self, tasks: Iterable[Task[Any]], needs: Needs, *, begins: bool = True) -> Needs:
+        if self.room is not None:
+            try:
+                self.room.check(map(needs, tasks))
+            except NoRoom as error:
+                if begins and self._command != "run":
+                    raise ConfigError(str(error)) from None
+                raise
+        return needs
+
+
+def _text_of(task: Task[Any]) -> float:
+    """Return about how many bytes of text a shard has."""
+    return (task.size or 0) / DOCUMENTS
+
+
+def _folders(config: Config, source: Source, dataset: Dataset | None) -> list[str]:
+    """Return where a configuration writes.
+
+    Raises:
+        ConfigError: if that is not on disk.
+    """
+    output = config.mix.get("output")
+    named: list[Any] = [output.get("path") if isinstance(output, dict) else None, config.mix.get("rejected")]
+    if dataset is not None:
+        named += [dataset.attributes, dataset.bookkeeping, *([dataset.documents] if config.ingest else [])]
+    found = [path for path in named if isinstance(path, str) and path and "\0" not in path]
+    for path in found:
+        if not store_of(path).is_local:
+            raise source.error(
+                ("max_disk",), f"expected places on disk, got {path}, of which the size is not bound; leave it out"
+            )
+    return found

@@ -1,0 +1,128 @@
+"""The one pass of ``toolkit run``: what tag and mix do to a shard, done while its documents are made by ingest.
+
+The commands behind it find that done, and do what is left: of other shards, and of the whole dataset.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from toolkit.commands.mixing import preparation
+from toolkit.commands.steps.context import Context
+from toolkit.errors import ConfigError
+from toolkit.ingest import plan as ingest_plan
+from toolkit.mix import join, joined_sets, publish
+from toolkit.mix.settings import MixSettings
+from toolkit.passes.one_input import InputToPass
+from toolkit.records import sets as records
+from toolkit.tag import declared
+from toolkit.tag import plan as tag_plan
+from toolkit.tag import run as tagging
+
+
+@dataclass
+class Passing:
+    """What is done with each input's documents while they are made.
+
+    Attributes:
+        tag: how they are tagged, if they are; its shard is empty.
+        mix: likewise.
+        tagged: shards of which attributes were written, once they have been.
+    """
+
+    tag: tagging.ShardToTag | None
+    mix: join.ShardToMix | None
+    tagged: set[str] = field(default_factory=set)
+
+    def of(self, work: ingest_plan.InputToIngest) -> InputToPass:
+        """Return the work on an input."""
+        return InputToPass(input=work, tag=self.tag, mix=self.mix)
+
+    @contextmanager
+    def claimed(self, context: Context) -> Iterator[None]:
+        """Claim what is written beside the documents, and declare the sets."""
+        dataset = context.dataset
+        with ExitStack() as stack:
+            if self.tag:
+                holds = tagging.holds(self.tag.settings)
+                stack.enter_context(context.claimed(dataset.bookkeeping, dataset.attributes, holds))
+                declared.prepare(
+                    self.tag.plan,
+                    dataset,
+                    ingest_plan.set_schemas(context.entries),
+                    overwrite=context.options.overwrite,
+                )
+            if self.mix:
+                output = self.mix.settings.output.path
+                if context.share is None:
+                    with context.claimed_output(output):
+                        publish.finish_interrupted(output)
+                stack.enter_context(context.claimed_output(output, self.mix.settings.stage_digest()))
+            yield
+
+
+def plan(context: Context) -> Passing | None:
+    """Return what of tag and mix can be done while documents are made; None if nothing can.
+
+    All sections have been checked. A run of some inputs goes stage by stage: its first shards need not be theirs.
+    """
+    if context.options.limit is not None or not (context.has("tag") or context.has("mix")):
+        return None
+    carried = ingest_plan.set_schemas(context.entries)
+    tags = context.tags if context.has("tag") else tag_plan.Plan(sets={})
+    tagged = schemas(context, tags, carried)
+    tag = to_tag(context, tags, tagged) if tags.sets else None
+    mix = None
+    if context.has("mix"):
+        settings, made = context.mix, {**carried, **tagged}
+        stream = settings.streams[0]
+        is_own = [each.dataset for each in settings.streams] == [context.dataset]
+        is_whole = not (stream.dataset.include or stream.dataset.exclude)
+        if is_own and is_whole and all(given.set in made for given in stream.attributes):
+            mix = to_mix(context, settings, made)
+    return Passing(tag, mix) if tag or mix else None
+
+
+def schemas(
+    context: Context, tags: tag_plan.Plan, carried: Mapping[str, records.SetSchema]
+) -> dict[str, records.SetSchema]:
+    """Return the schemas of the sets that will be tagged, beside those that inputs carry."""
+    if not tags.sets:
+        return {}
+    return declared.prepare(tags, context.dataset, carried, overwrite=context.options.overwrite, write=False)
+
+
+def to_tag(context: Context, tags: tag_plan.Plan, tagged: Mapping[str, records.SetSchema]) -> tagging.ShardToTag:
+    """Return how each shard is tagged; its name is empty."""
+    return tagging.ShardToTag(
+        dataset=context.dataset,
+        plan=tags,
+        settings=tagging.settings_of(tagged),
+        shard="",
+        max_document_bytes=context.config.max_document_bytes,
+    )
+
+
+def to_mix(context: Context, settings: MixSettings, made: Mapping[str, records.SetSchema]) -> join.ShardToMix:
+    """Return how each shard of the configuration's own dataset is mixed; its name is empty.
+
+    Raises:
+        ConfigError: for sets that this configuration does not make, and for whatever is wrong with rules.
+    """
+    stream = settings.streams[0]
+    for given in stream.attributes:
+        if given.set not in made:  # it may have cost much, and would be deleted
+            raise ConfigError(
+                f"{settings.place}: expected sets that this configuration makes for --per-shard, got {given.set!r}"
+            )
+    joined = joined_sets.resolve_sets(stream, made, {})
+    bindings, set_bindings = preparation.bound(settings, stream, joined)
+    return join.ShardToMix(
+        settings=settings,
+        stream=stream,
+        sets=joined,
+        bindings=bindings,
+        set_bindings=set_bindings,
+        shard="",
+        max_document_bytes=context.config.max_document_bytes,
+    )

@@ -1,0 +1,190 @@
+"""The stages behind ingest, for one shard, while its documents are being made.
+
+    ingest ──FreshBlock──> taggers ──rows──> attributes/<set>/X
+                              └──rows──> rules, writer ──> intermediate of the mix
+
+The same parts as those of `toolkit.tag.run` and `toolkit.mix.stage`, connected in memory: nothing is read back. The
+files are the same, and so are their records. What fails here is left out, and done (or told) by the stage itself, which
+finds it missing.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import count
+from typing import NamedTuple, Self
+
+from toolkit.data.documents import DOCUMENT_DECODER, FreshDocument
+from toolkit.data.row_index import ShardState
+from toolkit.ingest.run import FreshBlock
+from toolkit.mix.encode import Encoded, Encoder
+from toolkit.mix.join import ShardToMix
+from toolkit.mix.stage import StageOutput
+from toolkit.records import sets
+from toolkit.runs.blocks import in_order
+from toolkit.tag.plan import build
+from toolkit.tag.run import AttributesOutput, ShardToTag, Values, values_of
+from toolkit.text.batch import Batch
+
+
+class ShardToPass(NamedTuple):
+    """What is done with a shard while its documents are made.
+
+    Attributes:
+        tag: all its sets are written; they read no others.
+        mix: joins no sets but these, and the one that the input carries.
+        carried: the set that the input carries.
+    """
+
+    tag: ShardToTag | None
+    mix: ShardToMix | None
+    carried: str | None
+
+    @property
+    def todo(self) -> list[str]:
+        """Return the sets that are written, each behind those that it reads."""
+        return list(dict.fromkeys(step.set for step in build(self.tag.plan))) if self.tag else []
+
+
+class ShardPass:
+    """Takes the documents of a shard on, as a `toolkit.ingest.run.Follower`. A context manager; unless `complete` is
+    called it leaves nothing.
+
+    Attributes:
+        tagged: whether the attributes are complete.
+    """
+
+    def __init__(self, work: ShardToPass) -> None:
+        self.tagged = False
+        self._work = work
+        self._attributes: AttributesOutput | None = None
+        self._stage: StageOutput | None = None
+
+    def __enter__(self) -> Self:
+        self._files, self._stage_file = ExitStack(), ExitStack()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leave()
+
+    def take(self, blocks: Iterator[FreshBlock]) -> None:
+        """Tag and encode the blocks; raise only what they raise."""
+        tag, mix, _ = self._work
+        given = _Given(blocks)
+        one = tag or mix
+        assert one
+        processes = one.processes
+        path = mix.path if mix else one.dataset.shard_path(one.shard)
+        try:
+            if tag:
+                self._attributes = self._files.enter_context(AttributesOutput(tag, self._work.todo))
+            if mix:
+                self._stage = self._stage_file.enter_context(StageOutput(mix))
+            sent = (block._replace(rows=[]) for block in given) if processes > 1 else given
+            for passed in in_order(_Passing, self._work, sent, processes, path):
+                self._write(passed)
+        except Exception:
+            if given.fault:
+                raise given.fault from None
+            self._leave()
+
+    def _write(self, passed: "_Passed") -> None:
+        if self._attributes:
+            self._attributes.write(passed.rows)
+        if passed.encoded is None:
+            self._leave_stage()
+        elif self._stage:
+            self._stage.write(passed.encoded)
+
+    def complete(self, state: ShardState, carried: str) -> None:
+        """Make attributes and intermediate appear, with their records."""
+        tag, _, set_name = self._work
+        contents = {set_name: carried} if set_name else {}
+        try:
+            if tag and self._attributes:
+                for name in self._work.todo:
+                    sets.forget(tag.dataset, name, tag.shard)
+                self._files.close()
+                self._attributes.record(state, contents)
+                contents |= self._attributes.contents
+                self.tagged = True
+            if self._stage and self._work.mix:
+                self._stage_file.close()
+                self._stage.record(state, {each.set: contents[each.set] for each in self._work.mix.sets})
+        except Exception:
+            self._leave()
+
+    def _leave(self) -> None:
+        """Leave nothing of what is not complete."""
+        failure = _Left()
+        for files in (self._stage_file, self._files):
+            files.__exit__(_Left, failure, None)
+        self._attributes = self._stage = None
+
+    def _leave_stage(self) -> None:
+        self._stage_file.__exit__(_Left, _Left(), None)
+        self._stage = None
+
+
+class _Left(Exception):
+    """Tells outputs that they are not to appear."""
+
+
+class _Given(Iterator[FreshBlock]):
+    """The blocks, as they are; `fault` is what they have raised."""
+
+    def __init__(self, blocks: Iterator[FreshBlock]) -> None:
+        self._blocks = blocks
+        self.fault: Exception | None = None
+
+    def __next__(self) -> FreshBlock:
+        try:
+            return next(self._blocks)
+        except StopIteration:
+            raise
+        except Exception as error:
+            self.fault = error
+            raise
+
+
+class _Passed(NamedTuple):
+    """A block: the rows of each set; and what the mix writes, None once a document cannot be mixed."""
+
+    rows: list[list[bytes]]
+    encoded: Encoded | None
+
+
+class _Passing:
+    """Tags and encodes blocks."""
+
+    def __init__(self, work: ShardToPass) -> None:
+        self._todo = work.todo
+        self._steps = build(work.tag.plan) if work.tag else []
+        self._encoder = Encoder(work.mix) if work.mix else None
+        self._joined = [each.set for each in work.mix.sets] if work.mix else []
+        self._carried = work.carried
+        one = work.tag or work.mix
+        assert one
+        self._path = one.dataset.shard_path(one.shard)
+
+    def __call__(self, block: FreshBlock) -> _Passed:
+        rows = block.rows or list(map(DOCUMENT_DECODER.decode, block.lines))
+        batch = Batch(
+            [
+                FreshDocument(row.text, id=row.id, source=row.source, row=line, utf8=text)
+                for row, text, line in zip(rows, block.texts, block.lines, strict=True)
+            ]
+        )
+        numbered = list(zip(batch, count(block.number + 1)))
+        found = values_of(batch, numbered, self._steps, self._todo, self._path) if self._steps else _NOTHING
+        encoded = None
+        if self._encoder:
+            by_set = dict(zip(self._todo, found.rows, strict=True))
+            others = [block.carried if name == self._carried else by_set[name] for name in self._joined]
+            try:
+                encoded = self._encoder.fresh(block.number, batch, others, found.columns)
+            except Exception:
+                self._encoder = None
+        return _Passed(found.rows, encoded)
+
+
+_NOTHING = Values([], {})
