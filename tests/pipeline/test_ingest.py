@@ -70,6 +70,14 @@ def test_wet_records_keep_their_headers(project: Project) -> None:
     ]
 
 
+def test_what_is_not_utf_8_in_a_header_is_replaced(project: Project) -> None:
+    head = b"WARC/1.0\r\nWARC-Type: conversion\r\nX-Latin-\xe9: caf\xe9\r\nX-One: \xc3\xbc\r\nContent-Length: 1\r\n\r\n"
+    project.ingest(wet(write_wet(project, INFO, head + b"a\r\n\r\n", record(1))))
+    headers = project.shard("cc/w.jsonl.gz")[0]["metadata"]["warc_headers"]
+    assert list(headers.values()) == ["conversion", "caf\ufffd", "ü", "1"]
+    assert [name for name in headers if "latin" in name] == ["x-latin-\ufffd"]
+
+
 def test_wet_records_are_counted_by_type(project: Project) -> None:
     path = write_wet(project, INFO, record(1), record(2, type="metadata"), record(3), INFO)
     project.config["ingest"] = [wet(path)]

@@ -3,7 +3,6 @@
 Source: WARC 1.0/1.1 (ISO 28500).
 """
 
-import functools
 import re
 from collections.abc import Iterator
 
@@ -89,9 +88,33 @@ def sound_records(source: Input, *, large: bool = False) -> Iterator[Record]:
                 return
 
 
-@functools.lru_cache(256)
-def _name(raw: bytes) -> str:
-    return raw.decode(errors="replace").lower()
+class _Names(dict[bytes, str]):
+    """Names of headers in lower case, by their bytes; no more are kept than sound files have."""
+
+    def __missing__(self, raw: bytes) -> str:
+        name = raw.decode(errors="replace").lower()
+        if len(self) < KEPT_NAMES:
+            self[raw] = name
+        return name
+
+
+KEPT_NAMES = 256
+_NAMES = _Names()
+
+
+def _headers(found: tuple[tuple[bytes, bytes], ...]) -> dict[str, str]:
+    """Return the headers of a record as `Record` has them."""
+    try:
+        headers = {_NAMES[name]: value.decode() for name, value in found}
+    except UnicodeDecodeError:
+        headers = {}
+    if len(headers) == len(found):
+        return headers
+    headers = {}
+    for raw_name, raw_value in found:  # one is not UTF-8, or one name is there twice
+        name, value = _NAMES[raw_name], raw_value.decode(errors="replace")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
 
 
 def _records(tape: "_Tape", source: Input, *, large: bool) -> Iterator[Record]:
@@ -99,10 +122,7 @@ def _records(tape: "_Tape", source: Input, *, large: bool) -> Iterator[Record]:
 
     try:
         for found in ArchiveIterator(tape, parse_http=False):
-            headers: dict[str, str] = {}
-            for raw_name, raw_value in found.headers.items_bytes():
-                name, value = _name(raw_name), raw_value.decode(errors="replace")
-                headers[name] = f"{headers[name]}, {value}" if name in headers else value
+            headers = _headers(found.headers.items_bytes())
             type_, length, offset = (
                 headers.get("warc-type", ""),
                 headers.get("content-length", ""),
