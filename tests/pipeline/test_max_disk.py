@@ -15,8 +15,8 @@ import pytest
 
 from tests.pipeline.conftest import Project, document, tree, write_rows
 from tests.pipeline.test_crawl import entry, write_crawl
-from tests.storage.servers import PATIENCE
 from tests.storage.web_server import Behaviour, web
+from tests.waiting import PATIENCE
 from toolkit.runs.executors import Task
 from toolkit.runs.room import Room, bytes_below
 

@@ -14,8 +14,8 @@ import pytest
 
 from tests.pipeline.conftest import Project, document, write_rows
 from tests.pipeline.test_crawl import entry, write_crawl
-from tests.storage.servers import PATIENCE
 from tests.storage.web_server import Behaviour, web
+from tests.waiting import PATIENCE
 from toolkit.runs import progress
 from toolkit.runs.progress import Progress
 
