@@ -243,8 +243,7 @@ def _finish(output: str, journal: _Journal) -> None:
             move(staged, below(output, part.path))
 
     for_each(appear, manifest.parts)
-    for path, text in manifest.files.items():
-        write_file(below(output, path), text.encode())
+    for_each(lambda file: write_file(below(output, file[0]), file[1].encode()), manifest.files.items())
     json_files.save(manifest_path(output), manifest)
     for path in journal.obsolete:
         obsolete = below(output, path)
