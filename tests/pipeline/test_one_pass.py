@@ -301,8 +301,9 @@ def test_what_fails_on_the_way_is_done_by_the_stage_itself(
         return original(*arguments)
 
     monkeypatch.setattr(getattr(one_shard, name), method, fails)
-    other.ok("run")
+    told = other.ok("run", "--json").json
     assert left < 0
+    assert set(told["tag"]["written"].values()) == {3}, "whoever wrote them"
     assert all_of(one) == all_of(other)
 
 

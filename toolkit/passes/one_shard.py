@@ -46,11 +46,12 @@ class ShardToPass(NamedTuple):
 
 
 class ShardPass:
-    """Takes the documents of a shard on, as a `toolkit.ingest.run.Follower`. A context manager; unless `complete` is
-    called it leaves nothing.
+    """Tags and mixes a shard whose documents are being made: a `toolkit.ingest.run.Follower`.
+
+    A context manager, which leaves nothing unless `complete` is called.
 
     Attributes:
-        tagged: whether the attributes are complete.
+        tagged: whether the attributes were written.
     """
 
     def __init__(self, work: ShardToPass) -> None:
@@ -104,9 +105,9 @@ class ShardPass:
                 for name in self._work.todo:
                     sets.forget(tag.dataset, name, tag.shard)
                 self._files.close()
+                self.tagged = True  # even if what follows fails: what has no record then is written again
                 self._attributes.record(state, contents)
                 contents |= self._attributes.contents
-                self.tagged = True
             if self._stage and self._work.mix:
                 self._stage_file.close()
                 self._stage.record(state, {each.set: contents[each.set] for each in self._work.mix.sets})
