@@ -42,9 +42,6 @@ class Noise(Tagger):
         Example("naïve cafe\u0301 \U0001f600 日本語", {"chars": 17, "noise": 4}),
     )
 
-    def tag(self, document: Document) -> Counts:
-        return self.tag_batch([document])[0]
-
     def tag_batch(self, documents: Sequence[Document]) -> list[Counts]:
         lines = Batch.of(documents).lines
         between = np.maximum(np.diff(lines.bounds) - 1, 0)  # line feeds, which are noise

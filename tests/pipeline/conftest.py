@@ -197,6 +197,15 @@ def by_hand(project: Project) -> Project:
     return project
 
 
+def oscar_tags(**lines: Any) -> dict[str, Any]:
+    """The sets of an OSCAR corpus; with options of the languages of lines."""
+    return {
+        "lines-0": {"tagger": "line_language", **lines},
+        "language-0": {"tagger": "language", "lines": "lines-0"},
+        "shape-0": ["line_shape", "noise"],
+    }
+
+
 @pytest.fixture
 def pipeline(project: Project, sample: list[Path]) -> Project:
     """The configuration of the main job on the sample that ships with the project."""
@@ -205,13 +214,9 @@ def pipeline(project: Project, sample: list[Path]) -> Project:
         "ingest": [
             {"format": "wet", "from": [f"{folder}/*.warc.wet.gz"], "source": "cc", "trim": {"min_chars": 101}},
         ],
-        "tag": {
-            "lines-0": {"tagger": "line_language"},
-            "language-0": {"tagger": "language", "lines": "lines-0"},
-            "shape-0": ["line_shape", "noise"],
-        },
+        "tag": oscar_tags(),
         "mix": {
-            "attributes": ["lines-0", "language-0", "shape-0"],
+            "attributes": list(oscar_tags()),
             "rules": [
                 {"drop": "line_shape.long_chars < 0.6 * line_shape.chars", "name": "short_lines"},
                 {"drop": "language.label is None", "name": "unidentified"},

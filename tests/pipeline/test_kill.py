@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
-from tests.pipeline.conftest import Project, strays, tree, write_rows
+from tests.pipeline.conftest import Project, oscar_tags, strays, tree, write_rows
 from tests.waiting import PATIENCE
 from toolkit.mix import publish
 from toolkit.storage import json_files, outputs, paths
@@ -43,13 +43,9 @@ def prepare(root: Path, run: Run) -> Project:
         "dataset": str(root / "data"),
         "processes": 2,
         "ingest": [{"format": "jsonl", "from": [f"{root}/in/*"], "source": "j", "shard_size": "40 kB"}],
-        "tag": {
-            "lines-0": {"tagger": "line_language", "min_prob": 0.1},
-            "language-0": {"tagger": "language", "lines": "lines-0"},
-            "shape-0": ["line_shape", "noise"],
-        },
+        "tag": oscar_tags(min_prob=0.1),
         "mix": {
-            "attributes": ["lines-0", "language-0", "shape-0"],
+            "attributes": list(oscar_tags()),
             "rules": [
                 {"drop": "language.label is None", "name": "unidentified"},
                 {"drop": "line_shape.lines < 2", "name": "few"},

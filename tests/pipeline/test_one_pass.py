@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
-from tests.pipeline.conftest import Project, document, strays, tree, write_rows
+from tests.pipeline.conftest import Project, document, oscar_tags, strays, tree, write_rows
 from toolkit.mix import stage
 from toolkit.passes import one_shard
 from toolkit.tag import run as tagging
@@ -39,13 +39,9 @@ class Picky(Tagger):
 '''
 
 OSCAR: dict[str, Any] = {
-    "tag": {
-        "lines-0": {"tagger": "line_language"},
-        "language-0": {"tagger": "language", "lines": "lines-0"},
-        "shape-0": ["line_shape", "noise"],
-    },
+    "tag": oscar_tags(),
     "mix": {
-        "attributes": ["lines-0", "language-0", "shape-0"],
+        "attributes": list(oscar_tags()),
         "rules": [
             {"drop": "language.label is None", "name": "unidentified"},
             {"annotate": "short", "when": "line_shape.short > line_shape.lines // 2"},

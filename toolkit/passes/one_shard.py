@@ -91,10 +91,10 @@ class ShardPass:
     def _write(self, passed: "_Passed") -> None:
         if self._attributes:
             self._attributes.write(passed.rows)
-        if passed.encoded is None:
-            self._leave_stage()
-        elif self._stage:
+        if self._stage and passed.encoded:
             self._stage.write(passed.encoded)
+        elif self._stage:
+            self._leave_stage()
 
     def complete(self, state: ShardState, carried: str) -> None:
         """Make attributes and intermediate appear, with their records."""
@@ -116,10 +116,9 @@ class ShardPass:
 
     def _leave(self) -> None:
         """Leave nothing of what is not complete."""
-        failure = _Left()
-        for files in (self._stage_file, self._files):
-            files.__exit__(_Left, failure, None)
-        self._attributes = self._stage = None
+        self._leave_stage()
+        self._files.__exit__(_Left, _Left(), None)
+        self._attributes = None
 
     def _leave_stage(self) -> None:
         self._stage_file.__exit__(_Left, _Left(), None)

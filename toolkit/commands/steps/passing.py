@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from toolkit.commands.mixing import preparation
 from toolkit.commands.steps.context import Context
-from toolkit.errors import ConfigError
 from toolkit.ingest import plan as ingest_plan
 from toolkit.mix import join, joined_sets, publish
 from toolkit.mix.settings import MixSettings
@@ -107,14 +106,9 @@ def to_mix(context: Context, settings: MixSettings, made: Mapping[str, records.S
     """Return how each shard of the configuration's own dataset is mixed; its name is empty.
 
     Raises:
-        ConfigError: for sets that this configuration does not make, and for whatever is wrong with rules.
+        ConfigError: for whatever is wrong with sets and rules.
     """
     stream = settings.streams[0]
-    for given in stream.attributes:
-        if given.set not in made:  # it may have cost much, and would be deleted
-            raise ConfigError(
-                f"{settings.place}: expected sets that this configuration makes for --per-shard, got {given.set!r}"
-            )
     joined = joined_sets.resolve_sets(stream, made, {})
     bindings, set_bindings = preparation.bound(settings, stream, joined)
     return join.ShardToMix(

@@ -114,7 +114,13 @@ def plan(context: Context, *, writes: bool) -> PlannedRun:
     carried = ingest_plan.set_schemas(entries)
     tagged = passing.schemas(context, tags, carried)
     tag = passing.to_tag(context, tags, tagged) if tags.sets else None
-    mix = passing.to_mix(context, settings, {**carried, **tagged})
+    made = {**carried, **tagged}
+    for given in settings.streams[0].attributes:
+        if given.set not in made:  # it may have cost much, and would be deleted
+            raise ConfigError(
+                f"{settings.place}: expected sets that this configuration makes for --per-shard, got {given.set!r}"
+            )
+    mix = passing.to_mix(context, settings, made)
     listed = [one_input.InputToPass(input=work, tag=tag, mix=mix) for work in mine]
     return PlannedRun(settings, entries, tags, listed, inputs)
 
