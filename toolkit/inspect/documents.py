@@ -13,7 +13,7 @@ from toolkit.errors import ConfigError, DataError
 from toolkit.inspect.targets import LONGEST, Format, format_of
 from toolkit.mix.join import narrowed
 from toolkit.mix.writer import WRITERS, Reading, Writer
-from toolkit.rules.expressions import Name
+from toolkit.rules.checker import Name
 from toolkit.storage.reading import Lines, content_digest
 
 _DOCUMENT = Name(

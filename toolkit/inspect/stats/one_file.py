@@ -30,7 +30,7 @@ from toolkit.inspect.targets import Format
 from toolkit.mix.join import JoinedShard, inputs_of, joint_rows
 from toolkit.mix.joined_sets import names_for_rules
 from toolkit.mix.writer import Reading, Writer
-from toolkit.rules.expressions import Name
+from toolkit.rules.checker import Name
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Position
 from toolkit.storage import Stat, json_files
