@@ -160,7 +160,7 @@ def keys_of(work: CountJob) -> Keys:
 
 def types_of(work: CountJob) -> dict[str, Type]:
     """Return the types of the attributes, by their names in expressions."""
-    return {key: name.type for key, name in names_of(work)[0].items() if key != "document"}
+    return {key: name.type for key, name in names_of(work)[0].items() if not name.open}
 
 
 def leaves_of(work: CountJob) -> dict[str, list[Leaf]]:
