@@ -1,7 +1,9 @@
 """Every input format keeps the contract of `toolkit.testing`; batches of columns give what documents give."""
 
+import csv
+import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -36,11 +38,45 @@ def oscar(text: str) -> object:
     return {"content": text, "warc_headers": headers, "metadata": metadata | {"sentence_identifications": sentences}}
 
 
-SAMPLES = {
-    "dolma": rows(*({"id": text[:3], "text": text, "source": "s"} for text in TEXTS)),
+DOLMA = rows(*({"id": text[:3], "text": text, "source": "s"} for text in TEXTS))
+TABLE = [{"text": text, "url": "x", "of": {"a": [1, None]}} for text in TEXTS]
+
+
+def parquet() -> bytes:
+    """A Parquet file with a row group for each two documents."""
+    pq = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
+    pa = pytest.importorskip("pyarrow", exc_type=ImportError)
+    out = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(TABLE), out, row_group_size=2)
+    return out.getvalue()
+
+
+def arrow() -> bytes:
+    """A stream of Arrow, as `datasets` writes it."""
+    pa = pytest.importorskip("pyarrow", exc_type=ImportError)
+    out = io.BytesIO()
+    table = pa.Table.from_pylist(TABLE)
+    with pa.ipc.new_stream(out, table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
+    return out.getvalue()
+
+
+def table(delimiter: str) -> bytes:
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter=delimiter)
+    writer.writerows([("text", "url"), *((text, "x") for text in TEXTS)])
+    return out.getvalue().encode()
+
+
+SAMPLES: dict[str, Callable[[], bytes] | bytes] = {
+    "arrow": arrow,
+    "csv": table(","),
+    "dolma": DOLMA,
     "jsonl": rows(*({"text": text, "url": "x"} for text in TEXTS)),
     "oscar": rows(*map(oscar, TEXTS)),
     "text": "\n\n".join([*TEXTS, ""]).encode(),
+    "parquet": parquet,
+    "tsv": table("\t"),
     "warc": warc("response", [PAGE.format(text) for text in TEXTS]),
     "wet": warc("conversion", TEXTS),
 }
@@ -48,7 +84,8 @@ SAMPLES = {
 
 @pytest.mark.parametrize("name", READERS.names())
 def test_a_format_keeps_the_contract(name: str) -> None:
-    check_reader(READERS.find(name), SAMPLES[name], TEXTS)
+    sample = SAMPLES[name]
+    check_reader(READERS.find(name), sample if isinstance(sample, bytes) else sample(), TEXTS)
 
 
 class Columns(Reader):
@@ -80,7 +117,7 @@ def test_columns_are_documents() -> None:
 
 def test_a_default_batch_is_a_document_so_that_bad_items_keep_their_order() -> None:
     """What the reader finds bad behind a document is found after the document was taken."""
-    batches = READERS.find("dolma")().read_batches(input_of(SAMPLES["dolma"] + b"{}\n"))
+    batches = READERS.find("dolma")().read_batches(input_of(DOLMA + b"{}\n"))
     assert [len(next(batches)) for _ in TEXTS] == [1, 1, 1]
     with pytest.raises(DataError, match="expected field id"):
         next(batches)

@@ -11,7 +11,7 @@ from tests.pipeline.conftest import document
 from tests.pipeline.dolma import Dolma, filtered
 from toolkit.data.schema import FLOAT, SPANS
 from toolkit.rules import RuleSet
-from toolkit.rules.expressions import Name
+from toolkit.rules.checker import Name
 from toolkit.rules.filters import matcher
 from toolkit.rules.kinds.drop import Drop
 from toolkit.rules.kinds.keep import Keep

@@ -81,8 +81,12 @@ def test_a_value_that_is_needed_must_be_there(pages: Project) -> None:
 @pytest.mark.parametrize(
     ("tag", "expected"),
     [
-        ({"language-0": {"tagger": "language", "lines": "metadata"}}, "expected SET[.KEY[.field]] or metadata.field"),
+        (
+            {"language-0": {"tagger": "language", "lines": "metadata"}},
+            "expected SET[.KEY[.field]] or metadata.field or document.field",
+        ),
         ({"metadata": "noise"}, "expected another set name than 'metadata'"),
+        ({"document": "noise"}, "expected another set name than 'document'"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(tag: dict[str, Any], expected: str, pages: Project) -> None:
@@ -97,6 +101,53 @@ def test_one_document_is_tried_with_its_metadata(pages: Project) -> None:
     ran = pages.run("tag", "--try", shard, "{tagger: gopher_quality, language: metadata.of.language}", "--json")
     assert ran.code == 0, ran.err
     assert ran.json["documents"][0]["attributes"]["gopher_quality"]["stop_words"] > 0
+
+
+# --- top-level fields -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def flat(project: Project) -> Project:
+    """Three documents with fields of their own, in no metadata."""
+    rows = [
+        document("1", GERMAN, lang="de", url="https://a.org/x"),
+        document("2", ENGLISH, lang="en", url="https://b.org/x"),
+        document("3", GERMAN),
+    ]
+    write_rows(project.documents / "a.jsonl.gz", rows)
+    project.config["tag"] = {"q-0": {"tagger": "gopher_quality", "language": "document.lang"}}
+    return project
+
+
+def test_taggers_read_top_level_fields(flat: Project) -> None:
+    flat.ok("tag")
+    read = stop_words(flat)
+    flat.config["tag"]["q-0"]["language"] = "de"
+    flat.ok("tag", "--overwrite")
+    assert read[0] == stop_words(flat)[0] > 0
+    write_rows(flat.documents / "a.jsonl.gz", [document("1", GERMAN, lang=7)])
+    flat.config["tag"]["q-0"]["language"] = "document.lang"
+    assert "language: expected document.lang of type str | null, got 7" in flat("tag", "--overwrite").err
+
+
+def test_labels_blocklists_and_groups_are_of_top_level_fields(flat: Project) -> None:
+    (flat.root / "hosts.txt").write_text("b.org\n")
+    flat.config["mix"] = {
+        "rules": [
+            {"drop": "blocklist", "files": str(flat.root / "hosts.txt"), "url": "document.url"},
+            {"drop": "document.lang is None", "name": "unlabelled"},
+        ],
+        "output": {"format": "dolma", "path": str(flat.out), "by": "document.lang"},
+    }
+    assert flat.ok("mix", "--dry-run", "--json").json["totals"]["kept"] == 1
+    flat.ok("mix")
+    assert [path.parent.name for path in flat.out.rglob("*.jsonl.gz") if ".toolkit" not in path.parts] == ["de"]
+    found = flat.ok("stats", "--by", "document.lang", "--json").json
+    assert "de" in json.dumps(found)
+    found = flat.run("stats", flat.documents / "a.jsonl.gz", "--by", "document.lang", "--json").json
+    assert "de" in json.dumps(found)
+    flat.config["mix"]["rules"] = []
+    assert "document.lang may be null here" in flat("mix").err
 
 
 # --- labels of outputs ------------------------------------------------------------------------------------------------
@@ -199,12 +250,11 @@ def test_values_of_lines_do_not_outlive_edits(pages: Project) -> None:
     assert "rules edit the text, whose lines it describes" in ran.err
 
 
-def test_in_an_expression_a_field_is_written_otherwise_and_the_error_says_how(pages: Project) -> None:
+def test_in_an_expression_a_field_is_written_as_in_an_option(pages: Project) -> None:
     pages.config["mix"] = {
         "attributes": [],
         "rules": [{"drop": 'metadata.of.language == "de"'}],
         "output": {"format": "dolma", "path": str(pages.out)},
     }
-    ran = pages("mix")
-    assert ran.code == 2
-    assert 'a field of the metadata is written get(document.metadata, "NAME", None)' in ran.err
+    pages.ok("mix")
+    assert [row["id"] for row in pages.output()] == ["2", "3", "4"]

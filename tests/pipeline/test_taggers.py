@@ -444,7 +444,7 @@ def test_what_has_a_dot_is_an_attribute_and_what_has_none_a_value(
         ("kind-0.kinds.label", "expected a key of the set kind-0, got 'kinds'; did you mean 'kind'?"),
         ("kind-0.kind", "expected a value of type str | null, got {label: str | null}"),
         ("kind-0.kind.lable", "expected a value of type str | null, got no such field"),
-        ("kind-0..label", "expected SET[.KEY[.field]] or metadata.field, got 'kind-0..label'"),
+        ("kind-0..label", "expected SET[.KEY[.field]] or metadata.field or document.field, got 'kind-0..label'"),
         (5, "expected str | null, got int (5)"),
     ],
 )
@@ -493,3 +493,27 @@ def test_the_page_tells_of_both_commands() -> None:
     page = (ROOT / "docs" / "writing-a-tagger.md").read_text(encoding="utf-8")
     assert "toolkit tag --try " in page
     assert "toolkit taggers " in page
+
+
+def test_an_option_that_names_a_set_means_its_only_key_whatever_it_is_called(project: Project) -> None:
+    """Also where rules edit the text, and the value is computed anew from those of the lines that are left."""
+    write_rows(project.documents / "a.jsonl.gz", [document("1", "the dog and the cat\nder Hund und die Katze\n")])
+    values = []
+    for alias in ("line_language", "lid"):
+        project.config["tag"] = {
+            "lines-0": {"tagger": "line_language", "as": alias},
+            "language-0": {"tagger": "language", "lines": "lines-0"},
+        }
+        project.ok("tag", "--overwrite")
+        assert "up to date" in project.ok("tag").out
+        project.config["mix"] = {
+            "attributes": ["lines-0", "language-0"],
+            "rules": [
+                {"drop": "language.label is None", "name": "unidentified"},
+                {"cut": "lines", "when": f"{alias} is None or {alias}.label == 'de'"},
+            ],
+            "output": {"format": "oscar", "path": str(project.out), "sentence_identifications": alias},
+        }
+        project.ok("mix", "--overwrite")
+        values.append((project.values("language-0", "a.jsonl.gz"), project.output()[0]["metadata"]["identification"]))
+    assert values[0] == values[1]

@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolkit.data.documents import Span
+from toolkit.data.documents import Document, Span
 from toolkit.data.schema import ANY, BOOL, FLOAT, INT, SPANS, STR, Type, infer, list_of, nullable, to_python, union
+from toolkit.rules.checker import Facts, Name
 from toolkit.rules.expression_tree import ExpressionError
-from toolkit.rules.expressions import Facts, Name, check, check_condition, compile_function
+from toolkit.rules.expressions import check, check_condition
+from toolkit.rules.running import compile_function
 
 PREDICTION = Type("object", fields=(("label", nullable(STR)), ("prob", FLOAT), ("class", INT)))
 TYPES: dict[str, Type] = {
@@ -29,6 +31,7 @@ TYPES: dict[str, Type] = {
     "spans": SPANS,
     "free": ANY,
     "r0": INT,
+    "nothing": nullable(list_of(INT)),
 }
 NAMES = {key: Name(type_, f"a_{key}") for key, type_ in TYPES.items()}
 
@@ -53,6 +56,7 @@ VALUES: dict[str, Any] = {
     "spans": [Span(0, 3, 0.5), Span(5, 6)],
     "free": {"x": {"y": [1, 2]}},
     "r0": 10,
+    "nothing": None,
 }
 
 
@@ -176,9 +180,13 @@ def test_allowed_expressions_have_the_value_that_python_gives(text: str, value: 
         ("n is flag", "expected `is` only in `… is None` and `… is not None`"),
         ("n is 3", "expected `is` only in"),
         ("None is n", "expected `is` only in"),
-        ("maybe == None", "maybe may be null here"),
         ("maybe > 3", "maybe may be null here: test it first (`maybe is not None and …`), or give a default"),
-        ("language.label == 'en'", "language.label may be null here"),
+        ("language.label < 'en'", "language.label may be null here"),
+        ("n < maybe", "maybe may be null here"),
+        ("1 == n < maybe", "maybe may be null here"),
+        ("language.label in s", "language.label may be null here"),
+        ("n in nothing", "nothing may be null here"),
+        ("maybe == 's'", "expected values that compare, got int == str"),
         ("best.prob > 0.5", "best may be null here"),
         ("shares['en'] > 0.5", "shares['en'] may be null here"),
         ("lines[0].prob > 0.5", "lines[0] may be null here"),
@@ -245,6 +253,14 @@ def test_a_condition_must_be_true_or_false(text: str, hint: str) -> None:
         ("(flag and maybe is not None) or maybe is not None", "maybe", ""),
         ("maybe is None or maybe < 3", "", "maybe"),
         ("flag", "", ""),
+        ("maybe == 3", "maybe", ""),
+        ("maybe != 3", "", "maybe"),
+        ("maybe == n", "", ""),
+        ("maybe in [1, 2]", "maybe", ""),
+        ("maybe not in [1, 2]", "", "maybe"),
+        ("maybe in xs", "", ""),
+        ("maybe == None", "", "maybe"),
+        ("None == maybe", "", ""),
     ],
 )
 def test_tests_for_null_are_remembered(test: str, if_true: str, if_false: str) -> None:
@@ -268,6 +284,118 @@ def test_a_fact_about_an_attribute_says_nothing_of_a_variable_of_that_name() -> 
         check("any(maybe is not None for maybe in lines) and maybe > 3", NAMES)
     with pytest.raises(ExpressionError, match="x may be null here"):
         check("any(x is not None and any(x.prob > 1 for x in lines) for x in lines)", NAMES)
+
+
+# --- nulls as in Python -----------------------------------------------------------------------------------------------
+
+NULLABLE = {"a": nullable(INT), "b": nullable(INT), "s": nullable(STR), "n": INT, "t": STR, "xs": list_of(INT)}
+
+
+def comparisons() -> st.SearchStrategy[str]:
+    numbers, texts = st.sampled_from(["a", "b", "n", "1", "2", "None"]), st.sampled_from(["s", "t", "'x'", "None"])
+    equal = st.sampled_from([" == ", " != "])
+    parts = [
+        st.tuples(numbers, equal, numbers),
+        st.tuples(numbers, equal, numbers, equal, numbers),
+        st.tuples(texts, equal, texts),
+        st.tuples(numbers, st.sampled_from([" in ", " not in "]), st.sampled_from(["xs", "[1, 2]", "[n, 7]"])),
+        st.tuples(texts, st.sampled_from([" in ", " not in "]), st.sampled_from(["['x']", "[t, 'y']"])),
+        st.tuples(st.sampled_from(["a", "b", "s"]), st.sampled_from([" is None", " is not None"])),
+        st.sampled_from([("a == 1 and a > 0",), ("b != 2 or b < 5",), ("s in ['x'] and 'x' <= s",)]),
+    ]
+    return st.one_of(*parts).map("".join)
+
+
+CONDITIONS = st.recursive(
+    comparisons(),
+    lambda inner: st.one_of(
+        inner.map("not ({})".format),
+        st.tuples(inner, st.sampled_from(["and", "or"]), inner).map(lambda each: "({}) {} ({})".format(*each)),
+        st.tuples(inner, inner, inner).map(lambda each: "({}) if ({}) else ({})".format(*each)),
+        inner.map("any(({}) for x in xs)".format),
+    ),
+    max_leaves=5,
+)
+
+
+@given(
+    text=CONDITIONS,
+    a=st.sampled_from([None, 1, 2]),
+    b=st.sampled_from([None, 1, 2]),
+    s=st.sampled_from([None, "x", "y"]),
+)
+def test_nulls_compare_as_in_python(text: str, a: Any, b: Any, s: Any) -> None:
+    values = {"a": a, "b": b, "s": s, "n": 1, "t": "x", "xs": [1, 3]}
+    names = {key: Name(type_, key) for key, type_ in NULLABLE.items()}
+    found = check_condition(text, names)
+    wanted = eval(text, {"any": any, **values})
+    assert compile_function(found.code, tuple(values))(*values.values()) is wanted
+    certain = found.if_true if wanted else found.if_false
+    assert all(eval(fact, values.copy()) is not None for fact in certain)
+    seen: list[bool] = []
+    if found.noting:
+        assert compile_function(found.noting, (*values, "seen"))(*values.values(), seen) is wanted
+    assert not (seen and None not in (a, b, s))
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "nulls"),
+    [
+        ("maybe == 3", {}, 1),
+        ("maybe == 3", {"maybe": 3}, 0),
+        ("maybe is not None and maybe == 3", {}, 0),
+        ("flag or maybe == 3", {}, 0),
+        ("any(x.label == 'en' for x in lines if x is not None)", {}, 0),
+        ("maybe not in xs", {}, 1),
+    ],
+)
+def test_nulls_that_are_compared_are_noted(text: str, values: dict[str, Any], nulls: int) -> None:
+    noting, seen = check(text, NAMES).noting, list[bool]()
+    if noting:
+        given = {**VALUES, **values}
+        compile_function(noting, (*(f"a_{key}" for key in given), "seen"))(*given.values(), seen)
+    assert len(seen) == nulls
+
+
+# --- fields of which no type is declared ------------------------------------------------------------------------------
+
+OPEN = {
+    "document": Name(Type("object", fields=(("id", STR), ("metadata", Type("map", ANY)))), "document", open=True),
+    "metadata": Name(Type("map", ANY), "document.metadata", open=True),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("metadata.lang == 'de'", True),
+        ("metadata.of.n != None and metadata.of.n > 1", True),
+        ("metadata.gone.n == 7", False),
+        ("document.metadata.lang in ['de']", True),
+        ("document.url == 'u' and document.id == '1'", True),
+        ("document.gone is None", True),
+        ("'lang' in metadata", True),
+    ],
+)
+def test_fields_of_documents_are_written_as_those_of_attributes(text: str, expected: bool) -> None:
+    row = b'{"id": "1", "text": "", "url": "u", "metadata": {"lang": "de", "of": {"n": 2}}}'
+    metadata = {"lang": "de", "of": {"n": 2}}
+    found = check_condition(text, OPEN)
+    assert compile_function(found.code, ("document",))(Document("", id="1", metadata=metadata, row=row)) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("metadata.n > 3", "metadata.n may be null here: test it first"),
+        ("len(document.tags) > 3", "document.tags may be null here"),
+        ("document.id.x == 3", "expected an object with the field x, got a value of type str"),
+        ("metadata.__class__ == 3", "expected a field"),
+    ],
+)
+def test_they_may_be_null(text: str, message: str) -> None:
+    with pytest.raises(ExpressionError, match=message):
+        check(text, OPEN)
 
 
 # --- safety -----------------------------------------------------------------------------------------------------------

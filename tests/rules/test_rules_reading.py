@@ -213,7 +213,7 @@ def test_files_of_a_blocklist_may_be_globs_and_stand_beside_the_file_that_names_
         ("- {drop: blocklist, files: no.txt, entries: id}", "[0].entries: expected any, ids, hosts or urls, got 'id'"),
         (
             "- {drop: blocklist, files: no.txt, url: url}",
-            "[0].url: expected a field of the metadata (`metadata.url`), got",
+            "[0].url: expected a field (`metadata.url`, `document.url`), got",
         ),
     ],
 )

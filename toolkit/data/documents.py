@@ -204,6 +204,15 @@ class Document:
         """
         return split_words(self.text)
 
+    def field(self, name: str) -> Any:
+        """Return the value of a top-level field of the row; None where it is absent."""
+        value = self._fields.get(name)
+        return None if value is None else msgspec.json.decode(value)
+
+    @cached_property
+    def _fields(self) -> dict[str, msgspec.Raw]:
+        return msgspec.json.decode(self.row, type=dict[str, msgspec.Raw]) if self.row else {}
+
     @cached_property
     def metadata(self) -> Mapping[str, Any]:
         """The metadata object, empty if the document has none."""

@@ -1,4 +1,4 @@
-"""Options that name a field of a document's metadata where they may name an attribute: ``metadata.language``."""
+"""Options that name a field of a document where they may name an attribute: ``metadata.language``, ``document.url``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,44 +11,54 @@ from toolkit.data.documents import Document
 from toolkit.errors import DataError, short
 
 METADATA = "metadata"
-"""What such an option begins with; no attribute set of the section ``tag:`` is called so."""
+"""What an option begins with that names a field of the metadata."""
+
+DOCUMENT = "document"
+"""What one begins with that names a top-level field."""
+
+ROOTS = (METADATA, DOCUMENT)
+"""No attribute set of the section ``tag:`` is called so."""
 
 
 def path_of(text: str) -> tuple[str, ...] | None:
-    """Return the keys that ``metadata.field…`` names; None of another text."""
-    name, *path = text.split(".")
-    return tuple(path) if name == METADATA and path else None
+    """Return the names in ``metadata.field…`` and ``document.field…``; None of another text."""
+    path = tuple(text.split("."))
+    return path if path[0] in ROOTS and len(path) > 1 and all(path) else None
 
 
 def label_of(path: str) -> str:
     """Return the expression of the label that an attribute has, for `toolkit.Writer.label`.
 
     Args:
-        path: ``KEY[.field…]``, whose value is an object with a ``label``; or ``metadata.field…``, whose value may also
-            be the label itself.
+        path: ``KEY[.field…]``, whose value is an object with a ``label``; or ``metadata.field…`` (``document.field…``),
+            whose value may also be the label itself.
     """
     found = path_of(path)
     if found is None:
         return f"{path}.label"
     value = value_of(found)
-    return f"get({value}, 'label', {value})"
+    if found[0] == METADATA:
+        return f"get({value}, 'label', {value})"
+    return f"get({value}, 'label', {value}) if {value} is not None else None"
 
 
 def value_of(path: tuple[str, ...]) -> str:
-    """Return the expression of a field of the metadata, null where it is absent or null."""
+    """Return the expression of a field of the document, null where it is absent or null."""
+    if path[0] == DOCUMENT:
+        return ".".join(path)
     value = "document.metadata"
-    for key in path:
+    for key in path[1:]:
         value = f"get({value}, {key!r}, None)"
     return value
 
 
 @dataclass(frozen=True)
 class MetadataField:
-    """A field of the metadata that an option names.
+    """A field of a document that an option names.
 
     Attributes:
         option: that names it.
-        path: keys, one inside the other.
+        path: one of `ROOTS`, then keys, one inside the other.
         type: a msgspec type that the value is converted to.
     """
 
@@ -59,7 +69,7 @@ class MetadataField:
     @property
     def text(self) -> str:
         """The field as the option names it."""
-        return ".".join((METADATA, *self.path))
+        return ".".join(self.path)
 
     def of(self, document: Document) -> Any:
         """Return the value of a document; None where a field of the path is absent or null.
@@ -69,12 +79,13 @@ class MetadataField:
         Raises:
             DataError: if the value is not of the type, or a field on the way is no object.
         """
-        value: Any = document.metadata
-        for i, key in enumerate(self.path):
+        root, *path = self.path
+        value: Any = document.metadata if root == METADATA else {path[0]: document.field(path[0])}
+        for i, key in enumerate(path, 1):
             if value is None:
                 break
             if not isinstance(value, Mapping):
-                inside = ".".join((METADATA, *self.path[:i]))
+                inside = ".".join(self.path[:i])
                 raise DataError(f"{self.option}: expected an object or null at {inside}, got {short(value)}")
             value = value.get(key)
         wanted = schema.from_annotation(self.type, self.text)

@@ -114,15 +114,28 @@ class _Digested(io.RawIOBase):
         self._hash = xxhash.xxh3_128()
         self.at = 0
         self.ended = False
+        self._in_order = True
 
     def readable(self) -> bool:
         return True
 
+    def seekable(self) -> bool:
+        return bool(self._stream.seekable())
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go elsewhere: what is read afterwards is not digested, because it may be read again, or not at all."""
+        self._in_order = self.ended = False
+        return int(self._stream.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._stream.tell())
+
     def readinto(self, buffer: Any) -> int:
         count: int = self._stream.readinto(buffer)
-        self._hash.update(memoryview(buffer)[:count])
         self.at += count
-        self.ended = self.ended or not count
+        if self._in_order:
+            self._hash.update(memoryview(buffer)[:count])
+            self.ended = self.ended or not count
         return count
 
     def content(self) -> str:

@@ -19,7 +19,7 @@ from toolkit.ingest.reader import READERS, Reader
 from toolkit.records import sets
 from toolkit.storage import compression, store_of
 from toolkit.storage.addresses import learn, whole
-from toolkit.storage.paths import expand_sized, fault_of_name, fixed_part, is_glob, is_set_name, join, strip_suffix
+from toolkit.storage.paths import fault_of_name, fixed_part, is_glob, is_set_name, join, strip_suffix
 from toolkit.storage.roots import note_roots
 
 COMPRESSION = "gzip"
@@ -336,7 +336,7 @@ def _files(entry: Entry, common: Common, absent: list[NothingThere] | None) -> I
         place = entry.place
         try:
             if pattern is not None:
-                yield from expand_sized(pattern)
+                yield from entry.reader().inputs(pattern)
             else:
                 paths = crawls.listed(common.crawl or "", common.format, common.base_url)
                 place = entry.files_place
@@ -412,4 +412,4 @@ def settings_of(entry: Entry) -> dict[str, Any]:
     reader = entry.reader()
     version = {} if reader.VERSION == FIRST_VERSION else {"reader_version": reader.VERSION}
     written = {} if entry.compression == COMPRESSION else {_COMPRESSION_KEY: entry.compression}
-    return {**shared, **version, **written, **recorded_code(type(reader)), **config.plain(reader)}
+    return {**shared, **version, **written, **recorded_code(type(reader)), **reader.settings()}

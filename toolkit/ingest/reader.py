@@ -5,14 +5,17 @@ A reader *is* its configuration: a frozen Struct whose fields are its options. I
 
 import base64
 import codecs
+import io
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
-from typing import IO, Any, ClassVar, Self, TypeVar, overload
+from typing import IO, Any, ClassVar, Self, TypeVar, cast, overload
 
 import msgspec
 
-from toolkit.config.settings import FROZEN
+from toolkit.config.settings import FROZEN, plain
 from toolkit.data import schema
 from toolkit.data.documents import (
     BAD_ROW,
@@ -24,11 +27,14 @@ from toolkit.data.documents import (
     fault_of,
     is_nested_too_deeply,
 )
-from toolkit.errors import DataError
+from toolkit.errors import DataError, ToolkitError
+from toolkit.ingest import folders
+from toolkit.ingest.recognised import not_lines
 from toolkit.plugins import Kind
+from toolkit.storage.compression import MAGIC_BYTES, compression_in
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import remove
-from toolkit.storage.reading import HEAD, Decompressed, Lines, LongLine
+from toolkit.storage.reading import HEAD, READ, Decompressed, Lines, LongLine, open_stored
 
 T = TypeVar("T")
 
@@ -125,6 +131,14 @@ class Input:
         """Return the input's bytes, decompressed; use it in a ``with`` block."""
         return Decompressed(self.path, self._opened() if self._opened else None)
 
+    def head(self, size: int) -> bytes:
+        """Return the first bytes of the input, decompressed; none if they cannot be read."""
+        try:
+            with self.stream() as stream:
+                return stream.read(size)
+        except ToolkitError:
+            return b""
+
     def lines(self) -> Lines:
         r"""Return the input's lines, without ``\n`` and without a byte order mark; use it in a ``with`` block.
 
@@ -132,6 +146,24 @@ class Input:
         """
         stored = self._opened() if self._opened else None
         return _InputLines(self.path, self.max_bytes, stored=stored, long_lines=self.skip)
+
+    @contextmanager
+    def file(self) -> Iterator[IO[bytes]]:
+        """Give the input's bytes, decompressed, as a file in which one can seek.
+
+        What is compressed, in a bucket or on the web is copied to a temporary file first.
+        """
+        with ExitStack() as stack:
+            stored = stack.enter_context(self._opened() if self._opened else open_stored(self.path))
+            if not stored.seekable() or compression_in(stored.read(MAGIC_BYTES)):
+                stack.pop_all().close()
+                copy = stack.enter_context(tempfile.TemporaryFile())
+                with self.stream() as stream:
+                    while block := stream.read(READ):
+                        copy.write(block)
+                stored = copy
+            stored.seek(0)
+            yield stored if hasattr(stored, "read1") else io.BufferedReader(cast("io.RawIOBase", stored), READ)
 
     def items(self, lines: Lines, make: Callable[[bytes, int], T | None]) -> Iterator[T]:
         """Yield what is made of each line; errors of libraries become bad items, or errors with a line, here alone.
@@ -147,19 +179,29 @@ class Input:
                 continue
             try:
                 made = make(line, lines.number)
-            except BAD_ROW as error:
-                self.bad(fault_of(line, error), explain_bad_row(line, error), line, lines.number)
-                continue
-            except DataError as error:
-                if error.path:
-                    raise
-                self.bad("not of the format", error.message, line, lines.number, error.id)
+            except (*BAD_ROW, DataError) as error:
+                self.refuse(error, line, lines.number)
                 continue
             if is_nested_too_deeply(line):
                 message = f"expected at most {MAX_NESTING} lists and objects in each other, got more"
                 self.bad("nested too deeply", message, line, lines.number)
             elif made is not None:
                 yield made
+
+    def refuse(self, error: Exception, raw: bytes, number: int) -> None:
+        """Treat an item of which something could not be made as `bad`.
+
+        Args:
+            error: one of `BAD_ROW`, or a DataError, which is raised again if it has a path.
+            raw: the item.
+            number: line or ordinal in the input, from 1.
+        """
+        if not isinstance(error, DataError):
+            self.bad(fault_of(raw, error), explain_bad_row(raw, error), raw, number)
+        elif error.path:
+            raise error
+        else:
+            self.bad("not of the format", error.message, raw, number, error.id)
 
     def too_large(
         self, what: str, raw: bytes, number: int, size: int, offset: int | None = None, id: str | None = None
@@ -219,6 +261,8 @@ class _InputLines(Lines):
                 path=self.path,
                 line=1,
             )
+        if found := not_lines(line):
+            raise DataError(f"expected lines of text, got {found}", path=self.path)
         return line.removeprefix(codecs.BOM_UTF8)
 
 
@@ -254,6 +298,20 @@ class Reader(msgspec.Struct, **FROZEN):
     def attribute_set(self) -> str | None:
         """Return the name of the set that `Draft.attributes` go to; None if the format carries none."""
         return None
+
+    def inputs(self, pattern: str) -> Sequence[folders.Found]:
+        """Return the inputs that a path, a glob or a folder of the configuration names.
+
+        Raises:
+            NothingThere: if there is none.
+            ConfigError: if it cannot be one.
+        """
+        return folders.named(pattern, self.SUFFIXES)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options, as they are recorded of each input that is ingested."""
+        found: dict[str, Any] = plain(self)
+        return found
 
     @classmethod
     def types(cls) -> dict[str, schema.Type]:

@@ -25,6 +25,7 @@ from toolkit.ingest import downloads, input_bytes
 from toolkit.ingest.inputs import Attempt, forget_attempt, note_entry, record_path, still_done
 from toolkit.ingest.plan import InputToIngest, settings_of, settings_of_set
 from toolkit.ingest.reader import Draft, Input, Rejects
+from toolkit.ingest.recognised import LOOKED_AT, recognised
 from toolkit.records import sets
 from toolkit.records.ingested import InputRecord
 from toolkit.runs.blocks import BLOCK_BYTES, BLOCK_ROWS
@@ -253,6 +254,23 @@ class _ShardsOutput:
         self.set_name = self.reader.attribute_set()
 
     def run(self) -> None:
+        """Write all shards.
+
+        Raises:
+            DataError: it says what the input is, if nothing of it could be read in its format.
+        """
+        try:
+            self._run()
+        except DataError as error:
+            format = self.common.format
+            if self.source.counts["documents"] or error.path != self.work.path:
+                raise
+            if not (found := recognised(self.source.head(LOOKED_AT), format)) or found in error.message:
+                raise
+            message = f"{error.message}; the file is {found}, and is read here as `format: {format}`"
+            raise DataError(message, path=error.path, line=error.line, id=error.id) from None
+
+    def _run(self) -> None:
         drafts = self._rows(itertools.chain.from_iterable(self.reader.read_batches(self.source)))
         first, number = next(drafts, None), 0
         while first is not None or number == 0:

@@ -8,17 +8,21 @@ import msgspec
 
 from toolkit.data import schema
 from toolkit.data.documents import BAD_ROW, LATE_DECODER, Document, LateDocument, Rows, check_metadata, explain_bad_row
+from toolkit.data.metadata_fields import METADATA
 from toolkit.data.schema import ANY, INT, STR, Type, field_name
 from toolkit.errors import ConfigError, DataError
 from toolkit.inspect.targets import LONGEST, Format, format_of
 from toolkit.mix.join import narrowed
 from toolkit.mix.writer import WRITERS, Reading, Writer
-from toolkit.rules.expressions import Name
+from toolkit.rules.checker import Name
 from toolkit.storage.reading import Lines, content_digest
 
 _DOCUMENT = Name(
-    Type("object", fields=(("id", STR), ("source", STR), ("chars", INT), ("metadata", Type("map", ANY)))), "document"
+    Type("object", fields=(("id", STR), ("source", STR), ("chars", INT), ("metadata", Type("map", ANY)))),
+    "document",
+    open=True,
 )
+_METADATA = Name(Type("map", ANY), "document.metadata", open=True)
 ARGUMENTS = ("r0", "document")
 
 
@@ -29,7 +33,7 @@ def names_in_file(writer: Writer | None, merged: Mapping[str, Any]) -> dict[str,
         writer: of the file; None for documents.
         merged: types of the attributes that are in the documents, in the form of `toolkit.data.schema`.
     """
-    return {"document": _DOCUMENT} | {
+    return {"document": _DOCUMENT, METADATA: _METADATA} | {
         key: Name(type_, f"r0.{field_name(key)}") for key, type_ in types_of(writer, merged).items()
     }
 

@@ -15,7 +15,7 @@ from toolkit.config.plugin_code import changes, code_of
 from toolkit.config.settings import ConfigStruct, Source
 from toolkit.data import schema
 from toolkit.data.documents import Document
-from toolkit.data.metadata_fields import METADATA, MetadataField, label_of, path_of, value_of
+from toolkit.data.metadata_fields import MetadataField, label_of, path_of, value_of
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.mix.joined_sets import JoinedSet, Key
 from toolkit.mix.settings import MixSettings
@@ -97,14 +97,15 @@ def metadata_fields(wants: Mapping[str, Wanted], bindings: Mapping[str, Binding]
 
 def _of_metadata(wanted: Wanted, sets: list[JoinedSet]) -> tuple[str, ...] | None:
     """Return the keys that lead to a field of the metadata; None of an attribute, which may be called ``metadata``."""
-    is_key = any(key.name == METADATA for joined in sets for key in joined.keys)
-    return None if is_key else path_of(wanted.path)
+    found = path_of(wanted.path)
+    is_key = found is not None and any(key.name == found[0] for joined in sets for key in joined.keys)
+    return None if is_key else found
 
 
 def _check_metadata(where: str, wanted: Wanted, path: tuple[str, ...], found: rules.RuleSet) -> None:
     if found.edits and schema.is_per_line(schema.from_annotation(wanted.type, where)):
         raise ConfigError(f"{where}: rules edit the text, whose lines it describes; take an attribute")
-    if wanted.not_null and not found.known & {value_of(path), label_of(wanted.path)}:
+    if wanted.not_null and not found.known & {value_of(path), label_of(wanted.path), wanted.path}:
         raise ConfigError(
             f"{where}: {wanted.path} may be null here, and this format has no place for it; add the rule "
             f"{{drop: {_null_rule(path)}, name: unidentified}}"

@@ -13,7 +13,7 @@ from toolkit.data.documents import Document
 from toolkit.errors import DataError
 from toolkit.mix.binding import Binding, metadata_fields, needed, recomputed
 from toolkit.mix.effects.before_after import NO_LABEL, Tally
-from toolkit.mix.effects.counts import Counted, count, count_edits
+from toolkit.mix.effects.counts import Counted, count, count_edits, count_nulls
 from toolkit.mix.join import RAW_ATTRIBUTES, Joiner, Joint, JointBlock, Measured, ShardToMix, at_document, merged
 from toolkit.mix.settings import REJECTED
 from toolkit.mix.splitting import split_of
@@ -179,6 +179,8 @@ class Encoder:
         self.tally.read(label, measured)
         outcome = self.rules.decide(*values, document)
         count(self.counted.rules, outcome, document.chars)
+        if self.rules.compares_nulls:
+            count_nulls(self.counted.rules, self.rules, outcome, (*values, document))
         if self.rules.may_differ:
             self.counted.unlike_dolma += self.rules.differs(outcome, *values, document)
         if isinstance(outcome, int):

@@ -8,13 +8,15 @@ import msgspec
 from toolkit import rules
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import schema
+from toolkit.data.metadata_fields import METADATA
 from toolkit.data.schema import ANY, INT, STR, Type
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.records import foreign
 from toolkit.records import sets as records
+from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
-from toolkit.rules.expressions import Name, check
+from toolkit.rules.expressions import check
 
 
 class Key(ConfigStruct):
@@ -171,7 +173,8 @@ def names_for_rules(sets: Iterable[JoinedSet]) -> dict[str, Name]:
         for key in joined.keys
         if not key.hidden
     }
-    names.setdefault("document", Name(_DOCUMENT, "document"))
+    names.setdefault("document", Name(_DOCUMENT, "document", open=True))
+    names.setdefault(METADATA, Name(Type("map", ANY), "document.metadata", open=True))
     return names
 
 

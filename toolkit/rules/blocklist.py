@@ -24,6 +24,7 @@ import xxhash
 
 from toolkit.data.addresses import has_scheme, host_of, split_url, url_of
 from toolkit.data.documents import BAD_ROW, explain_bad_row
+from toolkit.data.metadata_fields import DOCUMENT
 from toolkit.errors import DataError
 from toolkit.storage.reading import Lines
 
@@ -193,11 +194,18 @@ class Watch:
         if self._last[0] is not document:
             if document.source is None:
                 raise DataError("expected rows with a source, which a blocklist may ask for")
-            url = url_of({"metadata": document.metadata}, self._url) if self.list.needs_url else None
+            url = self._url_of(document) if self.list.needs_url else None
             found = self.list.find(document.id, document.source, url)
             self.matched.update(found)
             self._last = (document, found)
         return self._last[1]
+
+    def _url_of(self, document: Any) -> str | None:
+        root, _, path = self._url.partition(".")
+        if root == DOCUMENT:
+            name = path.partition(".")[0]
+            return url_of({name: document.field(name)}, path)
+        return url_of({"metadata": document.metadata}, self._url)
 
     def __call__(self, document: Any) -> bool:
         return bool(self.look(document))

@@ -10,8 +10,9 @@ from toolkit.data.documents import Document
 from toolkit.errors import DataError
 from toolkit.rules import filters
 from toolkit.rules.blocklist import Watch
+from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
-from toolkit.rules.expressions import Name, check, everything_known, paths_in
+from toolkit.rules.expressions import check, everything_known, paths_in
 from toolkit.rules.written import Written
 from toolkit.text.editing import Edit
 

@@ -10,9 +10,11 @@ from toolkit.data import schema
 from toolkit.data.schema import ANY, BOOL, NEVER, STR, Type, infer, list_of, union
 from toolkit.errors import ConfigError
 from toolkit.rules import filters
+from toolkit.rules.checker import Facts, Name
 from toolkit.rules.compiled import CompiledRule, Function, label_function
 from toolkit.rules.expression_tree import ExpressionError
-from toolkit.rules.expressions import Expression, Facts, Name, check, check_condition, compile_function, paths_in
+from toolkit.rules.expressions import Expression, check, check_condition, paths_in
+from toolkit.rules.running import compile_function
 from toolkit.rules.written import Written
 
 WHOLE = ""
@@ -20,6 +22,9 @@ WHOLE = ""
 
 LABEL = "label"
 """The name of a document's label in expressions."""
+
+_WITHOUT_DOCUMENTS = ("id", "source", "chars")
+"""Fields of documents that attributes and row indexes tell."""
 
 Names = Mapping[str, Name]
 _Check = Callable[[str, Names, Facts], Expression]
@@ -72,6 +77,7 @@ class Compiler:
         self.translates = translates
         self._arguments = arguments
         self.constants: dict[str, Any] = {}
+        self._noting: dict[int, str] = {}
         self._label: Expression | None = None
         self._label_names: set[str] = set()
 
@@ -107,6 +113,7 @@ class Compiler:
         """
         names = self.names_for(rule)
         found = self.checked(rule, names, f"({rule.when}) and ({text})" if rule.when else text)
+        self._note_nulls(rule, found)
         if rule.drops:
             self._learn(found.if_false)
         return CompiledRule(rule, names, self.function, _truth(found))
@@ -119,7 +126,11 @@ class Compiler:
 
     def condition(self, rule: Written, names: Names) -> str:
         """Return the code of a rule's `when`; empty if there is none."""
-        return _truth(self.checked(rule, names, rule.when)) if rule.when else ""
+        if not rule.when:
+            return ""
+        found = self.checked(rule, names, rule.when)
+        self._note_nulls(rule, found)
+        return _truth(found)
 
     def value(self, rule: Written, names: Names, text: str, type_: Type = ANY, wanted: str = "") -> Expression:
         """Return a checked expression that gives a value.
@@ -146,6 +157,11 @@ class Compiler:
             raise refused(rule, error) from None
         self._note(found)
         return found
+
+    def noting(self, rule: Written) -> Function | None:
+        """Return what adds to a list, behind the values of a document, when a rule's condition compares a null."""
+        code = self._noting.get(id(rule))
+        return self.function(code, "seen") if code else None
 
     def function(self, code: str, *more: str) -> Function:
         """Return code as a function of the values of a document, and of more."""
@@ -200,6 +216,10 @@ class Compiler:
             code = f"get({self._constant({k: v for k, v in values.items() if k})}, {label}, {code})"
         return Name(type_, code)
 
+    def _note_nulls(self, rule: Written, found: Expression) -> None:
+        if found.noting:
+            self._noting[id(rule)] = found.noting
+
     def _note(self, found: Expression) -> None:
         self.needs.keys.update(found.names)
         for path in paths_in(found.text, self.attributes):
@@ -208,7 +228,11 @@ class Compiler:
         if "document" in found.names:
             paths = paths_in(found.text, self.names)
             self.needs.source |= "document.source" in paths
-            self.needs.documents |= any(path == "document" or path.startswith("document.metadata") for path in paths)
+            own = [path.partition(".")[2] for path in paths if path.partition(".")[0] == "document"]
+            self.needs.documents |= any(field not in _WITHOUT_DOCUMENTS for field in own)
+        self.needs.documents |= any(
+            name in self.names and self.names[name].open for name in {*found.names} - {"document"}
+        )
 
     def _constant(self, value: Any) -> str:
         name = f"constant_{len(self.constants)}"

@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 
 from toolkit.data.documents import Document
 from toolkit.errors import DataError
+from toolkit.rules.checker import Name
 from toolkit.rules.compiled import CompiledRule, Function, Values
 from toolkit.rules.compiling import Compiler, refused
-from toolkit.rules.expressions import Name, compile_chain
 from toolkit.rules.rule import Rule
+from toolkit.rules.running import compile_chain
 from toolkit.rules.written import Role
 from toolkit.text import editing
 from toolkit.text.editing import Edit, Edited
@@ -44,6 +45,7 @@ class RuleSet:
         edits: whether a rule changes text.
         fields: of the metadata that `set` rules give.
         applies: whether there is a rule for `applied`.
+        compares_nulls: whether there is a rule for `nulls`.
         may_differ: whether there are documents of which Dolma may decide otherwise (see `differs`).
 
     Raises:
@@ -75,6 +77,9 @@ class RuleSet:
         self.applies = bool(self._sets or self._routes)
         chain = [(each.condition, i, each.rule.drops) for i, each in self._deciding.items()]
         self._chain = compile_chain(chain, arguments, compiler.constants)
+        noting = {i: compiler.noting(rule) for i, rule in enumerate(self.rules)}
+        self._noting = {i: function for i, function in noting.items() if function}
+        self.compares_nulls = bool(self._noting)
         self._function, self._others = compiler.function, functools.cache(self._compiled_others)
         doubts = " or ".join(dict.fromkeys(code for rule in self.rules for code in rule.doubts(compiler)))
         self.may_differ = bool(doubts)
@@ -133,6 +138,23 @@ class RuleSet:
         names, arguments, label, folder, translates = self._given
         rules = [rule.strictly() for rule in self.rules]
         return RuleSet(rules, names, arguments, label, folder, translates=translates)
+
+    def nulls(self, outcome: Outcome, *values: Any) -> list[int]:
+        """Return the indexes of the rules whose conditions compare a null in a document that has come to them.
+
+        Args:
+            outcome: for the document.
+            *values: as of `decide`.
+        """
+        found = []
+        for i, noting in self._noting.items():
+            if isinstance(outcome, int) and (i > outcome or not self.rules[i].decides):
+                continue
+            seen: list[bool] = []
+            self.compiled[i].run(noting, (*values, seen))
+            if seen:
+                found.append(i)
+        return found
 
     def outcomes(self, columns: Sequence[Sequence[Any]]) -> list[Outcome]:
         """Return what is decided of many documents.

@@ -29,7 +29,8 @@ _MAGIC = {
     "bz2": re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)"),  # a first block, or none
     "xz": re.compile(rb"\xfd7zXZ\x00"),
 }
-_MAGIC_BYTES = 10
+MAGIC_BYTES = 10
+"""Of a file's beginning, which tell its compression."""
 
 APART = 8
 """Bytes that igzip compresses apart; its code for long inputs takes none of up to 16."""
@@ -89,6 +90,11 @@ def compression_of(path: str) -> str | None:
     return "" if path.endswith(PLAIN) else None
 
 
+def compression_in(head: bytes) -> str:
+    """Return which compression the first bytes of a file have; empty for none."""
+    return next((name for name, pattern in _MAGIC.items() if pattern.match(head)), "")
+
+
 def inflated(path: str, stored: Stored) -> Callable[[int], bytes]:
     """Return a function that reads the uncompressed bytes of a file.
 
@@ -98,8 +104,8 @@ def inflated(path: str, stored: Stored) -> Callable[[int], bytes]:
     Raises:
         DataError: if the first bytes are not what the suffix says.
     """
-    magic = stored.head(_MAGIC_BYTES)
-    found = next((name for name, pattern in _MAGIC.items() if pattern.match(magic)), "")
+    magic = stored.head(MAGIC_BYTES)
+    found = compression_in(magic)
     said = compression_of(path)
     if said and found != said:
         got = f"{found} data; rename it" if found else f"data that begins with {magic[:4]!r}" if magic else None

@@ -2,6 +2,7 @@
 
 import graphlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -12,7 +13,7 @@ from toolkit.config import settings as config
 from toolkit.config.plugin_code import changes, code_of
 from toolkit.config.settings import ConfigStruct, Source
 from toolkit.data import schema
-from toolkit.data.metadata_fields import METADATA, MetadataField
+from toolkit.data.metadata_fields import ROOTS, MetadataField
 from toolkit.errors import ConfigError, MissingExtra, UnknownPlugin
 from toolkit.plugins import default_name
 from toolkit.rules.expressions import is_name
@@ -106,19 +107,35 @@ def read_sets(section: Source, names: Iterable[str]) -> Plan:
 def _read_set(section: Source, set_name: str) -> list[Entry]:
     if not is_set_name(set_name):
         raise section.error((set_name,), "expected a set name of letters, digits, - and _")
-    if set_name == METADATA:
-        what = f"`{METADATA}.field` in an option is a field of the document's metadata"
-        raise section.error((set_name,), f"expected another set name than {METADATA!r}: {what}")
+    if set_name in ROOTS:
+        what = f"`{set_name}.field` in an option is a field of the document"
+        raise section.error((set_name,), f"expected another set name than {set_name!r}: {what}")
     entries: list[Entry] = []
     shared = _of_all(section, set_name)
     for place in places_of(section, set_name):
-        entry = _read_entry(place, shared)
+        entry = _spelled_out(_read_entry(place, shared), section)
         if any(entry.key == other.key for other in entries):
             raise place.error((), f"expected each key of a set once, got {entry.key!r} twice; give one an `as:`")
         entries.append(entry)
     if not entries:
         raise section.error((set_name,), "expected at least one tagger, got none")
     return entries
+
+
+def _spelled_out(entry: Entry, section: Source) -> Entry:
+    """Return an entry whose options say which key they mean of a set that they name alone, where it has another one.
+
+    A set of the section with one key leaves no doubt, whatever its `as:` is.
+    """
+    built = config.convert(Source(entry.options), TAGGERS.find(entry.reference), f"tagger {entry.reference}")
+    with suppress(ConfigError):  # which is raised with its place where the tagger is made
+        for read in tagger.references(built):
+            places = places_of(section, read.set) if read.set in section.value and read.text == read.set else []
+            if len(places) == 1:
+                reference, alias, _ = reference_of(places[0])
+                if (key := alias or default_name(reference)) != read.key:
+                    entry = msgspec.structs.replace(entry, options={**entry.options, read.option: f"{read.set}.{key}"})
+    return entry
 
 
 def _of_all(section: Source, set_name: str) -> Source:

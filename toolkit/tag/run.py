@@ -294,7 +294,7 @@ class _Tagging:
         for row, line in rows:
             if self._job.indexes:
                 entries.append((row_index.entry_of(row), len(line)))
-            document = to_document(row, rows)
+            document = to_document(row, rows, line)
             for other in others:
                 other.give(document, rows.number)
             batch.append((document, rows.number))

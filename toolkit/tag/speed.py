@@ -70,7 +70,7 @@ def _seconds(steps: Sequence[Step], key: str, documents: Sequence[Document]) -> 
     """Return the processor's seconds for the values of one key and their JSON; blocks are as a worker has them."""
     total = 0.0
     for block in in_blocks(documents, lambda document: len(document.text)):
-        batch = Batch([Document(d.text, id=d.id, source=d.source, metadata=d.raw_metadata) for d in block])
+        batch = Batch([Document(d.text, id=d.id, source=d.source, metadata=d.raw_metadata, row=d.row) for d in block])
         numbered = [(document, 1_000_000) for document in batch]  # behind those whose values are checked
         begin = time.process_time()
         for step, values in run_steps(batch, numbered, steps, ""):

@@ -14,7 +14,7 @@ from toolkit.config.docstrings import first_line
 from toolkit.config.settings import FROZEN
 from toolkit.data import schema
 from toolkit.data.documents import Document, is_reference
-from toolkit.data.metadata_fields import METADATA, MetadataField
+from toolkit.data.metadata_fields import ROOTS, MetadataField
 from toolkit.errors import ConfigError
 from toolkit.plugins import Kind
 from toolkit.storage import models, store_of
@@ -160,20 +160,18 @@ def references(tagger: Tagger) -> list[Reference]:
     return [
         Reference(option, ".".join((name, *rest)), name, rest[0] if rest else wanted.key, tuple(rest[1:]), wanted.type)
         for option, wanted, (name, *rest) in _named(tagger)
-        if name != METADATA
+        if name not in ROOTS
     ]
 
 
 def metadata_fields(tagger: Tagger) -> list[MetadataField]:
-    """Return the fields of the metadata that a configured tagger reads.
+    """Return the fields of documents that a configured tagger reads.
 
     Raises:
         ConfigError: as `references`.
     """
     return [
-        MetadataField(option, tuple(path), wanted.type)
-        for option, wanted, (name, *path) in _named(tagger)
-        if name == METADATA
+        MetadataField(option, tuple(path), wanted.type) for option, wanted, path in _named(tagger) if path[0] in ROOTS
     ]
 
 
@@ -184,8 +182,9 @@ def _named(tagger: Tagger) -> Iterator[tuple[str, _Wanted, list[str]]]:
         if text is None or (wanted.or_value and not is_reference(text)):
             continue
         parts = str(text).split(".")
-        if not all(parts) or parts == [METADATA]:
-            raise ConfigError(f"{option}: expected SET[.KEY[.field]] or {METADATA}.field, got {text!r}")
+        if not all(parts) or (len(parts) == 1 and parts[0] in ROOTS):
+            wanted_form = " or ".join(("SET[.KEY[.field]]", *(f"{root}.field" for root in ROOTS)))
+            raise ConfigError(f"{option}: expected {wanted_form}, got {text!r}")
         yield option, wanted, parts
 
 

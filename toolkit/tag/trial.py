@@ -176,8 +176,8 @@ def _name(path: str) -> str:
 
 def _of_rows(lines: Iterator[bytes], path: str) -> Iterator[Tried]:
     rows = Rows(lines, DOCUMENT_DECODER, path)
-    for row, _ in rows:
-        yield Tried(to_document(row, rows), f"{path}:{rows.number}")
+    for row, line in rows:
+        yield Tried(to_document(row, rows, line), f"{path}:{rows.number}")
 
 
 def _of_text(path: str, *, lines: bool, max_bytes: int) -> Iterator[Tried]:

@@ -13,6 +13,9 @@ from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.rules import Role, kind_called
 
+_NULLS = 8
+"""The column of nulls in the table of rules; it is shown where there are some."""
+
 LABELS_SHOWN = 20
 ENTRIES_SHOWN = 10
 CAUSES_SAMPLED = 5
@@ -66,6 +69,7 @@ def effects_of(
             effect.chars += count.chars
             effect.reached += count.reached
             effect.spans += count.spans
+            effect.nulls += count.nulls
             if unique is not None and rules[i].drops:
                 effect.only = (effect.only or 0) + unique[n][i]
     return list(effects.values())
@@ -112,7 +116,8 @@ def rules_table(totals: Totals, effects: list[RuleEffect], *, preview: bool = Fa
         preview: whether it was told without texts: rules are numbered, for the table of labels, unique effects are
             shown, and the characters of lines that are cut are not known.
     """
-    rows = [["#", "rule", "", "documents", "of all", "of reached", "characters", "of all", "only this"]]
+    nulls = any(effect.nulls for effect in effects)
+    rows = [["#", "rule", "", "documents", "of all", "of reached", "characters", "of all", "nulls", "only this"]]
     shown: set[tuple[str, str]] = set()
     for number, effect in enumerate(effects, 1):
         prefix = f"{effect.stream}: " if effect.stream else ""
@@ -133,14 +138,15 @@ def rules_table(totals: Totals, effects: list[RuleEffect], *, preview: bool = Fa
                 share(effect.documents, effect.reached),
                 f"{effect.chars:,}" if known else "?",
                 share(effect.chars, totals.chars) if known else "?",
+                f"{effect.nulls:,}" if effect.nulls else "",
                 "" if effect.only is None else f"{effect.only:,}",
             ]
         )
     kept, chars = share(totals.kept, totals.rows), share(totals.kept_chars, totals.chars)
-    rows.append(["", "kept", "", f"{totals.kept:,}", kept, "", f"{totals.kept_chars:,}", chars, ""])
-    if not preview:
-        return table([row[1:-1] for row in rows], right=range(2, 7))
-    return table(rows, right=[0, *range(3, 9)])
+    rows.append(["", "kept", "", f"{totals.kept:,}", kept, "", f"{totals.kept_chars:,}", chars, "", ""])
+    columns = [i for i in range(10) if (nulls or i != _NULLS) and (preview or i not in (0, 9))]
+    right = [at for at, i in enumerate(columns) if i not in (1, 2)]
+    return table([[row[i] for i in columns] for row in rows], right=right)
 
 
 def _groups(name: str) -> list[str]:
@@ -154,7 +160,7 @@ def _group_row(name: str, members: list[RuleEffect], totals: Totals) -> list[str
     documents, chars = sum(e.documents for e in dropping), sum(e.chars for e in dropping)
     reached = dropping[0].reached if dropping else 0
     row = ["", f"{name} (group)", "drops", f"{documents:,}", share(documents, totals.rows), share(documents, reached)]
-    return [*row, f"{chars:,}", share(chars, totals.chars), ""]
+    return [*row, f"{chars:,}", share(chars, totals.chars), "", ""]
 
 
 def labels_table(labels: Mapping[str, LabelCount], rules: Sequence[tuple[int, str]]) -> str:

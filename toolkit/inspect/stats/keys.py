@@ -14,8 +14,9 @@ from toolkit.errors import ConfigError
 from toolkit.ingest import crawls
 from toolkit.mix.joined_sets import null_safe
 from toolkit.rules import LABEL, RuleSet
+from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
-from toolkit.rules.expressions import Name, check
+from toolkit.rules.expressions import check
 from toolkit.rules.kinds.set import Set
 
 LABELS = (LABEL, "language")

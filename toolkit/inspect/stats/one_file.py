@@ -30,7 +30,7 @@ from toolkit.inspect.targets import Format
 from toolkit.mix.join import JoinedShard, inputs_of, joint_rows
 from toolkit.mix.joined_sets import names_for_rules
 from toolkit.mix.writer import Reading, Writer
-from toolkit.rules.expressions import Name
+from toolkit.rules.checker import Name
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Position
 from toolkit.storage import Stat, json_files
@@ -160,7 +160,7 @@ def keys_of(work: CountJob) -> Keys:
 
 def types_of(work: CountJob) -> dict[str, Type]:
     """Return the types of the attributes, by their names in expressions."""
-    return {key: name.type for key, name in names_of(work)[0].items() if key != "document"}
+    return {key: name.type for key, name in names_of(work)[0].items() if not name.open}
 
 
 def leaves_of(work: CountJob) -> dict[str, list[Leaf]]:

@@ -1,14 +1,14 @@
 """Counts what rules do to documents: the same numbers at the end of a mix and in a dry run."""
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Self
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
 
 import msgspec
 
 from toolkit.mix.effects import before_after
 from toolkit.mix.effects.before_after import SizesByLabel
-from toolkit.rules import Outcome, Rule, rules_in
+from toolkit.rules import Outcome, Rule, RuleSet, rules_in
 from toolkit.text.editing import Edit
 
 
@@ -20,12 +20,14 @@ class RuleCount(msgspec.Struct):
         chars: their code points; of an edit those that it replaced or cut.
         reached: documents that came to it.
         spans: stretches that an edit replaced or cut.
+        nulls: documents that came to it, and in which it compared a null.
     """
 
     documents: int = 0
     chars: int = 0
     reached: int = 0
     spans: int = 0
+    nulls: int = 0
 
 
 class RuleEffect(RuleCount, kw_only=True):
@@ -101,6 +103,12 @@ def count(effects: list[RuleCount], outcome: Outcome, chars: int) -> None:
     for i in rules_in(outcome):
         effects[i].documents += 1
         effects[i].chars += chars
+
+
+def count_nulls(effects: list[RuleCount], rules: RuleSet, outcome: Outcome, values: Sequence[Any]) -> None:
+    """Add the nulls that rules compared in one document, whose values are those of `RuleSet.decide`."""
+    for i in rules.nulls(outcome, *values):
+        effects[i].nulls += 1
 
 
 def count_edits(effects: list[RuleCount], edits: list[list[Edit]]) -> None:

@@ -15,7 +15,7 @@ from toolkit.data.alignment import MAX_ROW, AttributeRows
 from toolkit.data.documents import Rows
 from toolkit.errors import DataError
 from toolkit.mix.effects.before_after import NO_LABEL
-from toolkit.mix.effects.counts import RuleCount, Totals, finish
+from toolkit.mix.effects.counts import RuleCount, Totals, count_nulls, finish
 from toolkit.mix.join import RawAttributes, RowDecoder, ShardToMix, at_document, inputs_of, joint_rows, plain_values
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.rules import Outcome, RuleSet, rules_in
@@ -69,6 +69,8 @@ def preview_shard(work: ShardToMix, report: Report) -> Preview:
             unlike_dolma += sum(map(rules.differs, block.outcomes, *block.columns))
         for values, chars, outcome in zip(block.values(), block.chars, block.outcomes, strict=True):
             number += 1
+            if rules.compares_nulls:
+                count_nulls(effects, rules, outcome, values)
             if isinstance(outcome, int):
                 only[outcome] += rules.only_drop(outcome, *values)
             elif rules.applies or rules.edits:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from toolkit.config.settings import Description, Source
+from toolkit.data.metadata_fields import path_of
 from toolkit.errors import ConfigError
 from toolkit.rules.blocklist import Entries, Watch
 from toolkit.rules.compiled import CompiledRule, Values
@@ -28,7 +29,7 @@ class BlocklistForm(Form):
     ]
     entries: Annotated[Entries, Description(description="what the lines are; `any`: each what it looks like")] = "any"
     url: Annotated[
-        str, Description(description="the field of the metadata that has the URL of a document: `metadata.url`")
+        str, Description(description="the field that has the URL of a document: `metadata.url`, `document.url`")
     ] = ""
 
     KEY = "drop"
@@ -36,8 +37,8 @@ class BlocklistForm(Form):
 
     def rules(self, place: Source, base: str) -> Sequence[Rule]:
         patterns = [self.files] if isinstance(self.files, str) else self.files
-        if self.url and not (self.url.startswith("metadata.") and all(self.url.split("."))):
-            raise place.error(("url",), f"expected a field of the metadata (`metadata.url`), got {self.url!r}")
+        if self.url and path_of(self.url) is None:
+            raise place.error(("url",), f"expected a field (`metadata.url`, `document.url`), got {self.url!r}")
         found = [path for pattern in patterns for path in _expanded(pattern, base, place)]
         return [
             Blocklist(

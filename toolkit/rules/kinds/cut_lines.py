@@ -8,9 +8,9 @@ from toolkit.config.settings import Description, Source
 from toolkit.data import schema
 from toolkit.data.documents import Document
 from toolkit.data.schema import ANY, INT, Type
+from toolkit.rules.checker import Name
 from toolkit.rules.compiled import CompiledRule, Function, Values
 from toolkit.rules.compiling import Compiler
-from toolkit.rules.expressions import Name
 from toolkit.rules.rule import Form, Rule
 from toolkit.text import editing
 from toolkit.text.editing import Edit

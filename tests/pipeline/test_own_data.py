@@ -1,0 +1,176 @@
+"""Files and folders of others: what a path names, and what an error says of a file that is something else."""
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pipeline.conftest import Project, write_rows
+
+pa = pytest.importorskip("pyarrow", exc_type=ImportError)
+pq = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
+
+ROWS = [{"text": f"text {i}", "lang": "de" if i % 2 else "en"} for i in range(6)]
+
+
+def write(path: Path, rows: list[dict[str, Any]] = ROWS) -> Path:
+    """Writes rows in the format that the suffix names."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = pa.Table.from_pylist(rows)
+    match path.suffix:
+        case ".parquet":
+            pq.write_table(table, path)
+        case ".arrow":
+            with pa.OSFile(str(path), "wb") as out, pa.ipc.new_stream(out, table.schema) as writer:
+                writer.write_table(table)
+        case ".csv":
+            text = io.StringIO()
+            writer = csv.DictWriter(text, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+            path.write_text(text.getvalue())
+        case _:
+            write_rows(path, rows)
+    return path
+
+
+def saved(folder: Path, rows: list[dict[str, Any]] = ROWS) -> None:
+    """A folder as `datasets.save_to_disk` writes it, with a file of its cache."""
+    half = len(rows) // 2
+    names = ["data-00000-of-00002.arrow", "data-00001-of-00002.arrow"]
+    for name, some in zip(names, (rows[:half], rows[half:]), strict=True):
+        write(folder / name, some)
+    write(folder / "cache-0123.arrow", [{"text": "of the cache"}])
+    (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": name} for name in names]}))
+
+
+def texts(project: Project) -> dict[str, int]:
+    """How many documents each shard has."""
+    shards = sorted(project.documents.rglob("*.jsonl.gz"))
+    return {str(path.relative_to(project.documents)): len(project.shard(str(path))) for path in shards}
+
+
+def test_a_folder_that_datasets_wrote(project: Project) -> None:
+    saved(project.root / "in")
+    ran = project.ingest({"format": "arrow", "from": str(project.root / "in"), "source": "own", "metadata": "rest"})
+    assert ran.code == 0, ran.err
+    assert texts(project) == {f"own/data-0000{i}-of-00002.jsonl.gz": 3 for i in (0, 1)}
+    row = project.shard("own/data-00001-of-00002.jsonl.gz")[0]
+    assert row == {
+        "id": "data-00001-of-00002.arrow:1",
+        "text": "text 3",
+        "source": "own",
+        "metadata": {"lang": "de"},
+    }
+
+
+def test_splits_that_datasets_wrote(project: Project) -> None:
+    for split in ("train", "test"):
+        saved(project.root / "in" / split)
+    (project.root / "in" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    entry = {"format": "arrow", "from": str(project.root / "in"), "source": "own"}
+    assert project.ingest({**entry, "split": "test"}).code == 0
+    assert list(texts(project)) == [f"own/test/data-0000{i}-of-00002.jsonl.gz" for i in (0, 1)]
+    assert "expected a split of it, got 'tset'; did you mean 'test'?" in project.ingest({**entry, "split": "tset"}).err
+
+
+HEADER = """---
+language: de
+configs:
+- config_name: small
+  data_files:
+  - {split: train, path: "small/train-*.parquet"}
+  - {split: test, path: small/test.parquet}
+- config_name: large
+  data_files: large/*.parquet
+---
+# A corpus
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"config": "small"}, ["small/test", "small/train-0", "small/train-1"]),
+        ({"config": "small", "split": "train"}, ["small/train-0", "small/train-1"]),
+        ({"config": "large"}, ["large/a"]),
+        ({}, "expected `config:`, because it has several; there are: small, large"),
+        ({"config": "smal"}, "expected a config of it, got 'smal'; did you mean 'small'?"),
+        ({"config": "large", "split": "test"}, "expected a split of it, got 'test'; there are: train"),
+    ],
+)
+def test_a_repository_of_the_hub_by_its_configurations(project: Project, given: dict[str, Any], expected: Any) -> None:
+    for name in ("small/train-0", "small/train-1", "small/test", "large/a"):
+        write(project.root / "in" / f"{name}.parquet")
+    (project.root / "in" / "README.md").write_text(HEADER)
+    ran = project.ingest({"format": "parquet", "from": str(project.root / "in"), "source": "own", **given})
+    if isinstance(expected, str):
+        assert (ran.code, expected in ran.err) == (2, True), ran.err
+    else:
+        assert ran.code == 0, ran.err
+        assert texts(project) == {f"own/{name}.jsonl.gz": 6 for name in expected}
+
+
+def test_a_folder_of_texts_and_of_nothing_that_fits(project: Project) -> None:
+    for name in ("a.txt", "deep/b.md", "c.txt.gz"):
+        path = project.root / "in" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(gzip.compress(b"one\n\ntwo\n") if name.endswith(".gz") else b"one\n\ntwo\n")
+    (project.root / "in" / "picture.png").write_bytes(b"\x89PNG")
+    entry = {"from": str(project.root / "in"), "source": "own"}
+    assert project.ingest({"format": "text", "documents": "file", **entry}).code == 0
+    assert texts(project) == {f"own/{name}.jsonl.gz": 1 for name in ("a", "c", "deep/b")}
+    ran = project.ingest({"format": "parquet", **entry})
+    assert ran.code == 2
+    assert "expected files that end in .parq, .parquet, .pq, got none among 4, such as a.txt; give a glob" in ran.err
+
+
+OSCAR = b'{"content": "a", "warc_headers": {}, "metadata": {}}\n'
+
+
+@pytest.mark.parametrize(
+    ("format", "name", "what"),
+    [
+        ("jsonl", "x.parquet", "a Parquet file (`format: parquet`)"),
+        ("text", "x.parquet", "a Parquet file (`format: parquet`)"),
+        ("csv", "x.arrow", "an Arrow stream (`format: arrow`)"),
+        ("parquet", "x.jsonl", "JSON Lines (`format: jsonl`)"),
+        ("arrow", "x.csv", "a table with a line for each row (`format: csv`)"),
+        ("csv", "x.jsonl", "JSON Lines (`format: jsonl`)"),
+        ("wet", "x.jsonl", "JSON Lines (`format: jsonl`)"),
+        ("parquet", b"PK\x03\x04....", "a zip archive (or an Excel file)"),
+        ("jsonl", b'[\n{"text": "a"}]\n', "a JSON array; make it a line for each element"),
+        ("jsonl", b'{\n "text": "a"}\n', "JSON over several lines; make it a line for each document"),
+        ("jsonl", OSCAR, "lines of OSCAR (`format: oscar`)"),
+        ("jsonl", b"<!DOCTYPE html><html>", "an HTML or XML page"),
+        ("jsonl", b"WARC/1.0\r\nWARC-Type: conversion\r\n", "a WARC file of texts (`format: wet`)"),
+        ("jsonl", gzip.compress(gzip.compress(b"{}")), "gzip data inside, compressed twice; decompress it once"),
+        ("parquet", b"", "an empty file"),
+    ],
+)
+def test_a_wrong_format_is_told_with_the_right_one(format: str, name: str | bytes, what: str, project: Project) -> None:
+    path = project.root / "in" / (name if isinstance(name, str) else "x")
+    if isinstance(name, bytes):
+        path.parent.mkdir()
+        path.write_bytes(name)
+    else:
+        write(path)
+    ran = project.ingest({"format": format, "from": str(path), "source": "own"})
+    assert ran.code == 1
+    assert what in ran.err
+    assert str(path) in ran.err
+
+
+def test_records_from_before_there_were_these_options_are_those_of_now(project: Project) -> None:
+    write(project.root / "in" / "a.jsonl")
+    entry = {"format": "jsonl", "from": str(project.root / "in" / "a.jsonl"), "source": "own"}
+    assert project.ingest(entry).code == 0
+    (record,) = (project.data / ".toolkit" / "ingest").rglob("*.json")
+    settings = json.loads(record.read_bytes())["settings"]
+    assert not {"metadata", "leave_out", "config", "split"} & settings.keys()
+    assert "(1 before)" in project.ingest(entry).out
+    assert "metadata: None -> 'rest'" in project.ingest({**entry, "metadata": "rest"}).err

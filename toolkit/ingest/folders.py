@@ -1,0 +1,208 @@
+"""The inputs that a path of the configuration names: a file, a glob, or a folder as other programs write them.
+
+NAME/README.md            whose YAML header has `configs:` with `data_files:`, as the Hugging Face hub has them
+NAME/dataset_dict.json    a folder for each split, written by `datasets.save_to_disk`
+NAME/state.json           which names the files of one split, likewise
+NAME/                     else all files in it that are called as those of the format
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from toolkit.config.settings import parse
+from toolkit.errors import ConfigError, NothingThere, did_you_mean
+from toolkit.storage import store_of
+from toolkit.storage.compression import SUFFIXES as COMPRESSIONS
+from toolkit.storage.paths import exists, expand_sized, is_folder, is_glob, join, strip_suffix
+
+T = TypeVar("T")
+
+Found = tuple[str, str, int | None]
+"""The path of an input, what names its shard, and its stored bytes, if they are known."""
+
+_HEADER = re.compile(r"---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(\r?\n|\Z)", re.DOTALL)
+
+_TRAIN = "train"
+"""The split of data files that name none."""
+
+
+class _File(msgspec.Struct):
+    filename: str
+
+
+class _State(msgspec.Struct, rename={"files": "_data_files", "indices": "_indices_data_files"}):
+    files: list[_File]
+    indices: list[_File] | None = None
+
+
+class _Splits(msgspec.Struct):
+    splits: list[str]
+
+
+class _SplitFiles(msgspec.Struct):
+    path: str | list[str]
+    split: str = _TRAIN
+
+
+class _Config(msgspec.Struct):
+    config_name: str = "default"
+    data_files: str | list[str | _SplitFiles] | None = None
+    data_dir: str = ""
+    default: bool = False
+
+
+class _Card(msgspec.Struct):
+    configs: list[_Config] = []
+
+
+def is_listable(pattern: str) -> bool:
+    """Return whether a path of the configuration is a folder."""
+    return not is_glob(pattern) and store_of(pattern).can_list and is_folder(pattern)
+
+
+def named(pattern: str, suffixes: Sequence[str]) -> list[Found]:
+    """Return the inputs of a path: of a folder, the files in it whose names end in one of the suffixes.
+
+    Raises:
+        NothingThere: if there is none.
+        ConfigError: if the path is a folder, and nothing says which of its files are meant.
+    """
+    if not suffixes or not is_listable(pattern):
+        return expand_sized(pattern)
+    found = [each for each in _below(pattern) if _ends_in(each[1], suffixes)]
+    if not found:
+        listed = ", ".join(sorted(suffixes))
+        raise NothingThere(f"{pattern}: expected files that end in {listed}, got none{_others(pattern)}; give a glob")
+    return found
+
+
+def chosen(pattern: str, suffixes: Sequence[str], config: str | None, split: str | None) -> list[Found]:
+    """Return the inputs of a folder by what it says of itself; the arguments are those of the options.
+
+    Raises:
+        NothingThere: if there is none.
+        ConfigError: if the path is no folder, or the folder has no such configuration, or no such split.
+    """
+    if not is_listable(pattern):
+        option = "split" if config is None else "config"
+        raise ConfigError(f"{pattern}: expected a folder with `{option}:`, got another path; write its folder")
+    if configs := _configs(pattern):
+        return _of_config(pattern, configs, config, split)
+    if config is not None:
+        raise ConfigError(
+            f"{pattern}: expected a README.md whose header has `configs:`, for `config: {config}`, got none"
+        )
+    if exists(path := join(pattern, "dataset_dict.json")):
+        names = _read(path, _Splits).splits
+        chosen = names if split is None else [_one_of(pattern, "split", split, names)]
+        return [
+            (path, join(name, relative), size)
+            for name in chosen
+            for path, relative, size in _of_state(join(pattern, name))
+        ]
+    if exists(join(pattern, "state.json")):
+        if split is not None:
+            raise ConfigError(
+                f"{pattern}: expected a folder of splits (dataset_dict.json) with `split:`, got one split"
+            )
+        return _of_state(pattern)
+    found = named(pattern, suffixes)
+    if split is None:
+        return found
+    of_split = re.compile(rf"(^|[-._ /]){re.escape(split)}([-._ /0-9]|$)")
+    if not (those := [each for each in found if of_split.search(each[1])]):
+        raise NothingThere(
+            f"{pattern}: expected files of the split {split!r}, got {found[0][1]} and others; give a glob"
+        )
+    return those
+
+
+# --- what folders say of themselves -----------------------------------------------------------------------------------
+
+
+def _configs(folder: str) -> list[_Config]:
+    """Return the configurations in the header of a README.md; none if it has none, or there is none."""
+    path = join(folder, "README.md")
+    if not exists(path):
+        return []
+    header = _HEADER.match(store_of(path).read(path).decode(errors="replace").removeprefix("\ufeff"))
+    if header is None or "configs:" not in header[1]:
+        return []
+    try:
+        return msgspec.convert(parse(header[1], path).value, _Card).configs
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{path}: expected `configs:` as the Hub has them, got: {error}; give a glob") from None
+
+
+def _of_config(folder: str, configs: list[_Config], config: str | None, split: str | None) -> list[Found]:
+    by_name = {each.config_name: each for each in configs}
+    usual = [each.config_name for each in configs if each.default or each.config_name == "default"]
+    if config is None and len(by_name) > 1 and not usual:
+        raise ConfigError(f"{folder}: expected `config:`, because it has several; there are: {', '.join(by_name)}")
+    found = by_name[_one_of(folder, "config", config, list(by_name)) if config else (usual or list(by_name))[0]]
+    files = list(_split_files(found))
+    names = list(dict.fromkeys(name for name, _ in files))
+    if split is not None:
+        _one_of(folder, "split", split, names)
+    inputs: dict[str, Found] = {}
+    for name, pattern in files:
+        if split in (None, name):
+            for path, _, size in expand_sized(join(folder, found.data_dir, pattern)):
+                inputs[path] = path, path[len(folder.rstrip("/")) + 1 :], size
+    return sorted(inputs.values())
+
+
+def _split_files(config: _Config) -> Iterator[tuple[str, str]]:
+    """Yield the globs of a configuration, each with its split."""
+    files = config.data_files if config.data_files is not None else "**"
+    for each in [files] if isinstance(files, str) else files:
+        if isinstance(each, str):
+            yield _TRAIN, each
+        else:
+            yield from ((each.split, path) for path in ([each.path] if isinstance(each.path, str) else each.path))
+
+
+def _of_state(folder: str) -> list[Found]:
+    """Return the files that belong to a split that `datasets` wrote; there may be others, of its cache."""
+    state = _read(join(folder, "state.json"), _State)
+    if state.indices:
+        raise ConfigError(
+            f"{folder}: expected rows in their order, got an index of them ({state.indices[0].filename}); "
+            "write it anew with `datasets`: flatten_indices(), then save_to_disk"
+        )
+    paths = [(join(folder, each.filename), each.filename) for each in state.files]
+    return [(path, name, size) for path, name in paths for _, _, size in expand_sized(path)]
+
+
+def _read(path: str, type_: type[T]) -> T:
+    if not exists(path):
+        raise NothingThere(f"{path}: expected a folder that `datasets.save_to_disk` wrote, got one without this file")
+    try:
+        return msgspec.json.decode(store_of(path).read(path), type=type_)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: expected what `datasets.save_to_disk` writes, got: {error}") from None
+
+
+def _one_of(folder: str, what: str, name: str, names: list[str]) -> str:
+    if name not in names:
+        hint = did_you_mean(name, names) or f"; there are: {', '.join(names)}"
+        raise ConfigError(f"{folder}: expected a {what} of it, got {name!r}{hint}")
+    return name
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def _below(folder: str) -> list[Found]:
+    return expand_sized(join(folder, "**"))
+
+
+def _ends_in(relative: str, suffixes: Sequence[str]) -> bool:
+    return strip_suffix(relative, list(COMPRESSIONS)).endswith(tuple(suffixes))
+
+
+def _others(folder: str) -> str:
+    return f" among {len(found)}, such as {found[0][1]}" if (found := _below(folder)) else ""

@@ -1,0 +1,106 @@
+"""Arrow files, as `datasets.save_to_disk` and others write them: fields are columns, by name.
+
+Source: the Arrow IPC formats, stream and file, https://arrow.apache.org/docs/format/Columnar.html.
+"""
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from toolkit.ingest import folders
+from toolkit.ingest.reader import Draft, Input
+from toolkit.ingest.tables import arrow_rows
+from toolkit.ingest.tables.fields import FieldReader
+
+_OF_FILES = b"ARROW1"
+"""The first bytes of Arrow's files; its streams have others."""
+
+
+class Arrow(FieldReader):
+    """One row a document, of Arrow's streams and of its files (Feather); columns are read as those of `parquet`.
+
+    `from:` may be a folder that `datasets.save_to_disk` wrote: the files that its `state.json` names are read, of all
+    splits or of `split:`. Files need the package pyarrow: `tagmix[parquet]`.
+    """
+
+    SUFFIXES = (".arrow", ".feather")
+
+    def __post_init__(self) -> None:
+        arrow_rows.check_installed("Arrow files")
+        super().__post_init__()
+
+    def inputs(self, pattern: str) -> Sequence[folders.Found]:
+        if folders.is_listable(pattern):
+            return folders.chosen(pattern, self.SUFFIXES, self.config, self.split)
+        return super().inputs(pattern)
+
+    def read(self, source: Input) -> Iterator[Draft]:
+        for batch in self.read_batches(source):
+            yield from batch
+
+    def read_batches(self, source: Input) -> Iterator[Sequence[Draft]]:
+        rows = 0
+        names: list[str] = []
+        schema: Any = None
+        for batch in _batches(source):
+            if schema is None:
+                names = self.columns(batch.schema.names, source.path)
+                schema = arrow_rows.plain_schema(batch.select(names).schema, source)
+            yield from arrow_rows.drafts(batch.select(names), schema, self.draft, source, rows)
+            rows += batch.num_rows
+
+
+def _batches(source: Input) -> Iterator[Any]:
+    """Yield rows of Arrow; whatever pyarrow finds wrong is an error of the file, by row and record batch."""
+    import pyarrow as pa
+
+    row, place = 0, "in its beginning"
+    try:
+        with ExitStack() as stack:
+            for number, batch in enumerate(_opened(source, stack), 1):
+                place = f"in record batch {number}"
+                batch.validate(full=True)  # offsets out of range would end the process
+                yield batch
+                row += batch.num_rows
+                place = f"behind record batch {number}"
+    except (pa.ArrowException, OSError, ValueError, OverflowError, EOFError) as error:
+        raise arrow_rows.damage("Arrow file", error, source, place, row + 1 if row else None) from None
+
+
+def _opened(source: Input, stack: ExitStack) -> Iterator[Any]:
+    """Yield the record batches of a file or a stream."""
+    import pyarrow as pa
+
+    if source.head(len(_OF_FILES)) == _OF_FILES:
+        file = stack.enter_context(pa.ipc.open_file(stack.enter_context(source.file())))
+        yield from map(file.get_batch, range(file.num_record_batches))
+        return
+    stream = _Exact(stack.enter_context(source.stream()))
+    yield from stack.enter_context(pa.ipc.open_stream(pa.PythonFile(stream, mode="r")))
+    if stream.ended:
+        raise EOFError("the stream has no end, it is truncated")
+    if stream.read(1):
+        raise ValueError("there is something behind the end of the stream")
+
+
+class _Exact(io.RawIOBase):
+    """A stream that knows whether it has been read beyond its end: for pyarrow, one that is cut off may end there."""
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__()
+        self._stream = stream
+        self.ended = False
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return so many bytes, fewer only at the end."""
+        left = -1 if size is None else size
+        pieces = []
+        while left and (piece := self._stream.read(left)):
+            pieces.append(piece)
+            left -= len(piece) if left > 0 else 0
+        self.ended = self.ended or left > 0
+        return b"".join(pieces)

@@ -1,0 +1,207 @@
+"""Tables as text, with a delimiter between fields: fields are columns, by name.
+
+Source: RFC 4180; dialects of other programs by options.
+"""
+
+import csv
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from toolkit.data.documents import BAD_ROW
+from toolkit.errors import DataError
+from toolkit.ingest.reader import Draft, Input
+from toolkit.ingest.tables.fields import FieldReader
+from toolkit.storage.reading import Lines, LongLine
+
+_ASCII = bytes(range(128))
+_TRUTH = {"true": True, "false": False, "1": True, "0": False}
+_NUMBERS = {
+    "int": re.compile(r"[+-]?(?:0|[1-9]\d*)", re.ASCII),
+    "float": re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII),
+}
+_CHARACTER = msgspec.Meta(min_length=1, max_length=1)
+
+Delimiter = Annotated[str, _CHARACTER, msgspec.Meta(description="the character between fields")]
+
+
+class Csv(FieldReader):
+    """One row a document, as RFC 4180 has it: quoted fields may have delimiters, line breaks and doubled quotes.
+
+    Values are texts, unless `typed` says otherwise; an empty field is null, but for an empty text of a document. A
+    document's number, which makes its id where it has none, is the line at which its row begins. Blank lines between
+    rows are counted. A row of more or fewer fields than there are columns is bad. `metadata` may be JSON texts.
+    """
+
+    SUFFIXES = (".csv", ".tsv", ".tab", ".txt")
+
+    delimiter: Delimiter = ","
+    quote: Annotated[
+        Annotated[str, _CHARACTER] | None,
+        msgspec.Meta(description="the character around fields; null if the file has none, and quotes mean nothing"),
+    ] = '"'
+    escape: Annotated[
+        Annotated[str, _CHARACTER] | None,
+        msgspec.Meta(description="the character before a quote in a quoted field, where it is not doubled"),
+    ] = None
+    header: Annotated[
+        Literal[True] | tuple[str, ...],
+        msgspec.Meta(description="the names of the columns, if the first row of the file does not have them"),
+    ] = True
+    typed: Annotated[
+        dict[str, Literal["str", "int", "float", "bool", "json"]],
+        msgspec.Meta(description="types of columns by name; `bool`: true, false, 1 or 0; `json`: any JSON text"),
+    ] = {}
+    encoding: Annotated[
+        str, msgspec.Meta(description="of the file, if it is not UTF-8: any of Python's in which ASCII is ASCII")
+    ] = "utf-8"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        try:
+            if _ASCII.decode(self.encoding) != _ASCII.decode():
+                raise UnicodeError
+        except (LookupError, UnicodeError):
+            raise ValueError(
+                f"expected an encoding in which ASCII is ASCII, got {self.encoding!r}; convert the file: iconv -t UTF-8"
+            ) from None
+        marks = [each for each in (self.delimiter, self.quote, self.escape) if each is not None]
+        if len(set(marks)) < len(marks) or set(marks) & {"\r", "\n"}:
+            raise ValueError("expected `delimiter`, `quote` and `escape` to differ, and not to be line ends")
+
+    def read(self, source: Input) -> Iterator[Draft]:
+        with source.lines() as lines:
+            rows = _Rows(self, lines, source)
+            names = self.header if self.header is not True else self._header(rows, source)
+            self.columns(names, source.path)
+            if unknown := [name for name in self.typed if name not in names]:
+                raise DataError(
+                    f"expected the column {unknown[0]!r} of `typed`, got none; there are: {', '.join(names)}",
+                    path=source.path,
+                )
+            for number, fields in rows:
+                try:
+                    row = self._row(names, fields)
+                    draft = self.draft(row, number)
+                except (*BAD_ROW, DataError) as error:
+                    source.refuse(error, rows.raw(), number)
+                    continue
+                yield draft
+
+    def _header(self, rows: "_Rows", source: Input) -> tuple[str, ...]:
+        for _, fields in rows:
+            return tuple(name or f"column_{i}" for i, name in enumerate(fields, 1))
+        raise DataError("expected a row with the names of the columns, got an empty file", path=source.path)
+
+    def _row(self, names: tuple[str, ...], fields: list[str]) -> dict[str, Any]:
+        if len(fields) != len(names):
+            raise DataError(f"expected {len(names)} fields as there are columns, got {len(fields)}")
+        texts = self.fields.of("text")
+        row: dict[str, Any] = {
+            name: field or (field if name in texts else None) for name, field in zip(names, fields, strict=True)
+        }
+        for name, kind in self.typed.items():
+            row[name] = _typed(row[name], kind, name)
+        return row
+
+
+def _typed(text: str | None, kind: str, name: str) -> Any:
+    """Return the value that a field has by its type; null of an empty one."""
+    if not text or kind == "str":
+        return text
+    if kind == "json":
+        with suppress(msgspec.DecodeError):
+            return msgspec.json.decode(text)
+    elif kind == "bool":
+        if text.lower() in _TRUTH:
+            return _TRUTH[text.lower()]
+    elif _NUMBERS[kind].fullmatch(text):
+        return int(text) if kind == "int" else float(text)
+    raise DataError(f"expected {kind} in the column {name!r}, got {text[:80]!r}")
+
+
+class _Text(Iterator[str]):
+    """The lines of a file with their ends, decoded; what a missing quote opens is held up to the size of a document.
+
+    It is no generator, because reading goes on behind a line that is not of the encoding.
+
+    Attributes:
+        held: the lines of the row.
+        first: the line at which it begins.
+    """
+
+    def __init__(self, lines: Lines, source: Input, encoding: str, hint: str) -> None:
+        self._lines, self._source, self._encoding, self._hint = lines, source, encoding, hint
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a row."""
+        self.held: list[bytes] = []
+        self.first = self._lines.number + 1
+        self._size = 0
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self._size += (line.size if isinstance(line, LongLine) else len(line)) + 1
+        if self._size > self._source.max_bytes:
+            raise DataError(
+                f"expected a row of at most {self._source.max_bytes:,} bytes, got a longer one: a quote that closes a "
+                f"field may be missing; {self._hint}, or raise `max_document_bytes`",
+                path=self._source.path,
+                line=self.first,
+            )
+        self.held.append(line)
+        return line.decode(self._encoding) + "\n"
+
+
+class _Rows(Iterator[tuple[int, list[str]]]):
+    """The rows of a file, each with the line at which it begins."""
+
+    def __init__(self, format: Csv, lines: Lines, source: Input) -> None:
+        self._source, self._encoding = source, format.encoding
+        self._hint = "if quotes mean nothing in this file, say so: `quote: null`" if format.quote else "see `delimiter`"
+        self._text = _Text(lines, source, format.encoding, self._hint)
+        csv.field_size_limit((1 << 31) - 1)  # `_Text` has a lower limit
+        self._reader = csv.reader(
+            self._text,
+            delimiter=format.delimiter,
+            quotechar=format.quote,
+            escapechar=format.escape,
+            doublequote=format.escape is None,
+            quoting=csv.QUOTE_MINIMAL if format.quote else csv.QUOTE_NONE,
+            strict=True,
+        )
+
+    def raw(self) -> bytes:
+        """Return the bytes of the last row."""
+        return b"\n".join(self._text.held)
+
+    def __next__(self) -> tuple[int, list[str]]:
+        while True:
+            self._text.begin()
+            try:
+                fields = next(self._reader)
+            except csv.Error as error:
+                self._refuse(error)
+            except UnicodeDecodeError as error:
+                message = (
+                    f"expected {self._encoding.upper()}, got {error.reason} at byte {error.start + 1} of a line; if "
+                    "the file has another encoding, give it: `encoding: windows-1252`"
+                )
+                self._source.bad("invalid UTF-8", message, self.raw(), self._text.first + len(self._text.held) - 1)
+            else:
+                if fields:
+                    return self._text.first, fields
+                self._source.counts["blank_line"] += 1
+
+    def _refuse(self, error: csv.Error) -> None:
+        """Treat a row that is none as bad; one that does not end is an error: nobody knows where the next begins."""
+        first = self._text.first
+        if "unexpected end of data" in str(error):
+            message = "expected a quote that closes the field which this row opens, got the end of the file"
+            raise DataError(f"{message}; {self._hint}", path=self._source.path, line=first)
+        said = str(error).replace("'", "")
+        self._source.bad("not of the format", f"expected a row of CSV, got: {said}; {self._hint}", self.raw(), first)

@@ -1,0 +1,1 @@
+"""Items with named fields, of tables and of objects, as documents: what their formats share."""

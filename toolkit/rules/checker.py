@@ -1,0 +1,388 @@
+"""The check of an expression: the type and the code of each part, and what is known not to be null behind it."""
+
+import ast
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from toolkit.data.schema import ANY, BOOL, FLOAT, INT, NEVER, NULL, STR, Type, field_name, list_of, union
+from toolkit.errors import did_you_mean
+from toolkit.rules.expression_tree import ExpressionError
+
+Facts = frozenset[str]
+"""Expressions (by their text) that are known not to be null."""
+
+_NUMBERS = ("int", "float")
+_SIZES = ("<", "<=", ">", ">=")
+FUNCTIONS = ("len", "any", "all", "min", "max", "sum", "abs", "get")
+_OF_NUMBERS = {"*": "times", "%": "modulo"}
+MAYBE = Type("nullable", ANY)
+"""Of a field of which no type is declared, and which may be absent."""
+
+_SPAN_FIELDS = {"start": 0, "end": 1, "score": 2}
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name that expressions can use.
+
+    Attributes:
+        type: of its value.
+        code: Python that yields it.
+        present: the type of the value where rows have it, if they may lack it; where they do it is [] or null here.
+        open: whether it has fields of which no type is declared, written as others are, and null where they are absent.
+    """
+
+    type: Type
+    code: str
+    present: Type | None = None
+    open: bool = False
+
+
+class Checker:
+    """Gives the type and the code of each part of an expression.
+
+    Args:
+        names: what it may use.
+        text: as written.
+        noting: whether the code notes nulls that are compared.
+
+    Attributes:
+        used: the names that it uses.
+        compares_nulls: whether values are compared that may be null.
+    """
+
+    def __init__(self, names: Mapping[str, Name], text: str, *, noting: bool = False) -> None:
+        self.names = names
+        self.text = text
+        self.noting = noting
+        self.used: set[str] = set()
+        self.compares_nulls = False
+
+    # Each method returns the type and the code of a node. `known` holds what is not null, `local` the variables of
+    # comprehensions.
+
+    def check(self, node: ast.expr, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+        method = getattr(self, f"_{type(node).__name__.lower()}", None)
+        if method is None:
+            self._fail(node, f"a {type(node).__name__} is not allowed in expressions")
+        type_, code = method(node, known, local)
+        if type_.kind == "nullable" and ast.unparse(node) in known:
+            type_ = type_.item or ANY
+        return type_, code
+
+    def value(self, node: ast.expr, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+        """Return the type and the code of a value that must not be null."""
+        type_, code = self.check(node, known, local)
+        if type_.kind in ("nullable", "null"):
+            name = ast.unparse(node)
+            self._fail(node, f"{name} may be null here: test it first (`{name} is not None and …`), or give a default")
+        return type_, code
+
+    def facts(self, node: ast.expr, known: Facts) -> tuple[Facts, Facts]:
+        """Return what is not null after the node was true, and after it was false."""
+        match node:
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                true, false = self.facts(operand, known)
+                return false, true
+            case ast.BoolOp(op=op, values=values):
+                all_of = isinstance(op, ast.And)
+                certain, possible = known, []
+                for value in values:
+                    true, false = self.facts(value, certain)
+                    possible.append(false if all_of else true)
+                    certain = true if all_of else false
+                shared = frozenset.intersection(*possible)
+                return (certain, shared) if all_of else (shared, certain)
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if (
+                answer := _not_null_if(op, right)
+            ) is not None:
+                more = known | {ast.unparse(left)}
+                return (more, known) if answer else (known, more)
+        return known, known
+
+    def _fail(self, node: ast.expr, message: str) -> NoReturn:
+        raise ExpressionError(f"{message}, in `{ast.unparse(node)}`")
+
+    def _name(self, node: ast.Name, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+        if node.id in local:
+            return local[node.id], f"v_{node.id}"
+        if node.id not in self.names:
+            hint = did_you_mean(node.id, self.names) or f"; there are: {', '.join(sorted(self.names))}"
+            raise ExpressionError(f"expected an attribute, got {node.id!r}{hint}")
+        self.used.add(node.id)
+        return self.names[node.id].type, self.names[node.id].code
+
+    def _constant(self, node: ast.Constant, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+        kinds = {bool: BOOL, int: INT, float: FLOAT, str: STR, type(None): NULL}
+        if type(node.value) not in kinds:
+            self._fail(node, "expected a number, a text, True, False or None")
+        if isinstance(node.value, float) and not math.isfinite(node.value):
+            self._fail(node, "expected a finite number")
+        return kinds[type(node.value)], repr(node.value)
+
+    def _is_open(self, node: ast.expr, local: Mapping[str, Type]) -> bool:
+        """Return whether a value has fields of which no type is declared."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return (
+            isinstance(node, ast.Name) and node.id not in local and node.id in self.names and self.names[node.id].open
+        )
+
+    def _open_field(self, node: ast.Attribute, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+        """Return a field of such a value: null where it is absent, or null, or the value is."""
+        type_, code = self.check(node.value, known, local)
+        if type_.kind == "object":
+            if found := type_.get(node.attr):
+                return found, f"{code}.{field_name(node.attr)}"
+            return MAYBE, f"{code}.field({node.attr!r})"
+        if type_ not in (MAYBE, ANY) and type_.kind != "map":
+            self._fail(node, f"expected an object with the field {node.attr}, got a value of type {type_}")
+        return MAYBE, f"at({code}, {node.attr!r})"
+
+    def _attribute(self, node: ast.Attribute, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+        if node.attr.startswith("__"):
+            self._fail(node, "expected a field")
+        if self._is_open(node.value, local):
+            return self._open_field(node, known, local)
+        type_, code = self.value(node.value, known, local)
+        if type_ == ANY:
+            return ANY, f"field({code}, {node.attr!r})"
+        if type_.kind == "span" and node.attr in _SPAN_FIELDS:
+            return (FLOAT if node.attr == "score" else INT), f"{code}.{node.attr}"
+        if type_.kind == "object":
+            return self._field(node, type_, code, node.attr)
+        hint = f': write get({ast.unparse(node.value)}, "{node.attr}", …)' if type_.kind == "map" else ""
+        self._fail(node, f"expected an object with the field {node.attr}, got a value of type {type_}{hint}")
+
+    def _field(self, node: ast.expr, type_: Type, code: str, name: str) -> tuple[Type, str]:
+        found = type_.get(name)
+        if found is None:
+            fields = [field for field, _ in type_.fields]
+            hint = did_you_mean(name, fields) or f"; there are: {', '.join(fields)}"
+            self._fail(node, f"expected a field, got {name!r}{hint}")
+        return found, f"{code}.{field_name(name)}"
+
+    def _subscript(self, node: ast.Subscript, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+        type_, code = self.value(node.value, known, local)
+        if type_.kind == "object" and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+            return self._field(node, type_, code, node.slice.value)
+        index, index_code = self.value(node.slice, known, local)
+        if type_.kind == "span" and isinstance(node.slice, ast.Constant) and node.slice.value in (0, 1, 2):
+            return (FLOAT if node.slice.value == 2 else INT), f"{code}[{index_code}]"
+        if type_.kind == "map" and index == STR:
+            return type_.item or ANY, f"{code}[{index_code}]"
+        if type_.kind in ("list", "str") and index == INT:
+            return (type_.item or ANY) if type_.kind == "list" else STR, f"{code}[{index_code}]"
+        if type_ == ANY:
+            return ANY, f"{code}[{index_code}]"
+        self._fail(node, f"expected a list, a map or an object, got {type_} at {index}")
+
+    def _unaryop(self, node: ast.UnaryOp, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+        type_, code = self.value(node.operand, known, local)
+        if isinstance(node.op, ast.Not):
+            self._expect(node.operand, type_, ("bool",))
+            return BOOL, f"(not {code})"
+        if isinstance(node.op, ast.USub | ast.UAdd):
+            self._expect(node.operand, type_, _NUMBERS)
+            return type_, f"({'-' if isinstance(node.op, ast.USub) else '+'}{code})"
+        self._fail(node, "expected not, + or -")
+
+    def _boolop(self, node: ast.BoolOp, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+        codes = []
+        for value in node.values:
+            type_, code = self.value(value, known, local)
+            self._expect(value, type_, ("bool",))
+            codes.append(code)
+            true, false = self.facts(value, known)
+            known = true if isinstance(node.op, ast.And) else false
+        return BOOL, "(" + (" and " if isinstance(node.op, ast.And) else " or ").join(codes) + ")"
+
+    def _binop(self, node: ast.BinOp, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+        signs = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%"}
+        sign = signs.get(type(node.op))
+        if sign is None:
+            self._fail(node, "expected + - * / // or %")
+        left, left_code = self.value(node.left, known, local)
+        right, right_code = self.value(node.right, known, local)
+        if sign == "+" and STR in (left, right):
+            self._expect(node.left, left, ("str",))
+            self._expect(node.right, right, ("str",))
+            return STR, f"({left_code} + {right_code})"
+        self._expect(node.left, left, _NUMBERS)
+        self._expect(node.right, right, _NUMBERS)
+        type_ = ANY if ANY in (left, right) else INT if left == right == INT and sign != "/" else FLOAT
+        if type_ == ANY and sign in _OF_NUMBERS:
+            return type_, f"{_OF_NUMBERS[sign]}({left_code}, {right_code})"
+        return type_, f"({left_code} {sign} {right_code})"
+
+    def _compare(self, node: ast.Compare, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+        signs = {
+            ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+            ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not",
+        }  # fmt: skip
+        operands = [node.left, *node.comparators]
+        ops = [signs[type(op)] for op in node.ops]
+        if "is" in ops or "is not" in ops:
+            if len(ops) > 1 or not (isinstance(operands[1], ast.Constant) and operands[1].value is None):
+                self._fail(node, "expected `is` only in `… is None` and `… is not None`")
+            _, code = self.check(node.left, known, local)
+            return BOOL, f"({code} {ops[0]} None)"
+        found = [self.check(operand, known, local) for operand in operands]
+        needed = _never_null(ops, [type_ for type_, _ in found])
+        types, codes = [], []
+        notes = not any(isinstance(each, ast.Constant) and each.value is None for each in operands)  # that is a test
+        for operand, (type_, code), must in zip(operands, found, needed, strict=True):
+            if type_.kind in ("nullable", "null") and must:
+                self.value(operand, known, local)
+            if type_.kind == "nullable":
+                self.compares_nulls |= notes
+                code = f"note({code}, seen)" if self.noting and notes else code
+                type_ = type_.item or ANY
+            types.append(type_)
+            codes.append(code)
+        for op, left, right in zip(ops, types, types[1:], strict=False):
+            self._check_comparable(node, op, left, right)
+        return BOOL, "(" + " ".join(x for pair in zip(codes, [*ops, ""], strict=True) for x in pair).strip() + ")"
+
+    def _check_comparable(self, node: ast.Compare, op: str, left: Type, right: Type) -> None:
+        """Check that values of these types, which are not null, can be compared."""
+        if ANY in (left, right) or (op not in _SIZES and "null" in (left.kind, right.kind)):
+            return
+        numbers = left.kind in _NUMBERS and right.kind in _NUMBERS
+        if op in ("in", "not in"):
+            inside = {"list": right.item, "map": STR, "str": STR}.get(right.kind)
+            if inside is None:
+                self._fail(node, f"expected a list, a map or a text after `{op}`, got {right}")
+            together = union(left, inside)
+            if together == ANY and inside != ANY:
+                self._fail(node, f"expected a value of type {inside} before `{op}`, got {left}")
+        elif not numbers and not (left == right and (op in ("==", "!=") or left == STR)):
+            self._fail(node, f"expected values that compare, got {left} {op} {right}")
+
+    def _ifexp(self, node: ast.IfExp, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+        test, test_code = self.value(node.test, known, local)
+        self._expect(node.test, test, ("bool",))
+        true, false = self.facts(node.test, known)
+        body, body_code = self.check(node.body, true, local)
+        other, other_code = self.check(node.orelse, false, local)
+        return union(body, other), f"({body_code} if {test_code} else {other_code})"
+
+    def _list(self, node: ast.List | ast.Tuple, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+        item, codes = NEVER, []
+        for element in node.elts:
+            type_, code = self.value(element, known, local)
+            item = union(item, type_)
+            codes.append(code)
+        return list_of(item), "[" + ", ".join(codes) + "]"
+
+    _tuple = _list
+
+    def _listcomp(
+        self, node: ast.ListComp | ast.GeneratorExp, known: Facts, local: Mapping[str, Type]
+    ) -> tuple[Type, str]:
+        code = ""
+        for generator in node.generators:
+            source, source_code = self.value(generator.iter, known, local)
+            if source.kind not in ("list", "map", "any") or generator.is_async:
+                self._fail(generator.iter, f"expected a list to go over, got {source}")
+            if not isinstance(generator.target, ast.Name):
+                self._fail(node, "expected one variable after `for`")
+            name = generator.target.id
+            local = {**local, name: STR if source.kind == "map" else source.item or ANY}
+            known = frozenset(fact for fact in known if name not in _names_in(fact))
+            code += f" for v_{name} in {source_code}"
+            for test in generator.ifs:
+                type_, test_code = self.value(test, known, local)
+                self._expect(test, type_, ("bool",))
+                known = self.facts(test, known)[0]
+                code += f" if {test_code}"
+        item, item_code = self.check(node.elt, known, local)
+        return list_of(item), f"[{item_code}{code}]"
+
+    _generatorexp = _listcomp
+
+    def _call(self, node: ast.Call, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+        name = node.func.id if isinstance(node.func, ast.Name) else None
+        if name not in FUNCTIONS or node.keywords or not node.args:
+            self._fail(node, f"expected one of the functions {', '.join(FUNCTIONS)}")
+        if name == "get":
+            return self._get(node, known, local)
+        types, codes = zip(*(self.value(argument, known, local) for argument in node.args), strict=True)
+        code = f"{name}({', '.join(codes)})"
+        first, item = types[0], types[0].item or ANY
+        if first == ANY:
+            return (INT if name == "len" else BOOL if name in ("any", "all") else ANY), code
+        if name in ("min", "max") and len(types) > 1:
+            for argument, type_ in zip(node.args, types, strict=True):
+                self._expect(argument, type_, _NUMBERS)
+            return FLOAT if FLOAT in types else INT, code
+        if len(types) > 1:
+            self._fail(node, f"expected one argument of {name}")
+        if name == "abs":
+            self._expect(node.args[0], first, _NUMBERS)
+            return first, code
+        if name == "len":
+            self._expect(node.args[0], first, ("list", "map", "str"))
+            return INT, code
+        self._expect(node.args[0], first, ("list",))
+        if item.kind in ("nullable", "null"):
+            self._fail(node, "expected a list without nulls; leave them out with `… for x in … if x is not None`")
+        wanted = ("bool",) if name in ("any", "all") else (*_NUMBERS, "bool") if name == "sum" else (*_NUMBERS, "str")
+        if item not in (NEVER, ANY) and item.kind not in wanted:
+            self._fail(node, f"expected a list of {' or '.join(wanted)}, got {first}")
+        if name in ("any", "all"):
+            return BOOL, code
+        return (INT if item.kind in ("bool", "never") else item), code
+
+    def _get(self, node: ast.Call, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+        if len(node.args) != 3:
+            self._fail(node, "expected get(map, key, default)")
+        type_, code = self.value(node.args[0], known, local)
+        key, key_code = self.value(node.args[1], known, local)
+        default, default_code = self.check(node.args[2], known, local)
+        self._expect(node.args[1], key, ("str",))
+        code = f"get({code}, {key_code}, {default_code})"
+        if type_ == ANY:
+            return ANY, code
+        if type_.kind == "object" and isinstance(node.args[1], ast.Constant):
+            found, _ = self._field(node, type_, "", str(node.args[1].value))
+        else:
+            self._expect(node.args[0], type_, ("map",))
+            found = type_.item or ANY
+        inside = found.item or ANY if found.kind == "nullable" else found
+        together = union(inside, default)
+        if together == ANY and ANY not in (inside, default):
+            self._fail(node, f"expected a default of type {inside}, got {default}")
+        return together, code
+
+    def _expect(self, node: ast.expr, type_: Type, kinds: tuple[str, ...]) -> None:
+        if type_ != ANY and type_.kind not in kinds:
+            hint = " (write `len(…) > 0`)" if kinds == ("bool",) and type_.kind in ("list", "map", "str") else ""
+            self._fail(node, f"expected {' or '.join(kinds)}, got {type_}{hint}")
+
+
+def _not_null_if(op: ast.cmpop, right: ast.expr) -> bool | None:
+    """Return the answer of a comparison that tells of its left side that it is not null; None if neither does."""
+    if isinstance(right, ast.Constant) and right.value is None:
+        return {ast.Is: False, ast.Eq: False, ast.IsNot: True, ast.NotEq: True}.get(type(op))
+    if isinstance(right, ast.Constant):
+        return {ast.Eq: True, ast.NotEq: False}.get(type(op))
+    if isinstance(right, ast.List | ast.Tuple):  # in which no null can stand
+        return {ast.In: True, ast.NotIn: False}.get(type(op))
+    return None
+
+
+def _never_null(ops: Sequence[str], types: Sequence[Type]) -> list[bool]:
+    """Return which operands of a comparison must not be null, as in Python: it has no size, and holds nothing."""
+    found = [False] * len(types)
+    for i, op in enumerate(ops):
+        container = types[i + 1]
+        found[i] |= op in _SIZES or (op in ("in", "not in") and container.kind == "str")
+        found[i + 1] |= op in (*_SIZES, "in", "not in")
+    return found
+
+
+def _names_in(text: str) -> set[str]:
+    return {node.id for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Name)}

@@ -1,0 +1,118 @@
+"""Checked expressions as functions: their code is compiled, and sees nothing but what is given to it."""
+
+import functools
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from toolkit.data.schema import field_name
+
+
+def compile_function(
+    code: str, arguments: tuple[str, ...], constants: Mapping[str, Any] | None = None
+) -> Callable[..., Any]:
+    """Return the function of these arguments that a checked expression's code is the body of.
+
+    Args:
+        code: of a checked expression.
+        arguments: the variables that it refers to.
+        constants: other names that it refers to; they are looked up when it runs.
+    """
+    compiled = _compiled(f"lambda {', '.join(arguments)}: ({code})", "eval")
+    return eval(compiled, _globals(constants))  # type: ignore[no-any-return]  # noqa: S307
+
+
+def compile_chain(
+    conditions: Iterable[tuple[str, int, bool]], arguments: tuple[str, ...], constants: Mapping[str, Any]
+) -> Callable[..., int | tuple[int, ...]]:
+    """Return a function that runs conditions in order: it gives the number of the first that holds and ends it.
+
+    If none ends it, it gives the numbers of those that hold.
+
+    Args:
+        conditions: code of a checked expression that is true or false, a number, and whether it ends the chain.
+        arguments: as of `compile_function`.
+        constants: likewise.
+    """
+    lines = [f"def chain({', '.join(arguments)}):", "    found = ()"]
+    for code, number, ends in conditions:
+        lines.append(f"    if {code}: {f'return {number}' if ends else f'found += ({number},)'}")
+    names = _globals(constants)
+    exec(_compiled("\n".join([*lines, "    return found"]), "exec"), names)  # noqa: S102
+    return names["chain"]  # type: ignore[no-any-return]
+
+
+@functools.lru_cache(maxsize=4096)
+def _compiled(code: str, mode: str) -> Any:
+    """Return compiled code, once: the rules are the same for every shard that a process works on."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # `label is None` is fine where all documents have one label
+        return compile(code, "<rules>", mode)
+
+
+def _globals(constants: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {**(constants or {}), "__builtins__": _BUILTINS}
+
+
+def _get(values: Any, key: str, default: Any) -> Any:
+    found = values.get(key) if isinstance(values, dict) else None
+    if isinstance(values, msgspec.Struct):
+        found = getattr(values, field_name(key), None)
+    return default if found is None else found
+
+
+def _field(values: Any, key: str) -> Any:
+    """Return a field of a value whose type is not known; a KeyError if it has none."""
+    if not isinstance(values, dict):
+        raise TypeError(f"expected an object with the field {key}, got {values!r}")
+    return values[key]
+
+
+def _at(values: Any, key: str) -> Any:
+    """Return a field of a value of which no type is declared; null where it is absent, or the value is null."""
+    if values is None:
+        return None
+    if not isinstance(values, dict):
+        raise TypeError(f"expected an object or null with the field {key}, got {values!r}")
+    return values.get(key)
+
+
+def _note(value: Any, seen: list[bool]) -> Any:
+    """Return a value that is compared; a null is noted."""
+    if value is None:
+        seen.append(True)
+    return value
+
+
+def _truth(value: Any) -> bool:
+    """Return a condition whose type could not be checked; a TypeError if it is none."""
+    if value is not True and value is not False:
+        raise TypeError(f"expected true or false, got {value!r}")
+    return value
+
+
+def _times(left: Any, right: Any) -> Any:
+    """Return a product of numbers whose types could not be checked; one of texts would be as long as one likes."""
+    if not isinstance(left, int | float) or not isinstance(right, int | float):
+        raise TypeError(f"expected numbers around *, got {type(left).__name__} and {type(right).__name__}")
+    return left * right
+
+
+def _modulo(left: Any, right: Any) -> Any:
+    """Return a remainder of numbers whose types could not be checked; that of a text would be one that it formats."""
+    if not isinstance(left, int | float) or not isinstance(right, int | float):
+        raise TypeError(f"expected numbers around %, got {type(left).__name__} and {type(right).__name__}")
+    return left % right
+
+
+_BUILTINS = {f.__name__: f for f in (len, any, all, min, max, sum, abs)} | {
+    "get": _get,
+    "field": _field,
+    "at": _at,
+    "note": _note,
+    "truth": _truth,
+    "times": _times,
+    "modulo": _modulo,
+}
