@@ -16,6 +16,7 @@ from toolkit.commands.steps.outcome import Outcome
 from toolkit.config import settings as config
 from toolkit.config.settings import Config, Source
 from toolkit.data.dataset import Dataset, open_dataset
+from toolkit.dedup import section as dedup_section
 from toolkit.errors import ConfigError, DataError, NothingThere
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest.shares import Share
@@ -23,6 +24,7 @@ from toolkit.inspect.describe.about import read_splits
 from toolkit.interop.dolma import is_dolma, pointers
 from toolkit.mix import section as mix_section
 from toolkit.mix.settings import MixSettings, work_folder
+from toolkit.records import sets
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs import claims, workers
 from toolkit.runs.executors import P, R, Report, Result, Task, always
@@ -123,6 +125,28 @@ class Context:
             ConfigError: naming the place in the file; if there is no such section, too.
         """
         return tag_plan.read_section(self.section("tag"))
+
+    @cached_property
+    def dedup(self) -> dedup_section.Plan:
+        """Return the plan of the section ``dedup:`` over the sets that are on disk.
+
+        Raises:
+            ConfigError: naming the place in the file; if there is no such section, too.
+        """
+        known = self.known_sets
+        try:
+            return dedup_section.read_section(self.section("dedup"), self.dataset, known)
+        except ConfigError as error:
+            if missing := [name for name in self.config.tag if name not in known]:
+                raise ConfigError(f"{error}; `toolkit tag` has not made {', '.join(missing)} yet") from None
+            raise
+
+    @property
+    def known_sets(self) -> dict[str, sets.SetSchema]:
+        """Return the schemas of the sets on disk that inputs carry and the section ``tag:`` makes."""
+        names = [*ingest_plan.set_schemas(self.entries), *self.config.tag]
+        loaded = {name: sets.load_schema(self.dataset, name) for name in names}
+        return {name: found for name, found in loaded.items() if found}
 
     @cached_property
     def mix(self) -> MixSettings:
@@ -344,7 +368,7 @@ def open_context(options: Options) -> Context:
     places = (found.dataset, found.mix.get("rejected"), output.get("path") if isinstance(output, dict) else None)
     note_roots(place for place in places if isinstance(place, str) and place and "\0" not in place)
     context = Context(options, found, source)
-    if found.max_disk is not None and options.command in ("run", "ingest", "tag", "mix"):
+    if found.max_disk is not None and options.command in ("run", "ingest", "tag", "dedup", "mix"):
         _ = context.disk  # or what it bounds cannot be bound
     return context
 
