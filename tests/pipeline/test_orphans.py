@@ -204,7 +204,9 @@ def test_values_that_name_no_document_are_refused(copied: Project) -> None:
 
 def test_on_s3(copied: Project, bucket: str) -> None:
     copied.config |= {"dataset": f"{bucket}/data"}
-    path = write_rows(copied.root / "in.jsonl", [{"id": id, "text": text} for id, text in (("a", "x"), ("b", "exact=a"), ("c", "y"))])
+    path = write_rows(
+        copied.root / "in.jsonl", [{"id": id, "text": text} for id, text in (("a", "x"), ("b", "exact=a"), ("c", "y"))]
+    )
     copied.config["ingest"] = [{"format": "jsonl", "from": str(path), "source": "s"}]
     copied.config["mix"] |= {"rules": [EXACT, bad("a")], "output": {"format": "dolma", "path": f"{bucket}/out"}}
     ran = copied("run")
