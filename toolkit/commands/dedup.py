@@ -15,7 +15,6 @@ from toolkit.dedup.section import Entry, Plan
 from toolkit.errors import ToolkitError
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Report, Task
-from toolkit.storage.paths import size_of
 from toolkit.storage.threads import for_each
 
 
@@ -155,19 +154,7 @@ class _Making:
 def _to_sign(
     context: Context, dataset: Dataset, wave: list[Entry], shards: Sequence[str]
 ) -> list[Task[sign.ShardToSign]]:
-    works = [
-        sign.ShardToSign(
-            dataset=dataset,
-            entries=wave,
-            folders=[sign.folder_of(dataset, entry) for entry in wave],
-            shard=shard,
-            max_document_bytes=context.config.max_document_bytes,
-        )
-        for shard in shards
-    ]
-    paths = [dataset.shard_path(shard) for shard in shards]
-    sizes = for_each(size_of, paths)
-    return [Task(path, work, size, key=work.shard) for path, work, size in zip(paths, works, sizes, strict=True)]
+    return sign.works(dataset, wave, shards, context.config.max_document_bytes)
 
 
 def _todo(context: Context, dataset: Dataset, entry: Entry, shards: Sequence[str]) -> dict[str, Any]:
