@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolkit.mix.orphans.copies import COPY
+from toolkit.mix.orphans.copies import COPY, ELSEWHERE, GONE
 from toolkit.mix.orphans.judging import EXAMPLES, Noted, Orphan, judge
 
 SPREAD = 0x9E3779B97F4A7C15
@@ -16,7 +16,9 @@ SPREAD = 0x9E3779B97F4A7C15
 documents = st.lists(
     st.tuples(
         st.booleans(),  # stays
-        st.lists(st.tuples(st.integers(0, 1), st.integers(0, 30)), max_size=2),  # rule, of
+        st.lists(
+            st.tuples(st.integers(0, 2), st.integers(0, 40)), max_size=2
+        ),  # rule, of; 2 is against another dataset
         st.booleans(),  # no other rule drops it
     ),
     max_size=30,
@@ -42,12 +44,16 @@ def test_what_stands_for_what(
         mine = [(i, *each) for i, each in enumerate(found) if i % shards == shard]
         kept = b"".join(struct.pack("<Q", i * SPREAD % 2**64) for i, stays, _, _ in mine if stays)
         copies = b"".join(
-            COPY.pack(i * SPREAD % 2**64, of * SPREAD % 2**64, i + 1, rule, 0, only)
+            COPY.pack(i * SPREAD % 2**64, of * SPREAD % 2**64, i + 1, rule, 0, flags)
             for i, stays, named, only in mine
-            for rule, of in named
+            for rule, of, flags in [*((r, of, only | ELSEWHERE * (r == 2)) for r, of in named), (0, i, GONE)]
             if not stays
         )
         noted += [wrote(tmp_path, f"{shard}", kept, copies), None]
+    here = set(range(len(found)))
+    standing |= {
+        i for i, (_, named, _) in enumerate(found) for rule, of in named if rule == 2 and (of == i or of not in here)
+    }
     edges = [(i, of) for i, (stays, named, _) in enumerate(found) if not stays for _, of in named]
     while more := {i for i, of in edges if of in standing} - standing:
         standing |= more

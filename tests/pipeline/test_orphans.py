@@ -175,6 +175,40 @@ def test_streams_of_one_dataset_keep_for_each_other(copied: Project) -> None:
     assert (ran.code, "1 by one: 'exact_copies'" in str(ran.json["failed"])) == (1, True)
 
 
+def test_copies_of_documents_of_other_datasets(copied: Project) -> None:
+    """An earlier crawl, in which some documents are called as they are now."""
+    del copied.config["tag"]["exact"]
+    earlier = [document("old", "one"), document("same", "two")]
+    write_rows(copied.root / "earlier" / "documents" / "x.jsonl.gz", earlier)
+    copied.config["dedup"] = {"exact": {"kind": "exact", "against": f"{copied.root}/earlier"}}
+    texts = {"a": "one", "b": "two", "same": "two", "c": "three", "d": "three", "e": "four"}
+    write_rows(copied.documents / "0.jsonl.gz", [document(id, text) for id, text in texts.items()])
+    copied.ok("tag")
+    copied.ok("dedup")
+    assert mixed(copied, [EXACT], texts).code == 0
+    assert ids(copied) == "ce"
+    ran = mixed(copied, [EXACT, bad("c")], texts)
+    assert (ran.code, "1 document dropped" in ran.json["failed"][0]) == (1, True)
+
+
+def test_with_the_sets_of_dedup(copied: Project) -> None:
+    """Equal documents of which one is in a shard, and in a source, that a rule drops."""
+    for shard, source in (("a", "bad"), ("b", "good"), ("c", "good")):
+        rows = [{"id": f"{shard}{i}", "text": f"text {i % 3}", "source": source} for i in range(4)]
+        write_rows(copied.documents / f"{shard}.jsonl.gz", rows)
+    write_rows(copied.documents / "d.jsonl.gz", [document("d", "none like it")])
+    copied.config["dedup"] = {"exact-0": {"kind": "exact"}}
+    rules = [EXACT, {"drop": 'document.source == "bad"', "name": "bad"}]
+    copied.config["mix"] |= {"attributes": ["exact-0"], "rules": rules}
+    del copied.config["tag"]
+    copied.ok("dedup")
+    ran = copied("mix", "--json")
+    assert (ran.code, "8 by 'exact_copies' (exact-0)" in ran.json["failed"][0]) == (1, True)
+    copied.config["dedup"]["exact-0"]["when"] = 'document.source != "bad"'
+    copied.ok("dedup", "--overwrite")
+    assert copied.ok("mix", "--json").json["totals"]["kept"] == 4
+
+
 @pytest.mark.parametrize("processes", [1, 2])
 def test_in_the_pass(copied: Project, processes: int) -> None:
     rows = [{"id": f"{i}", "text": f"x exact={i - 1}" if i % 3 else "x"} for i in range(900)]

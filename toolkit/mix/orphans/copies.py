@@ -22,7 +22,11 @@ _COPY_OF = schema.nullable(schema.list_of(schema.STR))
 
 COPY = struct.Struct("<QQIHBB")
 """A copy: hashes of (source, id) of the document and of the other one; its row, from 1; the rule by index; the set by
-index; 1 if no other rule drops it."""
+index; bits `ONLY`, `ELSEWHERE`, `GONE`."""
+
+ONLY, ELSEWHERE, GONE = 1, 2, 4
+"""No other rule drops it; the other one may be in another dataset that the set was held against; none of that: just a
+document that is dropped."""
 
 
 class Fates(msgspec.Struct):
@@ -30,7 +34,8 @@ class Fates(msgspec.Struct):
 
     Attributes:
         kept: xxh3-64 of (source, id) of those that stay, 8 bytes each, little-endian.
-        copies: of those that are dropped as copies, as `COPY` has it; one for each rule and key.
+        copies: of those that are dropped as copies, as `COPY` has it; one for each rule and key. If a set was held
+            against other datasets, also of all that are dropped, with `GONE`.
     """
 
     kept: bytes = b""
@@ -38,21 +43,30 @@ class Fates(msgspec.Struct):
 
 
 class _CopyRule(NamedTuple):
-    """A rule that drops copies: its index, the index of a set whose key it mentions, the name of that in values."""
+    """A rule that drops copies.
+
+    Attributes:
+        rule: its index.
+        set: index of a set whose key it mentions.
+        key: the name of that in values.
+        elsewhere: `ELSEWHERE` if the set was held against other datasets.
+    """
 
     rule: int
     set: int
     key: str
+    elsewhere: int
 
 
-def keys_of_copies(sets: Sequence[JoinedSet]) -> dict[str, tuple[int, str]]:
-    """Return the keys whose values say what a document is a copy of: by name in the mix, set by index and field."""
+def keys_of_copies(sets: Sequence[JoinedSet]) -> dict[str, tuple[int, str, int]]:
+    """Return the keys whose values say what a document is a copy of, as `_CopyRule` has them, by name in the mix."""
     found = {}
     for i, joined in enumerate(sets):
         for key in joined.keys:
             declared = key.declared.item if key.declared.kind == "nullable" else key.declared
             if declared and declared.kind == "object" and declared.get(FIELD) == _COPY_OF and not key.hidden:
-                found[key.name] = i, schema.field_name(key.key)
+                against = bool(key.settings and key.settings.get("against"))
+                found[key.name] = i, schema.field_name(key.key), ELSEWHERE * against
     return found
 
 
@@ -83,7 +97,8 @@ class Copies:
             for i, each in enumerate(rules.compiled)
             if each.rule.drops and i not in copying and not isinstance(each.rule, Sample)
         ]
-        for name, (set_, key) in keys.items():
+        self._notes_gone = any(each.elsewhere for each in self.rules)
+        for name, (set_, key, _) in keys.items():
             if any((each.set, each.key) == (set_, key) for each in self.rules):
                 rules.needs.keys.add(name)
                 rules.needs.fields.setdefault(name, set()).add(FIELD)
@@ -116,9 +131,12 @@ class Copies:
         others = {each.rule for each in found} != {each.rule for each, _ in named}  # which asks for something else, too
         others = others or any(self._drops(each, values) for each in self._others)
         for each, (source, id_) in named:
-            self._copies.append(COPY.pack(hash_, row_hash(source, id_), number, each.rule, each.set, not others))
+            flags = each.elsewhere | ONLY * (not others)
+            self._copies.append(COPY.pack(hash_, row_hash(source, id_), number, each.rule, each.set, flags))
         if not (found or others):  # a sample alone
             self._kept.append(hash_)
+        elif self._notes_gone:
+            self._copies.append(COPY.pack(hash_, hash_, number, 0, 0, GONE))
 
     def taken(self) -> Fates:
         """Return what has been noted since the last call."""

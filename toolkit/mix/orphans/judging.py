@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toolkit.mix.orphans.copies import COPY
+from toolkit.mix.orphans.copies import COPY, ELSEWHERE, GONE, ONLY
 from toolkit.storage.reading import open_stored
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ _READ = 1 << 16
 
 EXAMPLES = 3
 
-_KEPT, _EDGES, _CANDIDATES, _FOUND, _NEW, _NEXT = "kept", "edges", "candidates", "found", "new", "next"
+_KEPT, _GONE, _EDGES, _CANDIDATES = "kept", "gone", "edges", "candidates"
+_FOUND, _NEW, _NEXT = "found", "new", "next"
 
 
 class Noted(NamedTuple):
@@ -65,10 +66,10 @@ def judge(noted: Iterable[Noted | None], memory: int | None = None) -> Found:
 
     shards = list(noted)
     partitions = 1 + sum(each.size for each in shards if each) // (memory or MEMORY)
-    record = np.dtype([("hash", "<u8"), ("of", "<u8"), ("row", "<u4"), ("rule", "<u2"), ("set", "u1"), ("only", "u1")])
+    record = np.dtype([("hash", "<u8"), ("of", "<u8"), ("row", "<u4"), ("rule", "<u2"), ("set", "u1"), ("flags", "u1")])
     assert record.itemsize == COPY.size
     candidate = np.dtype([("hash", "<u8"), ("shard", "<u4"), ("row", "<u4"), ("rule", "<u2"), ("set", "u1")])
-    edge = np.dtype([("hash", "<u8"), ("of", "<u8")])
+    edge = np.dtype([("hash", "<u8"), ("of", "<u8"), ("flags", "u1")])
     hashes = np.dtype("<u8")
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="toolkit-orphans-")) if partitions > 1 else ""
@@ -79,8 +80,11 @@ def judge(noted: Iterable[Noted | None], memory: int | None = None) -> Found:
             for kept in _blocks(each.kept, hashes):
                 held.add(_KEPT, kept, kept)
             for copies in _blocks(each.copies, record):
-                held.add(_EDGES, copies[["hash", "of"]].astype(edge), copies["of"])
-                only = copies[copies["only"] == 1]
+                gone = copies["flags"] & GONE != 0
+                held.add(_GONE, copies["hash"][gone], copies["hash"][gone])
+                copies = copies[~gone]
+                held.add(_EDGES, copies[["hash", "of", "flags"]].astype(edge), copies["of"])
+                only = copies[copies["flags"] & ONLY != 0]
                 rows = np.zeros(len(only), dtype=candidate)
                 for name in ("hash", "row", "rule", "set"):
                     rows[name] = only[name]
@@ -101,6 +105,8 @@ def _resolve(held: "_Held", edge: "np.dtype[Any]", hashes: "np.dtype[Any]") -> N
             standing = held.read(new, part, hashes)
             edges = held.take(_EDGES, part, edge)
             met = np.isin(edges["of"], standing)
+            if new == _KEPT:
+                met |= _elsewhere(edges, held.read(_GONE, part, hashes))
             held.put(_EDGES, part, edges[~met])
             found = np.unique(edges["hash"][met])
             held.add(_FOUND, found, found)
@@ -111,6 +117,14 @@ def _resolve(held: "_Held", edge: "np.dtype[Any]", hashes: "np.dtype[Any]") -> N
         for part in range(held.partitions):
             held.put(_NEW, part, held.take(_NEXT, part, hashes))
         new = _NEW
+
+
+def _elsewhere(edges: "np.ndarray[Any, Any]", gone: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    """Return which copies are of documents of other datasets: that are not here, or called as the copy itself."""
+    import numpy as np
+
+    away = (edges["hash"] == edges["of"]) | ~np.isin(edges["of"], gone)
+    return (edges["flags"] & ELSEWHERE != 0) & away
 
 
 def _left(held: "_Held", candidate: "np.dtype[Any]", hashes: "np.dtype[Any]") -> Found:
