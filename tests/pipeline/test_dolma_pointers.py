@@ -15,9 +15,9 @@ from toolkit.interop.dolma import pointers
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("dedupe -c x.yaml", "there is no deduplication in this toolkit yet: run `dolma -c FILE dedupe`"),
-        ("-c x.yaml dedupe", "there is no deduplication in this toolkit yet"),
-        ("dedupe --documents a/*.gz --dedupe.name d", "there is no deduplication in this toolkit yet"),
+        ("dedupe -c x.yaml", "run `toolkit dedup -c FILE`, which reads it"),
+        ("-c x.yaml dedupe", "run `toolkit dedup -c FILE`"),
+        ("dedupe --documents a/*.gz --dedupe.name d", "run `toolkit dedup -c FILE`"),
         ("tokens --documents a --tokenizer.name_or_path t", "this toolkit writes no token files"),
         ("list", "run `toolkit taggers`"),
         ("stat --attributes a", "run `toolkit stats ROOT --attribute all`"),
@@ -59,9 +59,9 @@ def test_the_configuration_that_is_shown_for_flags_runs(dolma: Dolma) -> None:
     [
         (
             {"documents": ["d"], "dedupe": {"name": "d"}, "bloom_filter": {}},
-            "there is no deduplication in this toolkit",
+            "run `toolkit dedup -c FILE`",
         ),
-        ({"bloom_filter": {"file": "x"}}, "there is no deduplication in this toolkit"),
+        ({"bloom_filter": {"file": "x"}}, "run `toolkit dedup -c FILE`"),
         ({"documents": ["d"], "tokenizer": {"name_or_path": "t"}}, "this toolkit writes no token files"),
     ],
 )

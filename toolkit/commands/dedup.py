@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from toolkit.commands.command_line.options import Configured, Stage
+from toolkit.commands.steps import dolma
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context, show_plan
 from toolkit.commands.steps.outcome import Outcome, failures, table
@@ -24,6 +25,8 @@ class Options(Configured, Stage, frozen=True, kw_only=True):
 
 def run(context: Context, options: Options) -> Outcome:
     """Make the sets of the section ``dedup:``: signatures per shard, resolution of the whole, attributes per shard."""
+    if context.is_dolma:
+        return dolma.dedup(context, options, run)
     dataset, plan = context.dataset, context.dedup
     mine, unfinished = sharing.shards(context, dataset, judges=True)
     shards = context.limited(mine)

@@ -15,6 +15,7 @@ from toolkit.mix.binding import Binding, metadata_fields, needed, recomputed
 from toolkit.mix.effects.before_after import NO_LABEL, Tally
 from toolkit.mix.effects.counts import Counted, count, count_edits, count_nulls
 from toolkit.mix.join import RAW_ATTRIBUTES, Joiner, Joint, JointBlock, Measured, ShardToMix, at_document, merged
+from toolkit.mix.orphans.copies import Copies, Fates
 from toolkit.mix.settings import REJECTED
 from toolkit.mix.splitting import split_of
 from toolkit.mix.writer import Mixed, MixedBatch, Pieces, check_folder
@@ -25,11 +26,12 @@ from toolkit.text.editing import Edited, along
 
 
 class Encoded(NamedTuple):
-    """A block, encoded: pieces of labels, in order; what was counted; the bytes of the block as stored."""
+    """A block, encoded: pieces of labels, in order; what was counted; the bytes of the block as stored; who stays."""
 
     pieces: list[tuple[str, bytes]]
     counted: Counted
     stored: int = 0
+    fates: Fates = Fates()
 
 
 class _Kept(NamedTuple):
@@ -86,6 +88,7 @@ class Encoder:
     def __init__(self, work: ShardToMix) -> None:
         self.work = work
         self.rules = work.compile_rules()
+        self.copies = Copies(self.rules, work.sets)
         needs = self.rules.needs
         self.joiner = Joiner(work, needs.keys, needs.fields, joined=needs.joined, late=True)
         self.writer = work.settings.writer()
@@ -146,6 +149,7 @@ class Encoder:
         self.counted = Counted.none(len(self.rules.rules))
         self.tally = Tally(unicode=self.work.settings.unicode_words)
         self.rules.start_over()
+        self.copies.start()
         rows: list[_Kept | list[tuple[str, bytes]]] = []
         fault = None
         try:
@@ -159,7 +163,7 @@ class Encoder:
         pieces = [piece for row in rows for piece in (next(encoded) if isinstance(row, _Kept) else row)]
         self.counted.matched = {i: set(watch.matched) for i, watch in self.rules.blocklists.items()}
         self.counted.statistics = self.tally.counted()
-        return Encoded(pieces, self.counted)
+        return Encoded(pieces, self.counted, fates=self.copies.taken())
 
     def _decided(self, joint: Joint, measured: Measured) -> "_Kept | list[tuple[str, bytes]]":
         """Return the document as it stays, or what is written of one that does not."""
@@ -181,6 +185,8 @@ class Encoder:
         count(self.counted.rules, outcome, document.chars)
         if self.rules.compares_nulls:
             count_nulls(self.counted.rules, self.rules, outcome, (*values, document))
+        if self.copies.rules:
+            self.copies.note(outcome, number, (*values, document))
         if self.rules.may_differ:
             self.counted.unlike_dolma += self.rules.differs(outcome, *values, document)
         if isinstance(outcome, int):

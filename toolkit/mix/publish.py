@@ -60,6 +60,21 @@ class BlocklistCount(msgspec.Struct, frozen=True, kw_only=True):
     matched: int
 
 
+class OrphanCount(msgspec.Struct, frozen=True, kw_only=True):
+    """Documents that a rule drops as copies, by a key of a set, of documents that are not kept.
+
+    Attributes:
+        rule, set: by name.
+        stream: that the rule decides over.
+        documents: how many.
+    """
+
+    rule: str
+    set: str
+    stream: str = ""
+    documents: int
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """The record of what a mix published. The same inputs and settings give the same manifest, wherever they are.
 
@@ -74,6 +89,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         totals: documents and code points, read and kept.
         rules: effect of each, in order.
         blocklists: of the rules that have one.
+        orphans: documents that are dropped as copies of documents that are not kept, where that is allowed.
         counts: what the writer left out, by name.
         unlike_dolma: documents that stay here, and not in Dolma, or the reverse, as 1 and 1.0 are two numbers to it.
         statistics: by label as rules have it, what was read and what stays; of a format that parts documents by the
@@ -95,6 +111,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     totals: Totals
     rules: list[RuleEffect]
     blocklists: list[BlocklistCount] = []
+    orphans: list[OrphanCount] = []
     counts: dict[str, int]
     unlike_dolma: int = 0
     statistics: SizesByLabel = {}

@@ -44,6 +44,7 @@ class _Section(_Joining, kw_only=True):
     rejected: Annotated[_Text | None, msgspec.Meta(title="a path")] = None
     unicode_words: _Flag = False
     allow_empty: _Flag = False
+    orphans: Literal["refuse", "allow"] = "refuse"
 
 
 class _Dataset(ConfigStruct):
@@ -99,6 +100,7 @@ def read_section(section: Source, base: str, dataset: Callable[[], Dataset]) -> 
         rejected=given.rejected,
         unicode_words=given.unicode_words,
         allow_empty=given.allow_empty,
+        orphans=given.orphans,
         place=section.at("output").where(()),
     )
 

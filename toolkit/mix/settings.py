@@ -134,6 +134,7 @@ class MixSettings(ConfigStruct):
         rejected: folder for the documents that are dropped, None if they are not kept.
         unicode_words: whether the statistics have Unicode's words, too.
         allow_empty: whether an output without documents is published.
+        orphans: ``allow`` publishes also if documents are dropped as copies of documents that are not kept.
         splits: shares of the splits by which the files are parted; each is a folder of its own.
         place: of the output in the file, for messages.
     """
@@ -146,6 +147,7 @@ class MixSettings(ConfigStruct):
     rejected: str | None = None
     unicode_words: bool = False
     allow_empty: bool = False
+    orphans: Literal["refuse", "allow"] = "refuse"
     splits: dict[str, float] = {}
     place: str = ""
 

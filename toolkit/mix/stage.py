@@ -14,6 +14,8 @@ from toolkit.mix.effects.before_after import SizesByLabel
 from toolkit.mix.effects.counts import Counted, RuleCount, Totals, finish
 from toolkit.mix.encode import Encoded, Encoder
 from toolkit.mix.join import ShardToMix, inputs_of, joint_blocks
+from toolkit.mix.orphans.copies import Copies
+from toolkit.mix.orphans.judging import Noted
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.runs.blocks import in_order, threads_for
 from toolkit.runs.executors import Report, Task
@@ -57,6 +59,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
         unlike_dolma: documents of which Dolma decides otherwise.
         members: by label, in the order of the documents.
         size, stamp: of the intermediate.
+        noted: bytes of what is noted of documents that stay, and of copies that do not; None without rules about such.
     """
 
     version: int = 1
@@ -72,7 +75,12 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
     members: dict[str, list[Member]]
     size: int
     stamp: str
+    noted: tuple[int, int] | None = None
     seconds: float
+
+
+_NOTES = (".kept", ".copies")
+"""What is behind the name of an intermediate in those of the files that its documents are noted in."""
 
 
 class ShardMixed(ConfigStruct):
@@ -98,8 +106,21 @@ def made_from(work: ShardToMix, documents: str, attributes: dict[str, str] | Non
     record = load_stage(work.settings.output.path, work.settings.stage_digest(), work.key)
     if record is None or (record.documents, record.attributes) != (documents, attributes):
         return None
-    found = stat(stage_path(work.settings.output.path, record.settings, work.key))
-    return record if found is not None and found.size == record.size else None
+    path = stage_path(work.settings.output.path, record.settings, work.key)
+    if bool(Copies(work.compile_rules(), work.sets).rules) != (record.noted is not None):
+        return None
+    sizes = {"": record.size} | dict(zip(_NOTES, record.noted or (), strict=False))
+    found = {suffix: stat(path + suffix) for suffix in sizes}
+    return record if {suffix: each.size for suffix, each in found.items() if each} == sizes else None
+
+
+def noted_of(output: str, key: str, record: StageRecord) -> Noted | None:
+    """Return where it was noted which documents of a shard stay, and which are dropped as copies."""
+    if record.noted is None:
+        return None
+    path = stage_path(output, record.settings, key)
+    kept, copies = _NOTES
+    return Noted(path + kept, path + copies, sum(record.noted))
 
 
 def shard_tasks(works: list[ShardToMix]) -> list[Task[ShardToMix]]:
@@ -150,6 +171,8 @@ class StageOutput:
             output = stack.enter_context(Output(self._path))
             threads = threads_for(self._work.processes)
             self._members = _Members(stack.enter_context(Compressing(output, threads)), self._work.settings)
+            notes = _NOTES if Copies(self._rules, self._work.sets).rules else ()
+            self._notes = [stack.enter_context(Output(self._path + suffix)) for suffix in notes]
             self._files = stack.pop_all()
         return self
 
@@ -167,6 +190,8 @@ class StageOutput:
         for label, data in encoded.pieces:
             self._members.add(label, data)
         self._counted.add(encoded.counted)
+        for output, data in zip(self._notes, (encoded.fates.kept, encoded.fates.copies), strict=False):
+            output.write(data)
 
     def record(self, state: ShardState, inputs: dict[str, str]) -> None:
         """Save the index of the intermediate, after the block.
@@ -198,6 +223,7 @@ class StageOutput:
             members={label: index[label] for label in sorted(index)},
             size=found.size,
             stamp=found.stamp,
+            noted=(self._notes[0].size, self._notes[1].size) if self._notes else None,
             seconds=round(time.perf_counter() - self._start, 3),
         )
         json_files.save(self._path + ".json", record)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from toolkit.commands.mixing import preparation, publishing, tables
+from toolkit.commands.mixing import orphans, preparation, publishing, tables
 from toolkit.commands.mixing.preparation import PreparedMix
 from toolkit.commands.steps.context import Context, open_context
 from toolkit.commands.steps.outcome import Outcome, failures
@@ -24,7 +24,9 @@ UNMATCHED_LISTED = 1000
 def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
     """Show the effects of the rules, without text."""
     settings = prepared.settings
-    results = context.run("dry run", preview.preview_shard, stage.shard_tasks(prepared.works))
+    with orphans.previewing(prepared.works) as previewing:
+        results = context.run("dry run", preview.preview_with_fates, previewing.tasks())
+        lost = previewing.orphans(results)
     broken = [*prepared.unreadable.values(), *failures(results)]
     found = [(work, result.value) for work, result in zip(prepared.works, results, strict=True) if result.value]
     totals = tables.summed([each.totals for _, each in found])
@@ -33,12 +35,14 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
     )
     if not totals.kept and not broken:
         publishing.empty(context, settings, totals, effects, {})
+    lost.refused(context, settings)
     by_stream = {stream.name: _labels(found, stream.name) for stream in settings.streams}
     counts, left = unmatched.matches([(work, each.matched) for work, each in found])
     texts = any(each.texts for _, each in found)
     text = f"{totals.rows:,} documents, {totals.kept:,} would be kept ({tables.share(totals.kept, totals.rows)})"
     text += "; a rule asks for more than attributes, so the documents were read" if texts and effects else ""
     text += "\n\n" + tables.rules_table(totals, effects, preview=True)
+    text += lost.text()
     unlike = sum(each.unlike_dolma for _, each in found)
     number = 0
     for stream in settings.streams:
@@ -52,6 +56,7 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
         data={
             "totals": msgspec.to_builtins(totals),
             "rules": msgspec.to_builtins(effects),
+            "orphans": msgspec.to_builtins(lost.counts),
             "labels": _labels_data(by_stream),
             "blocklists": msgspec.to_builtins(counts),
             "unlike_dolma": unlike,

@@ -7,7 +7,7 @@ from functools import partial
 import msgspec
 
 from toolkit import __version__
-from toolkit.commands.mixing import tables
+from toolkit.commands.mixing import orphans, tables
 from toolkit.commands.mixing.preparation import PreparedMix
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
@@ -16,7 +16,7 @@ from toolkit.mix import assemble, plan, publish, stage
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.effects import before_after, unmatched
 from toolkit.mix.effects.counts import RuleEffect, Totals
-from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest
+from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, OrphanCount
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
@@ -50,6 +50,8 @@ def already(context: Context, settings: MixSettings, manifest: Manifest, keeps: 
     output = settings.output.path
     if not manifest.labels and (why := empty(context, settings, manifest.totals, manifest.rules, manifest.counts)):
         return failed(output, [why])
+    if why := orphans.refusal(context, settings, manifest.orphans, []):
+        return failed(output, [why])
     publish.clear_work(output, keeps)  # of a mix that failed since
     return _outcome(output, manifest, unmatched.load(output), already=True)
 
@@ -82,6 +84,10 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
         if why:
             noted.note(output, FailureRecord(task=output, message=why))
             return failed(output, [*omitted.values(), why])
+    lost = orphans.of_stages(prepared, stages)
+    if why := lost.refused(context, settings):
+        noted.note(output, FailureRecord(task=output, message=why))
+        return failed(output, [*omitted.values(), why])
     parts = plan.plan_parts(stages, settings)
     digest = plan.plan_digest(stages, digest, settings.output.part_size, list(omitted))
     listed = [assemble.PartToWrite(settings=settings, digest=digest, part=part) for part in parts]
@@ -93,7 +99,7 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
         return failed(output, [*omitted.values(), *broken])
     made = [result.value for result in results if result.value]
     counts, left = _blocklists(prepared, stages)
-    manifest = _manifest(prepared, stages, omitted, made, counts, digest)
+    manifest = _manifest(prepared, stages, omitted, made, blocklists=counts, lost=lost.counts, digest=digest)
     unmatched.save(output, left)
     publish.publish(output, manifest, settings.stage_digest() if keeps else "")
     outcome = _outcome(output, manifest, left)
@@ -149,7 +155,9 @@ def _manifest(
     stages: dict[str, stage.StageRecord],
     omitted: dict[str, str],
     parts: list[assemble.PartRecord],
+    *,
     blocklists: list[BlocklistCount],
+    lost: list[OrphanCount],
     digest: str,
 ) -> Manifest:
     settings = prepared.settings
@@ -193,6 +201,7 @@ def _manifest(
         totals=tables.summed([s.totals for s in stages.values()]),
         rules=tables.effects_of(settings, [(work.stream, stages[work.key].rules) for work in mixed]),
         blocklists=blocklists,
+        orphans=lost,
         counts=_counts(stages),
         unlike_dolma=sum(each.unlike_dolma for each in stages.values()),
         statistics=dict(sorted(found.items())),
@@ -228,10 +237,12 @@ def _outcome(
     """Return the outcome of a published mix; `left` are the blocklist entries that matched nothing, by rule."""
     data = msgspec.to_builtins(manifest)
     summary = {
-        key: data[key] for key in ("totals", "rules", "blocklists", "counts", "unlike_dolma", "labels", "omitted")
+        key: data[key]
+        for key in ("totals", "rules", "orphans", "blocklists", "counts", "unlike_dolma", "labels", "omitted")
     }
     return Outcome(
         text=tables.published(output, manifest, already=already)
+        + orphans.told(manifest.orphans)
         + tables.blocklists(manifest.blocklists, left or {}, unmatched.path_of(output))
         + tables.unlike_dolma(manifest.unlike_dolma, manifest.totals.rows),
         data={"output": output, "published": True, "already": already, "digest": manifest.digest, **summary}

@@ -359,7 +359,7 @@ def open_context(options: Options) -> Context:
     if options.config is None:
         return Context(options, Config(), Source({}))
     source = config.load_source(options.config, list(options.overrides))
-    pointers.check(source)
+    pointers.check(source, options.command)
     if is_dolma(source):
         return Context(options, Config(), source)
     found = config.convert(source, Config)

@@ -10,7 +10,7 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.config import settings
 from toolkit.config.settings import Config, Source
-from toolkit.interop.dolma import read_mixer, read_tagger
+from toolkit.interop.dolma import read_deduper, read_mixer, read_tagger
 
 AnyOptions = TypeVar("AnyOptions", bound=Options)
 Run = Callable[[Context, AnyOptions], Outcome]
@@ -30,6 +30,14 @@ def tag(context: Context, options: AnyOptions, run: Run[AnyOptions]) -> Outcome:
         raise context.source.error((), "expected a configuration of the tagger, with `taggers:`")
     found = read_tagger(context.source)
     return _run(context, options, run, found.configs, dry_run=found.dry_run, overwrite=found.overwrite)
+
+
+def dedup(context: Context, options: AnyOptions, run: Run[AnyOptions]) -> Outcome:
+    """Run a configuration of Dolma's deduper."""
+    if "dedupe" not in context.source.value:
+        raise context.source.error((), "expected a configuration of the deduper, with `dedupe:`")
+    found = read_deduper(context.source)
+    return _run(context, options, run, found.configs, dry_run=found.dry_run)
 
 
 def _run(

@@ -8,8 +8,7 @@ import msgspec
 from toolkit.config.settings import Source
 
 DEDUPE = (
-    "there is no deduplication in this toolkit yet: run `dolma -c FILE dedupe`, then mix here; the attributes that it "
-    "writes are read as they are"
+    "run `toolkit dedup -c FILE`, which reads it; attributes that Dolma's deduper has written are mixed as they are"
 )
 TOKENS = (
     "this toolkit writes no token files: run `dolma tokens` on the output of a mix with `format: dolma`; the tagger "
@@ -76,10 +75,10 @@ def _tagger(given: Sequence[str]) -> dict[str, Any]:
     return found if found.get("documents") and found.get("taggers") else {}
 
 
-def check(source: Source) -> None:
-    """Raise ConfigError for a configuration of another command of Dolma's."""
+def check(source: Source, command: str) -> None:
+    """Raise ConfigError for a configuration of another command of Dolma's than the one that reads it."""
     value = source.value
-    if isinstance(value, dict):
+    if isinstance(value, dict) and not (command == "dedup" and "dedupe" in value):
         for key in value.keys() & SECTIONS.keys():
             if not value.keys() & {"ingest", "tag", "mix", "dataset"}:
                 raise source.error(

@@ -1,7 +1,8 @@
 """Previews a mix from attributes and row indexes alone: no text is read, nothing is written."""
 
+import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
@@ -18,6 +19,7 @@ from toolkit.mix.effects.before_after import NO_LABEL
 from toolkit.mix.effects.counts import RuleCount, Totals, count_nulls, finish
 from toolkit.mix.join import RawAttributes, RowDecoder, ShardToMix, at_document, inputs_of, joint_rows, plain_values
 from toolkit.mix.joined_sets import JoinedSet
+from toolkit.mix.orphans.copies import Copies, Fates
 from toolkit.rules import Outcome, RuleSet, rules_in
 from toolkit.runs.executors import Report
 from toolkit.storage.reading import Lines
@@ -40,6 +42,8 @@ class Preview(ConfigStruct):
         matched: for each blocklist, by index of its rule, the entries that documents matched.
         texts: whether the documents had to be read.
         unlike_dolma: documents of which Dolma decides otherwise.
+        fates: which documents stay, and which are dropped as copies, unless a folder took that; None without rules
+            about copies.
     """
 
     totals: Totals
@@ -49,10 +53,53 @@ class Preview(ConfigStruct):
     matched: dict[int, list[int]]
     texts: bool
     unlike_dolma: int
+    fates: Fates | None = None
 
 
-def preview_shard(work: ShardToMix, report: Report) -> Preview:
+class ShardToPreview(ConfigStruct):
+    """A shard, and the files that take what becomes of its documents, if they can: they may be on another machine."""
+
+    work: ShardToMix
+    kept: str
+    copies: str
+
+
+def preview_with_fates(shown: ShardToPreview, report: Report) -> Preview:
+    """Return the effects of the rules on one shard; write to files, or return, what becomes of its documents."""
+    copies = Copies(shown.work.compile_rules(), shown.work.sets)
+    if not copies.rules:
+        return preview_shard(shown.work, report)
+    found: list[Fates] = []
+    if not os.path.isdir(os.path.dirname(shown.kept)):
+        preview = preview_shard(shown.work, report, copies, found.append)
+        together = Fates(b"".join(each.kept for each in found), b"".join(each.copies for each in found))
+        return msgspec.structs.replace(preview, fates=together)
+    mine = f".{os.getpid()}"  # the task may run twice
+    with open(shown.kept + mine, "wb") as kept, open(shown.copies + mine, "wb") as dropped:
+
+        def write(fates: Fates) -> None:
+            kept.write(fates.kept)
+            dropped.write(fates.copies)
+
+        preview = preview_shard(shown.work, report, copies, write)
+    for path in (shown.kept, shown.copies):
+        os.replace(path + mine, path)
+    return preview
+
+
+def preview_shard(
+    work: ShardToMix,
+    report: Report,
+    copies: Copies | None = None,
+    noted: Callable[[Fates], object] = lambda fates: None,
+) -> Preview:
     """Return the effects of the rules on one shard.
+
+    Args:
+        work: the shard.
+        report: is told when it is done.
+        copies: tells which documents are dropped as copies.
+        noted: is given what becomes of the documents, some at a time.
 
     Raises:
         DataError: as a mix of it would, as far as attributes are concerned.
@@ -71,6 +118,8 @@ def preview_shard(work: ShardToMix, report: Report) -> Preview:
             number += 1
             if rules.compares_nulls:
                 count_nulls(effects, rules, outcome, values)
+            if copies:
+                _note(copies, work, number, outcome, values)
             if isinstance(outcome, int):
                 only[outcome] += rules.only_drop(outcome, *values)
             elif rules.applies or rules.edits:
@@ -78,6 +127,8 @@ def preview_shard(work: ShardToMix, report: Report) -> Preview:
                     _count_kept(effects, rules, values, chars)
                 except DataError as error:
                     raise at_document(error, work, number, values[-1].id) from None
+        if copies:
+            noted(copies.taken())
     labels: dict[str, LabelCount] = {}
     totals = Totals()
     for label, outcome, documents, chars in cells.found():
@@ -105,6 +156,13 @@ def preview_shard(work: ShardToMix, report: Report) -> Preview:
         texts=texts,
         unlike_dolma=unlike_dolma,
     )
+
+
+def _note(copies: Copies, work: ShardToMix, number: int, outcome: Outcome, values: tuple[Any, ...]) -> None:
+    try:
+        copies.note(outcome, number, values)
+    except DataError as error:
+        raise at_document(error, work, number, values[-1].id) from None
 
 
 class _Cells:

@@ -1,0 +1,212 @@
+"""A configuration of Dolma's deduper becomes a ``dedup:`` section of ours."""
+
+import re
+from typing import Any, Literal
+
+import msgspec
+
+from toolkit.config import settings
+from toolkit.config.settings import ConfigStruct, Source
+from toolkit.errors import ConfigError
+from toolkit.interop.dolma.interpolation import resolve
+from toolkit.interop.dolma.places import roots_of
+from toolkit.rules.expressions import is_name
+
+
+class DocumentsOptions(ConfigStruct):
+    """``dedupe.documents``."""
+
+    attribute_name: str
+    key: str
+
+
+class NgramOptions(ConfigStruct):
+    """``dedupe.paragraphs.by_ngram``; its page calls the threshold otherwise than its code."""
+
+    ngram_length: int = 0
+    stride: int = 0
+    overlap_threshold: float = 1.0
+    threshold: float | None = None
+    skip_short_paragraphs: bool = False
+
+
+class ParagraphsOptions(ConfigStruct):
+    """``dedupe.paragraphs``."""
+
+    attribute_name: str
+    by_ngram: NgramOptions | None = None
+    paragraph_separator: str | None = "\n"
+
+
+class DedupeOptions(ConfigStruct):
+    """``dedupe``."""
+
+    name: str | None = None
+    documents: DocumentsOptions | None = None
+    paragraphs: ParagraphsOptions | None = None
+    skip_empty: bool | None = False
+    min_length: int | None = 0
+    min_words: int | None = 0
+    num_partitions: int | None = 1
+    partition_index: int | None = 0
+    file_partition: bool | None = False
+    document_dir: str | None = "documents"
+
+
+class BloomOptions(ConfigStruct):
+    """``bloom_filter``: hints of its size, of which nothing is needed here, and whether it is only read."""
+
+    file: str | None = None
+    read_only: bool = False
+    size_in_bytes: int = 0
+    estimated_doc_count: int = 0
+    desired_false_positive_rate: float = 0.0
+
+
+class DeduperOptions(ConfigStruct):
+    """A configuration of the deduper; of `work_dir` and `is_s3_volume` nothing is needed here.
+
+    Attributes:
+        form: a key of ours: ``dolma`` for values as Dolma writes them, spans alone.
+    """
+
+    documents: list[str]
+    dedupe: DedupeOptions
+    bloom_filter: BloomOptions | None = None
+    processes: int = 1
+    compression: dict[str, Any] | None = None
+    work_dir: dict[str, Any] | None = None
+    is_s3_volume: bool | None = False
+    dryrun: bool = False
+    form: Literal["own", "dolma"] = "own"
+
+
+class Dedupes(msgspec.Struct, frozen=True):
+    """The work that a configuration of the deduper asks for.
+
+    Attributes:
+        configs: a configuration of ours.
+        dry_run: whether it asks for no more than that.
+    """
+
+    configs: list[dict[str, Any]]
+    dry_run: bool
+
+
+def read_deduper(source: Source) -> Dedupes:
+    """Read a configuration of Dolma's deduper.
+
+    Raises:
+        ConfigError: naming file and line of what cannot be used.
+    """
+    resolve(source)
+    found = settings.convert(source, DeduperOptions, "a configuration of Dolma's deduper")
+    dedupe, place = found.dedupe, source.at("dedupe")
+    _check(source, found)
+    if (dedupe.documents is None) == (dedupe.paragraphs is None):
+        raise place.error((), "expected one of `documents` and `paragraphs`")
+    entry = _documents(dedupe.documents, dedupe, place) if dedupe.documents else _paragraphs(dedupe, place)
+    entry |= {"kind": "dolma" if found.form == "dolma" else "exact"}
+    if not is_name(entry["as"]):
+        of = "documents" if dedupe.documents else "paragraphs"
+        raise place.error((of, "attribute_name"), f"expected a name of letters, digits and _, got {entry['as']!r}")
+    try:
+        roots = roots_of(found.documents, [dedupe.name or entry["as"]])
+    except ConfigError as error:
+        raise source.error(("documents",), str(error)) from None
+    if len(roots) > 1:
+        raise source.error(
+            ("documents",),
+            f"expected documents below one folder `documents`, got {', '.join(root.path for root in roots)}: copies in "
+            "one of another would not be found; put them below one",
+        )
+    dataset = roots[0].dataset("")
+    if "bookkeeping" in dataset:
+        raise source.error(("documents",), f"expected a folder that may be written in beside {roots[0].path}")
+    config = {"processes": max(1, found.processes), **dataset, "dedup": {dedupe.name or entry["as"]: entry}}
+    return Dedupes([config], found.dryrun)
+
+
+def _check(source: Source, found: DeduperOptions) -> None:
+    """Raise ConfigError for what has no equal here."""
+    dedupe, place = found.dedupe, source.at("dedupe")
+    if found.bloom_filter and found.bloom_filter.read_only:
+        raise source.error(
+            ("bloom_filter", "read_only"),
+            "expected false: filters of Dolma's are not read here. Compare with what the filter was made of: "
+            "`kind: contamination` with `against:` finds n-grams of evaluation data, also across lines",
+        )
+    if (dedupe.num_partitions or 1) > 1 or dedupe.file_partition:
+        key = "file_partition" if dedupe.file_partition else "num_partitions"
+        raise place.error(
+            (key,), "expected none: what does not fit in memory is parted here without being asked; leave it out"
+        )
+    if dedupe.min_words:
+        raise place.error(
+            ("min_words",),
+            "expected 0: with another number Dolma finds no duplicates at all, and there is no equal here",
+        )
+    if dedupe.document_dir not in (None, "documents"):
+        raise place.error(("document_dir",), f"expected a folder called `documents`, got {dedupe.document_dir!r}")
+    given = found.compression or {}
+    if given.get("input") not in (None, "infer") or given.get("output") not in (None, "infer", given.get("input")):
+        raise source.error(("compression",), "expected none: attributes are compressed as their documents")
+
+
+def _documents(options: DocumentsOptions, dedupe: DedupeOptions, place: Source) -> dict[str, Any]:
+    of = _expression(options.key)
+    if of is None:
+        raise place.error(
+            ("documents", "key"),
+            f"expected a path such as $.text, $.id or $.metadata.url, got {options.key!r}; in our own form `of:` takes "
+            "any expression",
+        )
+    if (dedupe.min_length or 0) > 0 and of != "document.text":
+        raise place.error(("min_length",), f"expected none for the key {options.key!r}, only for $.text")
+    entry = {"unit": "document", "of": of, "as": options.attribute_name, "normalize": _normalisation(dedupe)}
+    return entry | ({"when": f"len(document.text) >= {dedupe.min_length}"} if dedupe.min_length else {})
+
+
+def _paragraphs(dedupe: DedupeOptions, place: Source) -> dict[str, Any]:
+    options = dedupe.paragraphs
+    assert options
+    if options.by_ngram and options.by_ngram.ngram_length:
+        raise place.error(
+            ("paragraphs", "by_ngram"),
+            "expected none: there are no n-grams of paragraphs here; `kind: near` compares documents by their n-grams, "
+            "`kind: exact` with `normalize: unicode` lines without regard to case",
+        )
+    if options.paragraph_separator not in (None, "\n"):
+        raise place.error(
+            ("paragraphs", "paragraph_separator"),
+            "expected a line feed, got another separator, whose spans are wrong in Dolma; `unit: paragraph` of our own "
+            "form parts texts at blank lines",
+        )
+    if (dedupe.min_length or 0) > 1:
+        raise place.error(
+            ("min_length",), "expected at most 1 for paragraphs: lines are compared whatever their length"
+        )
+    return {"unit": "line", "as": options.attribute_name, "normalize": _normalisation(dedupe)}
+
+
+def _normalisation(dedupe: DedupeOptions) -> str:
+    return "dolma" if dedupe.skip_empty else "none"
+
+
+_PATH = re.compile(r"""\$(?:\.[A-Za-z_]\w*|\[(?:'[^'\\]+'|"[^"\\]+")\])+""")
+_STEP = re.compile(r"""\.(\w+)|\[['"]([^'"]+)['"]\]""")
+
+
+def _expression(path: str) -> str | None:
+    """Return the expression of a JSONPath to one field; None if it is not one that expressions know."""
+    if not _PATH.fullmatch(path):
+        return None
+    first, *others = [a or b for a, b in _STEP.findall(path)]
+    if first in ("text", "id", "source") and not others:
+        return f"document.{first}"
+    if first != "metadata" or not others:
+        return None
+    code = "document.metadata"
+    for each in others:
+        code = f"get({code}, {each!r}, None)"
+    return code

@@ -1,0 +1,172 @@
+"""Notes which documents of a shard stay, and which are dropped as copies, of what."""
+
+import contextlib
+import struct
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from toolkit.data import schema
+from toolkit.data.row_index import row_hash
+from toolkit.errors import DataError
+from toolkit.mix.joined_sets import JoinedSet, names_for_rules
+from toolkit.rules import Outcome, RuleSet
+from toolkit.rules.expressions import paths_in
+from toolkit.rules.kinds.sample import Sample
+
+FIELD = "duplicate_of"
+"""The field of a value that names the document which this one is a copy of: ``[source, id]``, or null."""
+
+_COPY_OF = schema.nullable(schema.list_of(schema.STR))
+
+COPY = struct.Struct("<QQIHBB")
+"""A copy: hashes of (source, id) of the document and of the other one; its row, from 1; the rule by index; the set by
+index; bits `ONLY`, `ELSEWHERE`, `GONE`."""
+
+ONLY, ELSEWHERE, GONE = 1, 2, 4
+"""No other rule drops it; the other one may be in another dataset that the set was held against; none of that: just a
+document that is dropped."""
+
+
+class Fates(msgspec.Struct):
+    """What became of some documents.
+
+    Attributes:
+        kept: xxh3-64 of (source, id) of those that stay, 8 bytes each, little-endian.
+        copies: of those that are dropped as copies, as `COPY` has it; one for each rule and key. If a set was held
+            against other datasets, also of all that are dropped, with `GONE`.
+    """
+
+    kept: bytes = b""
+    copies: bytes = b""
+
+
+class _CopyRule(NamedTuple):
+    """A rule that drops copies.
+
+    Attributes:
+        rule: its index.
+        set: index of a set whose key it mentions.
+        key: the name of that in values.
+        elsewhere: `ELSEWHERE` if the set was held against other datasets.
+    """
+
+    rule: int
+    set: int
+    key: str
+    elsewhere: int
+
+
+def keys_of_copies(sets: Sequence[JoinedSet]) -> dict[str, tuple[int, str, int]]:
+    """Return the keys whose values say what a document is a copy of, as `_CopyRule` has them, by name in the mix."""
+    found = {}
+    for i, joined in enumerate(sets):
+        for key in joined.keys:
+            declared = key.declared.item if key.declared.kind == "nullable" else key.declared
+            if declared and declared.kind == "object" and declared.get(FIELD) == _COPY_OF and not key.hidden:
+                against = bool(key.settings and key.settings.get("against"))
+                found[key.name] = i, schema.field_name(key.key), ELSEWHERE * against
+    return found
+
+
+class Copies:
+    """Tells which documents rules drop as copies.
+
+    Args:
+        rules: of a stream, compiled.
+        sets: that it joins.
+
+    Attributes:
+        rules: those that do; if there are none, nothing has to be noted.
+    """
+
+    def __init__(self, rules: RuleSet, sets: Sequence[JoinedSet]) -> None:
+        self._compiled = rules.compiled
+        keys, names = keys_of_copies(sets), names_for_rules(sets)
+        self.rules = [
+            _CopyRule(i, *keys[name])
+            for i, each in enumerate(rules.compiled)
+            if each.rule.drops
+            for name in sorted(each.keys & keys.keys())
+            if _mentions(rules, i, name, names)
+        ]
+        copying = {each.rule for each in self.rules}
+        self._others = [
+            each
+            for i, each in enumerate(rules.compiled)
+            if each.rule.drops and i not in copying and not isinstance(each.rule, Sample)
+        ]
+        self._notes_gone = any(each.elsewhere for each in self.rules)
+        for name, (set_, key, _) in keys.items():
+            if any((each.set, each.key) == (set_, key) for each in self.rules):
+                rules.needs.keys.add(name)
+                rules.needs.fields.setdefault(name, set()).add(FIELD)
+        rules.needs.source |= bool(self.rules)
+        self.start()
+
+    def start(self) -> None:
+        """Forget the documents that have been noted."""
+        self._kept: list[int] = []
+        self._copies: list[bytes] = []
+
+    def note(self, outcome: Outcome, number: int, values: Sequence[Any]) -> None:
+        """Note what becomes of a document.
+
+        Args:
+            outcome: the decision on it.
+            number: its row, from 1.
+            values: one for each argument of the rules, the document last.
+
+        Raises:
+            DataError: if a value names no document.
+        """
+        document = values[-1]
+        hash_ = row_hash(document.source, document.id)
+        if not isinstance(outcome, int):
+            self._kept.append(hash_)
+            return
+        found = [each for each in self.rules if each.rule >= outcome and self._drops(self._compiled[each.rule], values)]
+        named = [(each, copied) for each in found if (copied := self._copied(each, values)) is not None]
+        others = {each.rule for each in found} != {each.rule for each, _ in named}  # which asks for something else, too
+        others = others or any(self._drops(each, values) for each in self._others)
+        for each, (source, id_) in named:
+            flags = each.elsewhere | ONLY * (not others)
+            self._copies.append(COPY.pack(hash_, row_hash(source, id_), number, each.rule, each.set, flags))
+        if not (found or others):  # a sample alone
+            self._kept.append(hash_)
+        elif self._notes_gone:
+            self._copies.append(COPY.pack(hash_, hash_, number, 0, 0, GONE))
+
+    def taken(self) -> Fates:
+        """Return what has been noted since the last call."""
+        found = Fates(struct.pack(f"<{len(self._kept)}Q", *self._kept), b"".join(self._copies))
+        self.start()
+        return found
+
+    @staticmethod
+    def _drops(rule: Any, values: Sequence[Any]) -> bool:
+        """Return whether a rule drops a document; one that counts on what an earlier one has ruled out does not."""
+        with contextlib.suppress(DataError):
+            return bool(rule.holds(values))
+        return False
+
+    @staticmethod
+    def _copied(rule: _CopyRule, values: Sequence[Any]) -> Sequence[str] | None:
+        value = getattr(values[rule.set], rule.key)
+        copied: Sequence[str] | None = None if value is None else getattr(value, FIELD)
+        if copied is not None and len(copied) != 2:
+            raise DataError(f"expected [source, id] as `{FIELD}`, got {list(copied)!r}")
+        return copied
+
+
+def _mentions(rules: RuleSet, i: int, name: str, names: Any) -> bool:
+    """Return whether a rule asks what a document is a copy of, of this key."""
+    rule = rules.rules[i]
+    if rule.foreign:
+        return any(FIELD in text for text in rule.foreign.texts)
+    for text in rule.expressions:
+        for path in paths_in(text, names):
+            if f"{path}.".startswith(f"{name}.{FIELD}.") or (path == name and FIELD in text):
+                return True
+    return False
