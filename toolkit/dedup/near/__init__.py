@@ -1,0 +1,1 @@
+"""Near duplicates: signatures propose pairs, sets of shingles decide."""
