@@ -378,6 +378,9 @@ class Config(ConfigStruct):
     ] = None
     ingest: Annotated[list[Any], Description(description="what to make documents from")] = []
     tag: Annotated[dict[str, Any], Description(description="attribute sets and their taggers")] = {}
+    dedup: Annotated[
+        dict[str, Any], Description(description="attribute sets that say what is a duplicate of what")
+    ] = {}
     mix: Annotated[dict[str, Any], Description(description="attributes, rules, output")] = {}
     about: Annotated[dict[str, Any], Description(description="what the dataset is, for those who take it over")] = {}
 

@@ -140,7 +140,7 @@ def _check_one_label(place: Source, label: str | None) -> None:
 
 
 def _streams(section: Source, base: str, dataset: Callable[[], Dataset]) -> list[Stream]:
-    shared = _joined(section)
+    shared = read_joined(section)
     scope = rules.read_scope(section, base)
     if "streams" not in section.value:
         found = _rules(section, base, scope)
@@ -200,7 +200,7 @@ def _stream(
     return Stream(
         name=given.name,
         dataset=dataset() if given.dataset is None else _opened(place, given.dataset),
-        attributes=[*_joined(place), *shared],
+        attributes=[*read_joined(place), *shared],
         rules=found,
         weight=given.weight,
         same_keys=given.same_keys,
@@ -227,7 +227,12 @@ def _rules(place: Source, base: str, scope: rules.Scope) -> list[Rule]:
     return rules.read_rules(place.at("rules"), base, scope) if place.value.get("rules") is not None else []
 
 
-def _joined(section: Source) -> list[Joined]:
+def read_joined(section: Source) -> list[Joined]:
+    """Return the sets that a section has among ``attributes:``.
+
+    Raises:
+        ConfigError: if one is not written so.
+    """
     joined = []
     for i, entry in enumerate(section.value.get("attributes", [])):
         place = section.at("attributes", i)

@@ -49,13 +49,13 @@ def set_schemas(
                 types = here or (other.types() if other else None)
                 _check_reference(step, reference, types, [*found, *(planned or ())], dataset)
                 if reference.set != set_name:
-                    reads[reference.set] = _digest(other)
+                    reads[reference.set] = digest_of(other)
         ordered = {entry.key: keys[entry.key] for entry in plan.sets[set_name]}
         found[set_name] = records.SetSchema(keys=ordered, reads=dict(sorted(reads.items())))
     return {set_name: found[set_name] for set_name in plan.sets}
 
 
-def _digest(found: records.SetSchema | None) -> str:
+def digest_of(found: records.SetSchema | None) -> str:
     """Return the digest by which sets that are made from another know it; None is one of another program."""
     return xxhash.xxh3_128_hexdigest(msgspec.json.encode(found.of_values() if found else None))
 
@@ -133,19 +133,21 @@ def edits(old: records.SetSchema, new: records.SetSchema) -> list[str]:
     ]
 
 
-def made_otherwise(set_name: str, what: str, found: Sequence[str]) -> ConfigError:
+def made_otherwise(set_name: str, what: str, found: Sequence[str], command: str = "tag") -> ConfigError:
     """Return the refusal of a set that is not as the section says.
 
     Args:
         set_name: of it.
         what: ``settings`` or ``code`` differs.
         found: what `differences` or `edits` gave.
+        command: that makes it, as its section is called.
     """
     accept = f", or `toolkit tag --accept-code {set_name}` if no value has changed" if what == "code" else ""
     return ConfigError(
-        f"expected the set {set_name!r} as the section `tag:` says, got one that was made with other {what}:\n  "
+        f"expected the set {set_name!r} as the section `{command}:` says, got one that was made with other {what}:\n  "
         + "\n  ".join(found)
-        + f"\nchoose another set name and run `toolkit tag` (the old values stay), or `toolkit tag --overwrite`{accept}"
+        + f"\nchoose another set name and run `toolkit {command}` (the old values stay), or `toolkit {command} "
+        f"--overwrite`{accept}"
     )
 
 
@@ -180,19 +182,25 @@ def prepare(
     declare = {
         name: found
         for name, new in schemas.items()
-        if (found := _what_to_declare(dataset, name, new, overwrite=overwrite, is_accepted=name in accept_code))
+        if (found := what_to_declare(dataset, name, new, overwrite=overwrite, is_accepted=name in accept_code))
     }
     if write:
         for set_name in sorted(declare, key=lambda name: declare[name] != "changed"):
-            _declare(dataset, set_name, schemas[set_name], forget=declare[set_name] == "changed")
+            declare_set(dataset, set_name, schemas[set_name], forget=declare[set_name] == "changed")
         for step in build(plan):
             if names := tagger.model_names(step.tagger):
                 records.save_models(dataset, step.set, names)
     return schemas
 
 
-def _what_to_declare(
-    dataset: Dataset, set_name: str, new: records.SetSchema, *, overwrite: bool, is_accepted: bool
+def what_to_declare(
+    dataset: Dataset,
+    set_name: str,
+    new: records.SetSchema,
+    *,
+    overwrite: bool,
+    is_accepted: bool = False,
+    command: str = "tag",
 ) -> Literal["changed", "learned"] | None:
     """Return whether a set's values change, or only what its schema says of them; None if its schema stays.
 
@@ -211,7 +219,7 @@ def _what_to_declare(
         return "changed"
     if found := differences(old, new):
         if not overwrite and records.recorded_shards(dataset, set_name):
-            raise made_otherwise(set_name, "settings", found)
+            raise made_otherwise(set_name, "settings", found, command)
         return "changed"
     if found := edits(old, new):
         made = records.recorded_shards(dataset, set_name)
@@ -221,7 +229,7 @@ def _what_to_declare(
     return "learned" if old != new else None  # it did not know the code, or what a value is was worded otherwise
 
 
-def _declare(dataset: Dataset, set_name: str, new: records.SetSchema, *, forget: bool) -> None:
+def declare_set(dataset: Dataset, set_name: str, new: records.SetSchema, *, forget: bool) -> None:
     """Save the schema of a set, and forget what is recorded of shards that were made otherwise."""
     old = records.load_schema(dataset, set_name)
     settings = {key: each.settings for key, each in new.keys.items()}

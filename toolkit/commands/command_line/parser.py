@@ -15,8 +15,8 @@ from toolkit.errors import ConfigError
 from toolkit.storage.addresses import cleaned
 
 _FIRST = (
-    "run", "ingest", "tag", "mix", "validate", "stats", "head", "taggers", "croissant", "card", "features", "status",
-    "clean",
+    "run", "ingest", "tag", "dedup", "mix", "validate", "stats", "head", "taggers", "croissant", "card", "features",
+    "status", "clean",
 )  # fmt: skip
 """The order in which help lists commands; others follow by name."""
 

@@ -16,6 +16,7 @@ from toolkit.commands.steps.outcome import Outcome
 from toolkit.config import settings as config
 from toolkit.config.settings import Config, Source
 from toolkit.data.dataset import Dataset, open_dataset
+from toolkit.dedup import section as dedup_section
 from toolkit.errors import ConfigError, DataError, NothingThere
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest.shares import Share
@@ -23,6 +24,7 @@ from toolkit.inspect.describe.about import read_splits
 from toolkit.interop.dolma import is_dolma, pointers
 from toolkit.mix import section as mix_section
 from toolkit.mix.settings import MixSettings, work_folder
+from toolkit.records import sets
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs import claims, workers
 from toolkit.runs.executors import P, R, Report, Result, Task, always
@@ -123,6 +125,19 @@ class Context:
             ConfigError: naming the place in the file; if there is no such section, too.
         """
         return tag_plan.read_section(self.section("tag"))
+
+    @cached_property
+    def dedup(self) -> dedup_section.Plan:
+        """Return the plan of the section ``dedup:`` over the sets that are on disk.
+
+        Raises:
+            ConfigError: naming the place in the file; if there is no such section, too.
+        """
+        dataset, names = self.dataset, list(ingest_plan.set_schemas(self.entries))
+        names += list(self.config.tag) if self.has("tag") else []
+        loaded = {name: sets.load_schema(dataset, name) for name in names}
+        known = {name: found for name, found in loaded.items() if found}
+        return dedup_section.read_section(self.section("dedup"), dataset, known)
 
     @cached_property
     def mix(self) -> MixSettings:

@@ -1,0 +1,168 @@
+"""What a set of duplicates asks of documents: expressions over earlier sets, checked, and run over joined rows."""
+
+import ast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from toolkit.data.documents import Document
+from toolkit.data.schema import ANY, STR, Type
+from toolkit.dedup.kind import Asked
+from toolkit.errors import ConfigError, DataError, did_you_mean
+from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
+from toolkit.rules.expression_tree import ExpressionError, parse
+from toolkit.rules.expressions import Expression, Name, check, check_condition, compile_function
+
+_NUMBERS = ("int", "float")
+
+_EXPECTED = {
+    "number": "a number that is never null",
+    "text": "a text, or null",
+}
+
+
+@dataclass(frozen=True)
+class Checked:
+    """An expression that was checked.
+
+    Attributes:
+        name: by which it was asked for.
+        place: in the configuration, for messages.
+        asked: by the kind.
+        expression: over the arguments of all joined sets, and the document.
+    """
+
+    name: str
+    place: str
+    asked: Asked
+    expression: Expression
+
+
+def keys_in(text: str) -> set[str]:
+    """Return the names that an expression uses, but for those of its own loops.
+
+    Raises:
+        ExpressionError: if it is none.
+    """
+    tree = parse(text)
+    own = {node.id for each in ast.walk(tree) if isinstance(each, ast.comprehension) for node in ast.walk(each.target)
+           if isinstance(node, ast.Name)}  # fmt: skip
+    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - own - called - {"document"}
+
+
+def names_of(sets: Iterable[JoinedSet]) -> dict[str, Name]:
+    """Return what expressions may use: as rules do, and the text of the document."""
+    names = names_for_rules(sets)
+    document = names["document"]
+    if document.code == "document":
+        names["document"] = Name(Type("object", fields=(*document.type.fields, ("text", STR))), "document")
+    return names
+
+
+def checked(name: str, asked: Asked, sets: Sequence[JoinedSet], place: str) -> Checked:
+    """Return an expression, checked against the types of the joined sets.
+
+    Raises:
+        ConfigError: naming the place.
+    """
+    names = names_of(sets)
+    try:
+        text = reference(asked.text, sets) or asked.text
+        found = check_condition(text, names) if asked.wanted == "condition" else check(text, names)
+    except ExpressionError as error:
+        raise ConfigError(f"{place}: {name}: {error}") from None
+    if not _fits(asked.wanted, found.type):
+        hint = ""
+        if found.type.kind == "nullable":
+            hint = f"; where it is null, say what stands for it: `{asked.text} if {asked.text} is not None else 0`"
+        expected = _EXPECTED[asked.wanted]
+        raise ConfigError(f"{place}: {name}: expected {expected}, got a value of type {found.type}{hint}")
+    return Checked(name, place, asked, found)
+
+
+def reference(text: str, sets: Iterable[JoinedSet]) -> str | None:
+    """Return the expression that ``SET[.KEY[.field]]`` stands for, if a set is called so; else None.
+
+    Raises:
+        ExpressionError: if the set has no such key, or several where none is named.
+    """
+    set_name, _, path = text.partition(".")
+    joined = next((each for each in sets if each.set == set_name), None)
+    if joined is None:
+        return None
+    key, _, fields = path.partition(".")
+    keys = {each.key: each.name for each in joined.keys}
+    if not key and len(keys) == 1:
+        key = next(iter(keys))
+    if key not in keys:
+        hint = did_you_mean(key, keys) or f"; there are: {', '.join(keys)}"
+        raise ExpressionError(f"expected a key of the set {set_name}, got {key!r}{hint}")
+    path = f"{keys[key]}.{fields}" if fields else keys[key]
+    found = null_safe(path, names_of(sets))
+    if found is None:
+        check(path, names_of(sets))  # which says what is wrong
+    return found
+
+
+def _fits(wanted: str, type_: Type) -> bool:
+    inner = type_.item if type_.kind == "nullable" else type_
+    if ANY in (type_, inner) or wanted in ("condition", "value"):
+        return True
+    if wanted == "number":
+        return type_.kind in _NUMBERS
+    return inner is not None and inner.kind in ("str", "null")
+
+
+class Evaluator:
+    """Runs the expressions of an entry.
+
+    Args:
+        found: checked; the one called ``when`` says whether a document competes.
+        arguments: how many sets are joined.
+    """
+
+    def __init__(self, found: Iterable[Checked], arguments: int) -> None:
+        names = (*(f"r{i}" for i in range(arguments)), "document")
+        functions = {each.name: (each, compile_function(each.expression.code, names)) for each in found}
+        self._when = functions.pop("when", None)
+        self._others = functions
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._others)
+
+    def competes(self, values: Sequence[Any], document: Document) -> bool:
+        """Return whether a document is compared."""
+        return self._when is None or _run(*self._when, values, document)
+
+    def values(self, values: Sequence[Any], document: Document) -> list[Any]:
+        """Return what was asked of a document that competes, in the order of `names`."""
+        return [_run(each, function, values, document) for each, function in self._others.values()]
+
+
+def _run(each: Checked, function: Callable[..., Any], values: Sequence[Any], document: Document) -> Any:
+    try:
+        value = function(*values, document)
+    except (KeyError, IndexError, AttributeError, TypeError, ValueError, ZeroDivisionError, DataError) as error:
+        said = error.message if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
+        raise DataError(f"{each.place}: {each.name}: `{each.asked.text}` failed: {said}") from None
+    wanted = each.asked.wanted
+    if wanted == "condition" and not isinstance(value, bool):
+        raise _unlike(each, "true or false", value)
+    if wanted == "number" and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise _unlike(each, _EXPECTED[wanted], value)
+    if wanted == "text" and not isinstance(value, str | None):
+        raise _unlike(each, _EXPECTED[wanted], value)
+    return msgspec.to_builtins(value) if wanted == "value" else value
+
+
+def _unlike(each: Checked, expected: str, value: Any) -> DataError:
+    return DataError(f"{each.place}: {each.name}: `{each.asked.text}`: expected {expected}, got {value!r}")
+
+
+def sets_with(key: str, known: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return the names of the sets that have a key."""
+    return [name for name, keys in known.items() if key in keys]

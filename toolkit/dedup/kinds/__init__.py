@@ -1,0 +1,1 @@
+"""Kinds of duplicates, a module or package each; the contract is `toolkit.dedup.kind`."""

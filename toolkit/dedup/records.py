@@ -1,0 +1,138 @@
+"""Records of sets of duplicates, below ``.toolkit/dedup/SET/``.
+
+``signatures/SHARD.json``   a `SignatureRecord`: written last, deleted before its files are replaced
+``signatures/SHARD/NAME``   the files of a kind, and `NAMES`
+``fates-KEY/…``             what a kind's `resolve` has written
+``resolved.json``           a `Resolution`: which signatures the fates were made from, and what became of each shard
+"""
+
+from typing import Any
+
+import msgspec
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data.dataset import Dataset
+from toolkit.data.row_index import ShardState
+from toolkit.storage.json_files import load
+from toolkit.storage.paths import join, stat
+
+NAMES = "names.jsonl.gz"
+"""Of each row ``{"source":…,"id":…}``, in order: what is needed of the documents to write attributes."""
+
+
+class FileState(msgspec.Struct, frozen=True):
+    """A file of a shard's signatures: stored bytes, and sha256 (hex) of them."""
+
+    size: int
+    sha256: str
+
+
+class SignatureRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The record that the signatures of a shard are complete.
+
+    Attributes:
+        input: the version of the documents.
+        settings: of the set.
+        reads: content digest of the same shard in each set that was read.
+        files: that were written, by name.
+        rows: documents.
+        compared: of them, those that compete.
+        counts: of the kind.
+        details: of the kind: what it needs to know of its files.
+    """
+
+    version: int = 1
+    input: ShardState
+    settings: dict[str, Any]
+    reads: dict[str, str]
+    files: dict[str, FileState]
+    rows: int
+    compared: int
+    counts: dict[str, int]
+    details: Any = None
+
+    @property
+    def digest(self) -> str:
+        """Return what tells these signatures from others."""
+        return msgspec.json.encode([self.input.content, {n: f.sha256 for n, f in self.files.items()}]).decode()
+
+
+class Resolution(msgspec.Struct, frozen=True, kw_only=True):
+    """What was resolved.
+
+    Attributes:
+        key: digest of settings and of the signatures of all shards; names the folder of the fates.
+        shards: content digest of each shard's documents, in order.
+        fates: of each shard, a digest of what became of its documents.
+        counts: of the kind, for people.
+        notes: sentences of the kind, for people.
+    """
+
+    version: int = 1
+    key: str
+    shards: dict[str, str]
+    fates: dict[str, str]
+    counts: dict[str, int] = {}
+    notes: list[str] = []
+
+
+class SignedShard(ConfigStruct):
+    """A shard whose signatures are complete, as data that can be sent to a worker.
+
+    Attributes:
+        dataset: of the shard.
+        folder: of the signatures of all its shards.
+        shard: its relative path.
+        number: its place among the shards that are resolved together.
+        record: of the signatures.
+        own: whether it gets fates; False for one of another dataset that is only compared against.
+    """
+
+    dataset: Dataset
+    folder: str
+    shard: str
+    number: int
+    record: SignatureRecord
+    own: bool = True
+
+    def path(self, name: str) -> str:
+        """Return the path of one of the kind's files."""
+        return join(self.folder, self.shard, name)
+
+
+def set_folder(dataset: Dataset, set_name: str) -> str:
+    """Return the folder of what is kept for a set of duplicates."""
+    return join(dataset.bookkeeping, "dedup", set_name)
+
+
+def signatures_folder(dataset: Dataset, set_name: str) -> str:
+    return join(set_folder(dataset, set_name), "signatures")
+
+
+def signature_path(folder: str, shard: str) -> str:
+    """Return the path of the record of a shard's signatures in their folder."""
+    return join(folder, shard + ".json")
+
+
+def load_signatures(folder: str, shard: str) -> SignatureRecord | None:
+    """Return the record of a shard's signatures, if the files are there with the sizes that it says; else None."""
+    record = load(signature_path(folder, shard), SignatureRecord)
+    if record is None:
+        return None
+    for name, state in record.files.items():
+        found = stat(join(folder, shard, name))
+        if found is None or found.size != state.size:
+            return None
+    return record
+
+
+def resolution_path(dataset: Dataset, set_name: str) -> str:
+    return join(set_folder(dataset, set_name), "resolved.json")
+
+
+def load_resolution(dataset: Dataset, set_name: str) -> Resolution | None:
+    return load(resolution_path(dataset, set_name), Resolution)
+
+
+def fates_folder(dataset: Dataset, set_name: str, key: str) -> str:
+    return join(set_folder(dataset, set_name), f"fates-{key}")

@@ -1,0 +1,95 @@
+"""Step 2, whole: what is resolved, whether that was done before, and which attributes it makes outdated."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import xxhash
+
+from toolkit.data.dataset import Dataset
+from toolkit.dedup.kind import Work
+from toolkit.dedup.records import (
+    Resolution,
+    SignedShard,
+    fates_folder,
+    load_resolution,
+    load_signatures,
+    resolution_path,
+    set_folder,
+)
+from toolkit.dedup.section import Entry
+from toolkit.dedup.sign import folder_of
+from toolkit.errors import DataError
+from toolkit.records import sets
+from toolkit.runs.executors import Report, Task
+from toolkit.storage import json_files, store_of
+from toolkit.storage.paths import join, remove_tree
+from toolkit.storage.threads import for_each
+
+Run = Callable[[str, Callable[[Any, Report], Any], list[Task[Any]]], list[Any]]
+
+
+def signed_shards(dataset: Dataset, entry: Entry, shards: Sequence[str]) -> list[SignedShard]:
+    """Return the shards with the records of their signatures, in order.
+
+    Raises:
+        DataError: naming those without.
+    """
+    folder = folder_of(dataset, entry)
+    found = for_each(lambda shard: load_signatures(folder, shard), shards)
+    if missing := [shard for shard, record in zip(shards, found, strict=True) if record is None]:
+        raise DataError(
+            f"expected the signatures of all shards, got none of {missing[0]}"
+            + (f" and {len(missing) - 1} others" if missing[1:] else "")
+            + "; run `toolkit dedup`",
+            path=folder,
+        )
+    return [
+        SignedShard(dataset=dataset, folder=folder, shard=shard, number=i, record=record)
+        for i, (shard, record) in enumerate(zip(shards, found, strict=True))
+        if record
+    ]
+
+
+def key_of(entry: Entry, signed: Sequence[SignedShard]) -> str:
+    """Return a digest of all that fates depend on."""
+    digest = xxhash.xxh3_128(msgspec.json.encode(entry.recorded, order="sorted"))
+    for each in signed:
+        digest.update(msgspec.json.encode([each.shard, each.own, each.record.digest]))
+    return digest.hexdigest()
+
+
+def resolve(dataset: Dataset, entry: Entry, signed: Sequence[SignedShard], run: Run) -> tuple[Resolution, bool]:
+    """Return what became of all documents, and whether it was found out just now.
+
+    The records of attributes that are not what was resolved are deleted before the new resolution is noted, so that
+    none of an earlier one can be taken for one of the new.
+    """
+    key = key_of(entry, signed)
+    old = load_resolution(dataset, entry.set)
+    folder = fates_folder(dataset, entry.set, key)
+    if old and old.key == key:
+        return old, False
+    work = Work(shards=list(signed), folder=folder, memory=entry.memory, run=run)
+    found = entry.configured().resolve(work)
+    new = Resolution(
+        key=key,
+        shards={each.shard: each.record.input.content for each in signed if each.own},
+        fates=found.fates,
+        counts=found.counts,
+        notes=found.notes,
+    )
+    before = old.fates if old else {}
+    for shard in sets.recorded_shards(dataset, entry.set):
+        if shard not in new.fates or before.get(shard) != new.fates[shard]:
+            sets.forget(dataset, entry.set, shard)
+    json_files.save(resolution_path(dataset, entry.set), new)
+    _remove_other_fates(dataset, entry.set, folder)
+    return new, True
+
+
+def _remove_other_fates(dataset: Dataset, set_name: str, folder: str) -> None:
+    above = set_folder(dataset, set_name)
+    for name in store_of(above).folders(above):
+        if name.startswith("fates-") and join(above, name) != folder:
+            remove_tree(join(above, name))

@@ -1,0 +1,264 @@
+"""The section ``dedup:``: its entries, what they read, and the schemas that their sets have on disk."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+import xxhash
+
+from toolkit.config import settings as config
+from toolkit.config.settings import ConfigStruct, Source
+from toolkit.config.sizes import Size
+from toolkit.data import schema
+from toolkit.data.dataset import Dataset
+from toolkit.dedup import expressions
+from toolkit.dedup.expressions import Checked
+from toolkit.dedup.kind import KINDS, Asked, Kind
+from toolkit.errors import ConfigError, UnknownPlugin
+from toolkit.mix.joined_sets import JoinedSet, resolve_sets
+from toolkit.mix.section import read_joined
+from toolkit.mix.settings import Joined, Stream
+from toolkit.records import sets as records
+from toolkit.rules.expression_tree import ExpressionError
+from toolkit.rules.expressions import is_name
+from toolkit.storage.paths import is_set_name
+from toolkit.tag.declared import declare_set, digest_of, made_otherwise, what_to_declare
+
+MEMORY = Size(256_000_000)
+
+
+class Common(ConfigStruct, kw_only=True):
+    """Options of all entries."""
+
+    kind: str
+    as_: str | None = msgspec.field(name="as", default=None)
+    when: str | None = None
+    attributes: list[Any] = []
+    memory: Size = MEMORY
+
+
+class Entry(ConfigStruct, kw_only=True):
+    """An entry of the section, as data that can be sent to a worker.
+
+    Attributes:
+        set: its name.
+        key: that its rows have.
+        kind: of duplicates.
+        options: of the kind.
+        when: which documents are compared.
+        joined: the sets that its expressions read.
+        memory: bytes of a task above those of a process at its start.
+        place: file, line and key, for messages.
+        settings: that determine the values, as they are recorded.
+    """
+
+    set: str
+    key: str
+    kind: str
+    options: dict[str, Any]
+    when: str | None
+    joined: list[JoinedSet]
+    memory: int
+    place: str
+    settings: dict[str, Any] = {}
+
+    def configured(self) -> Kind:
+        """Return the kind with its options."""
+        return config.convert(Source(self.options), KINDS.find(self.kind), f"kind {self.kind}")
+
+    def checked(self) -> list[Checked]:
+        """Return the expressions, checked."""
+        return checked(self.configured(), self.when, self.joined, self.place)
+
+    @property
+    def reads(self) -> list[str]:
+        """Return the sets that it reads, sorted."""
+        return sorted({joined.set for joined in self.joined})
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """Return the settings as the completion records of shards have them."""
+        return {self.key: self.settings}
+
+    @property
+    def digest(self) -> str:
+        """Return a digest of the settings."""
+        return xxhash.xxh3_128_hexdigest(msgspec.json.encode(self.recorded, order="sorted"))
+
+
+class Plan(ConfigStruct):
+    """The section: its entries in order, and the schemas of their sets."""
+
+    entries: list[Entry]
+    schemas: dict[str, records.SetSchema]
+
+    def entry(self, set_name: str) -> Entry:
+        return next(entry for entry in self.entries if entry.set == set_name)
+
+
+def read_section(section: Source, dataset: Dataset, planned: Mapping[str, records.SetSchema]) -> Plan:
+    """Return the plan of a ``dedup:`` section; options and expressions are checked, nothing is read or written.
+
+    Args:
+        section: of the configuration.
+        dataset: that it is about.
+        planned: sets that will have been written before, which need not be on disk yet.
+
+    Raises:
+        ConfigError: naming the place in the file.
+    """
+    if not isinstance(section.value, dict):
+        raise section.error((), "expected `SET: {kind: …}`")
+    known = dict(planned)
+    entries: list[Entry] = []
+    for set_name in section.value:
+        if not is_set_name(set_name):
+            raise section.error((set_name,), "expected a set name of letters, digits, - and _")
+        if set_name in known:
+            raise section.error((set_name,), f"expected another name than those of other sets, got {set_name!r} twice")
+        place = section.at(set_name)
+        try:
+            entry, found = _read_entry(place, set_name, dataset, known, [*section.value])
+        except ExpressionError as error:
+            raise place.error((), str(error)) from None
+        entries.append(entry)
+        known[set_name] = found
+    return Plan(entries, {entry.set: known[entry.set] for entry in entries})
+
+
+def _read_entry(
+    place: Source, set_name: str, dataset: Dataset, known: Mapping[str, records.SetSchema], all_: list[str]
+) -> tuple[Entry, records.SetSchema]:
+    own, rest = config.divide(place, {field.encode_name for field in msgspec.structs.fields(Common)})
+    if "kind" not in own.value:
+        raise place.error((), f"expected `kind:`, one of {', '.join(KINDS.names())}; got none")
+    common = config.convert(own, Common)
+    try:
+        class_ = KINDS.find(common.kind)
+    except UnknownPlugin as error:
+        raise UnknownPlugin(str(place.error(("kind",), str(error)))) from None
+    key = common.as_ or common.kind
+    if not is_name(key):
+        raise place.error(("as",), f"expected a name that rules can use, of letters, digits and _, got {key!r}")
+    kind = config.convert(rest, class_, f"kind {common.kind}")
+    where = place.where(())
+    try:
+        kind.check()
+    except ConfigError as error:
+        raise place.error((), str(error)) from None
+    given = read_joined(own)
+    texts = [asked.text for asked in _all_asked(kind, common.when).values()]
+    joined = _joined(texts, given, dataset, known, place, all_)
+    entry = Entry(
+        set=set_name,
+        key=key,
+        kind=common.kind,
+        options=rest.value,
+        when=common.when,
+        joined=joined,
+        memory=int(common.memory),
+        place=where,
+    )
+    checked(kind, common.when, joined, where)
+    entry = msgspec.structs.replace(entry, settings=_settings(entry, kind))
+    type_ = schema.from_annotation(kind.value_type(), f"kind {common.kind}")
+    reads = {name: digest_of(known.get(name) or records.load_schema(dataset, name)) for name in entry.reads}
+    return entry, records.SetSchema(keys={key: records.key_schema(type_, entry.settings)}, reads=reads)
+
+
+def _all_asked(kind: Kind, when: str | None) -> dict[str, Asked]:
+    return kind.asked() | ({"when": Asked(when, "condition")} if when is not None else {})
+
+
+def checked(kind: Kind, when: str | None, joined: list[JoinedSet], place: str) -> list[Checked]:
+    """Return what is asked of documents, checked."""
+    return [expressions.checked(name, asked, joined, place) for name, asked in _all_asked(kind, when).items()]
+
+
+def _settings(entry: Entry, kind: Kind) -> dict[str, Any]:
+    """Return what determines the values."""
+    options = {k: v for k, v in msgspec.json.decode(msgspec.json.encode(kind)).items() if k not in kind.NEUTRAL}
+    found: dict[str, Any] = {"kind": entry.kind, "as": entry.key, "version": kind.VERSION, "options": options}
+    if entry.when is not None:
+        found["when"] = entry.when
+    if entry.joined:
+        found["attributes"] = [
+            {"set": joined.set, "as": {key.key: key.name for key in joined.keys if key.key != key.name}}
+            for joined in entry.joined
+        ]
+    return found | kind.facts()
+
+
+def _joined(
+    texts: Iterable[str],
+    given: list[Joined],
+    dataset: Dataset,
+    known: Mapping[str, records.SetSchema],
+    place: Source,
+    all_: list[str],
+) -> list[JoinedSet]:
+    """Return the sets that expressions read: those that are given, else those that have the keys.
+
+    A set of the configuration is taken before one that is only on disk.
+    """
+    wanted = {joined.set: joined for joined in given}
+    here = {name: list(found.keys) for name, found in known.items()}
+    there: dict[str, list[str]] | None = None
+
+    def on_disk() -> dict[str, list[str]]:
+        nonlocal there
+        if there is None:
+            loaded = {n: records.load_schema(dataset, n) for n in dataset.sets() if n not in known and n not in all_}
+            there = {name: list(found.keys) for name, found in loaded.items() if found}
+        return there
+
+    for text in texts:
+        set_name = text.partition(".")[0].strip()
+        if set_name in here or (not set_name.isidentifier() and set_name in on_disk()):
+            wanted.setdefault(set_name, Joined(set=set_name, place=place.where(())))
+            continue
+        for key in sorted(expressions.keys_in(text)):
+            if given and any(key in (*joined.as_.values(), *_keys(dataset, known, joined.set)) for joined in given):
+                continue
+            found = expressions.sets_with(key, here) or expressions.sets_with(key, on_disk())
+            if len(found) > 1:
+                raise place.error(
+                    (), f"expected {key!r} in one set, got it in {', '.join(found)}; say which: `attributes: [SET]`"
+                )
+            for name in found:
+                wanted.setdefault(name, Joined(set=name, place=place.where(())))
+    for name in wanted:
+        if name not in known and records.load_schema(dataset, name) is None:
+            raise place.error(
+                ("attributes",) if given else (),
+                f"expected a set that this toolkit has made, got {name!r}; there are: {', '.join(known) or 'none'}",
+            )
+    return resolve_sets(Stream(name="", dataset=dataset, attributes=list(wanted.values()), rules=[]), known, {})
+
+
+def _keys(dataset: Dataset, known: Mapping[str, records.SetSchema], name: str) -> list[str]:
+    found = known.get(name) or records.load_schema(dataset, name)
+    return list(found.keys) if found else []
+
+
+def prepare(plan: Plan, dataset: Dataset, *, overwrite: bool, write: bool) -> None:
+    """Declare the sets: what is on disk under their names must have been made with the same settings.
+
+    Raises:
+        ConfigError: if a set was made otherwise, and overwrite is not given.
+    """
+    declare = {
+        name: found
+        for name, new in plan.schemas.items()
+        if (found := what_to_declare(dataset, name, new, overwrite=overwrite, command="dedup"))
+    }
+    for name, how in declare.items() if write else ():
+        declare_set(dataset, name, plan.schemas[name], forget=how == "changed")
+
+
+def holds(plan: Plan) -> dict[str, str]:
+    """Return what a run works on, by set, with a digest of its settings: for `toolkit.runs.claims`."""
+    return {f"the set {entry.set}": entry.digest for entry in plan.entries}
+
+
+__all__ = ["Entry", "Plan", "checked", "holds", "made_otherwise", "prepare", "read_section"]

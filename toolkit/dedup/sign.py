@@ -1,0 +1,198 @@
+"""Step 1, per shard: the signatures of documents that are joined with the values of expressions.
+
+documents/X ──blocks──┐
+attributes/<set>/X ───┴──> expressions ──Block──> the Signer of each entry ──> .toolkit/dedup/SET/signatures/X/…
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import msgspec
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data.dataset import Dataset
+from toolkit.data.documents import Document
+from toolkit.data.row_index import ShardState, current
+from toolkit.dedup.expressions import Evaluator
+from toolkit.dedup.kind import Block, Files
+from toolkit.dedup.records import (
+    NAMES,
+    SignatureRecord,
+    load_signatures,
+    signature_path,
+    signatures_folder,
+)
+from toolkit.dedup.section import Entry
+from toolkit.errors import DataError
+from toolkit.mix.join import JoinedShard, Joiner, at_document, inputs_of, joint_blocks
+from toolkit.mix.settings import Joined, Stream
+from toolkit.records.outdated import check_lineage, content_of
+from toolkit.runs.executors import Report
+from toolkit.storage import json_files
+from toolkit.storage.outputs import RowOutput
+from toolkit.storage.paths import join, remove, remove_tree, stat
+
+_ENCODER = msgspec.json.Encoder()
+
+
+class ShardToSign(ConfigStruct):
+    """A shard of which signatures are made, for several entries in one pass over its text.
+
+    Attributes:
+        folders: where the signatures of each entry go.
+    """
+
+    dataset: Dataset
+    entries: list[Entry]
+    folders: list[str]
+    shard: str
+    max_document_bytes: int
+
+
+class SignedRows(ConfigStruct):
+    """What was done with a shard: the sets whose signatures were made, its documents."""
+
+    shard: str
+    written: list[str]
+    documents: int
+
+
+def folder_of(dataset: Dataset, entry: Entry) -> str:
+    """Return the folder of the signatures of a dataset's own shards."""
+    return signatures_folder(dataset, entry.set)
+
+
+def is_signed(dataset: Dataset, entry: Entry, folder: str, shard: str, state: ShardState | None) -> bool:
+    """Return whether a shard's signatures are there, made from what there is now, with these settings."""
+    record = load_signatures(folder, shard)
+    if record is None or state is None:
+        return False
+    if record.input.content != state.content or record.settings != entry.recorded:
+        return False
+    try:
+        for name in entry.reads:
+            check_lineage(dataset, name, shard, state)
+            if content_of(dataset, name, shard) != record.reads.get(name):
+                return False
+    except DataError:
+        return False
+    return True
+
+
+def outdated(work: ShardToSign, state: ShardState | None) -> list[str]:
+    """Return the sets whose signatures of a shard must be made."""
+    return [
+        entry.set
+        for entry, folder in zip(work.entries, work.folders, strict=True)
+        if not is_signed(work.dataset, entry, folder, work.shard, state)
+    ]
+
+
+def sign_shard(work: ShardToSign, report: Report) -> SignedRows:
+    """Make the signatures of a shard that are missing, or made from something that has changed.
+
+    Raises:
+        DataError: if documents, or attributes that are read, are not what they should be; nothing was written.
+    """
+    dataset, shard = work.dataset, work.shard
+    todo = outdated(work, current(dataset, shard))
+    if not todo:
+        state = current(dataset, shard)
+        assert state
+        report(state.rows, 0)
+        return SignedRows(shard=shard, written=[], documents=state.rows)
+    path = dataset.shard_path(shard)
+    pairs = [(e, f) for e, f in zip(work.entries, work.folders, strict=True) if e.set in todo]
+    joined = [each for entry, _ in pairs for each in entry.joined]
+    attributes = [Joined(set=each.set) for each in joined]
+    stream = Stream(name="", dataset=dataset, attributes=attributes, rules=[])
+    whole = JoinedShard(stream=stream, sets=joined, shard=shard, max_document_bytes=work.max_document_bytes)
+    state, digests = inputs_of(whole, learn=True)
+    before = stat(path)
+    for _, folder in pairs:
+        remove(signature_path(folder, shard))
+        remove_tree(join(folder, shard))
+    with ExitStack() as stack:
+        signing = [_Signing(entry, join(folder, shard), whole.sets, stack) for entry, folder in pairs]
+        keys = {key for each in signing for key in each.keys}
+        _pass(whole, keys, signing, stack, report)
+        found = [each.signer.finish() for each in signing]
+    if stat(path) != before:
+        raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=path)
+    for each, (_, folder), (counts, details) in zip(signing, pairs, found, strict=True):
+        record = SignatureRecord(
+            input=state,
+            settings=each.entry.recorded,
+            reads={name: digests[name] for name in each.entry.reads},
+            files=each.files.states(),
+            rows=state.rows,
+            compared=each.compared,
+            counts=counts,
+            details=details,
+        )
+        json_files.save(signature_path(folder, shard), record)
+    return SignedRows(shard=shard, written=todo, documents=state.rows)
+
+
+class _Signing:
+    """The signer of an entry, with what it needs.
+
+    Args:
+        entry: of the section.
+        folder: of the shard's signatures.
+        sets: that are joined, those of the entry among them.
+        stack: closes files.
+    """
+
+    def __init__(self, entry: Entry, folder: str, sets: list[Any], stack: ExitStack) -> None:
+        self.entry = entry
+        self.files = Files(folder, stack)
+        self.names = RowOutput(self.files.path(NAMES))
+        self.files.add(NAMES, self.names)
+        self.signer = entry.configured().signer(self.files)
+        checked = entry.checked()
+        self.keys = {name for each in checked for name in each.expression.names if name != "document"}
+        self._evaluator = Evaluator(checked, len(entry.joined))
+        self._columns = [next(i for i, each in enumerate(sets) if each is mine) for mine in entry.joined]
+        self.compared = 0
+
+    def add(self, first: int, rows: list[tuple[Document, list[Any]]], names: list[bytes]) -> None:
+        """Give the signer some documents, with the values of all joined sets."""
+        competes: list[bool] = []
+        columns: list[list[Any]] = []
+        blank = [None] * len(self._evaluator.names)
+        for i, (document, values) in enumerate(rows):
+            mine = [values[column] for column in self._columns]
+            try:
+                competes.append(self._evaluator.competes(mine, document))
+                columns.append(self._evaluator.values(mine, document) if competes[-1] else blank)
+            except DataError as error:
+                error.line, error.id = first + i + 1, document.id
+                raise
+        self.compared += sum(competes)
+        values_of = {name: [row[i] for row in columns] for i, name in enumerate(self._evaluator.names)}
+        self.names.write_rows(names)
+        self.signer.add(Block(first, [document for document, _ in rows], competes, values_of))
+
+
+def _pass(whole: JoinedShard, keys: set[str], signing: list[_Signing], stack: ExitStack, report: Report) -> None:
+    joiner = Joiner(whole, keys)
+    for block in joint_blocks(whole, stack):
+        rows = [(document, values) for document, _, _, values in joiner.rows(block)]
+        names = [_ENCODER.encode({"source": document.source, "id": document.id}) for document, _ in rows]
+        for each in signing:
+            try:
+                each.add(block.number, rows, names)
+            except DataError as error:
+                raise at_document(error, whole, error.line or 0, error.id) from None
+        report(len(rows), block.documents.stored)
+
+
+def names_of(folder: str, shard: str) -> Iterator[bytes]:
+    """Yield ``{"source":…,"id":…}`` of each document of a shard that was signed, in order."""
+    from toolkit.data.alignment import MAX_ROW
+    from toolkit.storage.reading import Lines
+
+    with Lines(join(folder, shard, NAMES), MAX_ROW) as lines:
+        yield from lines
