@@ -54,7 +54,7 @@ class Bands(NamedTuple):
                 found = cls(bands, rows)
         if found is None:
             least = math.ceil(1000 * -math.expm1(math.log1p(-ENOUGH) / MOST_HASHES)) / 1000
-            raise ConfigError(f"expected `jaccard` of at least {least}, below which too little is compared, got {jaccard}")
+            raise ConfigError(f"jaccard: expected at least {least}, below which too little is compared, got {jaccard}")
         return found
 
 

@@ -15,8 +15,8 @@ What does not fit into memory is decided in windows: of each, the documents are 
 windows, as many at a time as there is room for, and then among themselves.
 """
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol, cast
 
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, Float64, Int64s, UInt8s, UInt64s
@@ -103,4 +103,136 @@ class Best(NamedTuple):
 
 
 _sketch = Compiled("toolkit.dedup.near.kernel:sketch", "uint64* int64* int64 uint64*", uses=[__name__])
-_decide = Compiled("toolkit.dedup.near.kernel:decide", Documents, "int64", Rules, Lists, Best, "int64*", uses=[__name__])
+_decide = Compiled(
+    "toolkit.dedup.near.kernel:decide", Documents, "int64", Rules, Lists, Best, "int64*", uses=[__name__]
+)
+
+
+class Piece(NamedTuple):
+    """Some documents of a unit, as `Unit.piece` gives them.
+
+    Attributes:
+        keys: uint64 (documents, bands).
+        sets: uint64, the distinct shingles of all, each document's sorted.
+        bounds: int64 (documents + 1), the first of each, and the end of all.
+    """
+
+    keys: Array
+    sets: Array
+    bounds: Array
+
+
+class Unit(Protocol):
+    """Documents, in order, that can be decided without any others.
+
+    Attributes:
+        given: bool, of each document, whether it is kept without being asked.
+        sizes: int64, how many distinct shingles each has; none where they are not compared.
+        bands: of their signatures.
+    """
+
+    given: Array
+    sizes: Array
+    bands: int
+
+    def piece(self, which: Array) -> Piece:
+        """Return documents by their places, which ascend."""
+
+    def keys(self, which: Array) -> Array:
+        """Return their keys alone."""
+
+
+class Decided(NamedTuple):
+    """What was decided of each document of a unit.
+
+    Attributes:
+        best: of what it is a duplicate; its positions are places in the unit.
+        pairs: that shared a bucket.
+        compared: of these, pairs whose sets were compared shingle by shingle.
+        found: pairs of duplicates.
+    """
+
+    best: Best
+    pairs: int
+    compared: int
+    found: int
+
+
+def decide(unit: Unit, *, jaccard: float, containment: float = 0.0, verify: bool = True, memory: int) -> Decided:
+    """Decide about the documents of a unit.
+
+    Args:
+        unit: of documents.
+        jaccard: the least similarity of a duplicate.
+        containment: the least part of its shingles that the kept document has.
+        verify: whether sets are compared; without, whoever shares a bucket with a kept document is its duplicate.
+        memory: bytes that may be used, about; what has no room is compared in windows, with the same result.
+    """
+    import numpy as np
+
+    n = len(unit.given)
+    best, counts = Best.none(n), np.zeros(3, dtype=np.int64)
+    kept = unit.given.copy()
+    costs = 8 * unit.sizes + 8 * WORDS + 100 * unit.bands + 100
+    rules = Rules(verify, False, jaccard, containment)
+    for begin, end in _windows(costs, memory // 2):
+        window = np.arange(begin, end)
+        before = _sharing(unit, np.flatnonzero(kept[:begin]), window, memory)
+        chunks = [before[a:b] for a, b in _windows(costs[before], memory // 2)] or [before]
+        for i, chunk in enumerate(chunks):
+            settle = rules._replace(settle=i + 1 == len(chunks))
+            _run(unit, chunk, window, settle, best, counts)
+        kept[begin:end] |= best.positions[begin:end] < 0
+    return Decided(best, *counts.tolist())
+
+
+def _windows(costs: Array, room: int) -> Iterator[tuple[int, int]]:
+    """Yield beginnings and ends of runs that cost no more than there is room for, or are one document."""
+    import numpy as np
+
+    total = np.cumsum(costs)
+    begin = 0
+    while begin < len(costs):
+        spent = total[begin - 1] if begin else 0
+        end = max(begin + 1, int(np.searchsorted(total, spent + room, side="right")))
+        yield begin, end
+        begin = end
+
+
+def _sharing(unit: Unit, before: Array, window: Array, memory: int) -> Array:
+    """Return those of earlier documents that share a bucket with one of a window."""
+    import numpy as np
+
+    if not len(before):
+        return before
+    wanted = np.unique(unit.keys(window))
+    step = max(1, memory // (64 * unit.bands))
+    found = [
+        part[np.isin(unit.keys(part), wanted).any(axis=1)]
+        for part in (before[i : i + step] for i in range(0, len(before), step))
+    ]
+    return cast("Array", np.concatenate(found))
+
+
+def _run(unit: Unit, chunk: Array, window: Array, rules: Rules, best: Best, counts: Array) -> None:
+    """Compare a window with a chunk of what was kept before it, and, if that is settled now, with itself."""
+    import numpy as np
+
+    which = np.concatenate([chunk, window])
+    n, keys, sets, bounds = len(which), *unit.piece(which)
+    given = np.ones(n, dtype=np.uint8)
+    given[len(chunk) :] = unit.given[window]
+    sketches = np.zeros((n, WORDS), dtype=np.uint64)
+    if rules.verify:
+        _sketch(sets, bounds, n, sketches)
+    buckets, entries = np.unique(keys, return_inverse=True)
+    entries = np.ascontiguousarray(entries.reshape(-1), dtype=np.int64)
+    entry_bounds = np.arange(n + 1, dtype=np.int64) * unit.bands
+    documents = Documents(which, given, sets, bounds, sketches, entries, entry_bounds)
+    heads, tails = np.full((2, len(buckets)), -1, dtype=np.int64)
+    links, owners = np.empty((2, len(entries)), dtype=np.int64)
+    lists = Lists(heads, tails, links, owners, np.zeros(n, dtype=np.int64))
+    mine = Best(*(np.concatenate([np.full(len(chunk), -1), column[window]]) for column in best))
+    _decide(documents, n, rules, lists, mine, counts)
+    for column, new in zip(best, mine, strict=True):
+        column[window] = new[len(chunk) :]

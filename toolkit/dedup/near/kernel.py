@@ -5,7 +5,11 @@ from typing import Any
 
 import numba
 
+from toolkit.dedup.near.decision import WORDS, Best, Documents, Lists, Rules
+from toolkit.dedup.near.shingles import Shingles, Weights
+from toolkit.dedup.near.signatures import Functions, Room
 from toolkit.text import unicode_table
+from toolkit.text.kernels.intrinsics import ones
 from toolkit.text.ngrams import PRIME
 from toolkit.text.unicode_table import ALPHA, BREAKS, OTHER, Characters
 from toolkit.text.words import Words
@@ -24,68 +28,57 @@ def _mixed(hash_: Any) -> Any:
     return hash_ ^ (hash_ >> _u64(31))
 
 
-def shingles(
-    words: Words, texts: Any, of_word: Any, of_character: Any, whole: Any, table: Characters, weights: Any, found: Any,
-    bounds: Any,
-) -> None:  # fmt: skip
+def shingles(words: Words, texts: Any, weights: Weights, table: Characters, room: Any, found: Shingles) -> None:
     """Find the hash of each shingle: the fewest words from one on that weigh enough.
 
     Args:
         words: of the texts.
         texts: how many.
-        of_word: what a word weighs.
-        of_character: what a character of a script without spaces weighs.
-        whole: what a shingle weighs at least.
+        weights: of words and of a shingle.
         table: of the code points.
-        weights: int64, room for a number a word.
-        found: uint64, room for a number a word; the hashes.
-        bounds: int64 (texts + 1); the first of each text, and the end of all.
+        room: int64, room for a number a word.
+        found: with room for a shingle a word.
     """
+    hashes, bounds = found.hashes, found.bounds
     utf8, n = words.lines.utf8, numba.int64(0)
     for i in range(words.bounds[texts]):
         point, _ = decoded(utf8, words.starts[i])
         number = number_of(table, point)
         alone = (number & BREAKS) == OTHER and (number & ALPHA) != 0
-        weights[i] = of_character if alone else of_word
+        room[i] = weights.character if alone else weights.word
     for text in range(texts):
         bounds[text] = n
         begin, end = words.bounds[text], words.bounds[text + 1]
         behind, held = begin, numba.int64(0)
         for i in range(begin, end):
-            while behind < end and held < whole:
-                held += weights[behind]
+            while behind < end and held < weights.shingle:
+                held += room[behind]
                 behind += 1
-            if held < whole:
+            if held < weights.shingle:
                 break
             hash_ = words.folded[i]
             for j in range(i + 1, behind):
                 hash_ = hash_ * _u64(PRIME) + words.folded[j]
-            found[n] = _mixed(hash_)
+            hashes[n] = _mixed(hash_)
             n += 1
-            held -= weights[i]
+            held -= room[i]
     bounds[texts] = n
 
 
-def band_keys(
-    shingles: Any, bounds: Any, texts: Any, fewest: Any, bands: Any, rows: Any, factors: Any, terms: Any, smallest: Any,
-    seen: Any, keys: Any, enough: Any,
-) -> None:  # fmt: skip
+def band_keys(found: Shingles, texts: Any, cut: Functions, room: Room, keys: Any, enough: Any) -> None:
     """Find the key of each band of each text: a hash of the smallest values that its hash functions have of shingles.
 
     Args:
-        shingles: uint64.
-        bounds: int64 (texts + 1), the first of each text, and the end of all.
+        found: the shingles of the texts.
         texts: how many.
-        fewest: a text with fewer different shingles has no keys.
-        bands: of a signature.
-        rows: hash functions of a band.
-        factors: uint32 (bands * rows), odd.
-        terms: uint32 (bands * rows).
-        smallest: uint32, as much room.
-        seen: uint64, room for `fewest`.
+        cut: the hash functions, and how signatures are cut into bands.
+        room: to work in.
         keys: uint64 (texts, bands), to be filled.
         enough: uint8 (texts), 1 for a text that has keys.
     """
+    shingles, bounds = found.hashes, found.bounds
+    bands, rows, fewest, factors, terms = cut.bands, cut.rows, cut.fewest, cut.factors, cut.terms
+    smallest, seen = room.smallest, room.seen
     hashes = bands * rows
     for text in range(texts):
         begin, end = bounds[text], bounds[text + 1]
@@ -225,3 +218,29 @@ def _compare(documents: Documents, at: Any, rules: Rules, lists: Lists, best: Be
             position = documents.positions[other]
             if similarity > before or (similarity == before and position < best.positions[at]):
                 best.positions[at], best.common[at], best.joint[at] = position, common, joint
+
+
+# --- components -------------------------------------------------------------------------------------------------------
+
+
+def unite(parents: Any, left: Any, right: Any, pairs: Any) -> None:
+    """Unite the components of each pair; the first document of a component stands for it.
+
+    Args:
+        parents: int64, of each document one of its component that is not behind it; itself where it is the first.
+        left: int64, of each pair.
+        right: int64, likewise.
+        pairs: how many.
+    """
+    for i in range(pairs):
+        a, b = left[i], right[i]
+        while parents[a] != a:
+            parents[a] = parents[parents[a]]
+            a = parents[a]
+        while parents[b] != b:
+            parents[b] = parents[parents[b]]
+            b = parents[b]
+        if a < b:
+            parents[b] = a
+        else:
+            parents[a] = b

@@ -20,14 +20,13 @@ from toolkit.text.words import Words
 CHARACTERS_OF_A_WORD = 2
 """Characters of a script without spaces that count as much as a word, unless it is said otherwise."""
 
-_find = Compiled(
-    "toolkit.dedup.near.kernel:shingles",
-    Words,
-    "int64 int64 int64 int64",
-    Characters,
-    "int64* uint64* int64*",
-    uses=["toolkit.text.ngrams"],
-)
+
+class Weights(NamedTuple):
+    """What a word weighs, what a character of a script without spaces weighs, and what a shingle weighs at least."""
+
+    word: int
+    character: int
+    shingle: int
 
 
 class Size(NamedTuple):
@@ -65,11 +64,11 @@ class Shingles(NamedTuple):
 
         words = Words.of(LineTable.of(texts))
         whole = math.lcm(size.ngram, size.characters)
-        weights = np.empty(len(words.starts), dtype=np.int64)
+        room = np.empty(len(words.starts), dtype=np.int64)
         hashes = np.empty(len(words.starts), dtype=np.uint64)
         bounds = np.zeros(len(texts) + 1, dtype=np.int64)
-        each = whole // size.ngram, whole // size.characters
-        _find(words, len(texts), *each, whole, characters(), weights, hashes, bounds)
+        weights = Weights(whole // size.ngram, whole // size.characters, whole)
+        _find(words, len(texts), weights, characters(), room, cls(hashes, bounds))
         return cls(hashes[: bounds[-1]], bounds)
 
     def sets(self) -> Iterator[Array]:
@@ -78,6 +77,18 @@ class Shingles(NamedTuple):
 
         for begin, end in zip(self.bounds[:-1].tolist(), self.bounds[1:].tolist(), strict=True):
             yield np.unique(self.hashes[begin:end])
+
+
+_find = Compiled(
+    "toolkit.dedup.near.kernel:shingles",
+    Words,
+    "int64",
+    Weights,
+    Characters,
+    "int64*",
+    Shingles,
+    uses=["toolkit.text.ngrams"],
+)
 
 
 def fewest(size: Size) -> int:

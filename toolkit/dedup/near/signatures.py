@@ -12,14 +12,44 @@ from typing import NamedTuple
 from toolkit.dedup.near.bands import Bands
 from toolkit.dedup.near.shingles import Shingles, Size, fewest
 from toolkit.text.kernels.compiling import Compiled
-from toolkit.text.kernels.signatures import Array
+from toolkit.text.kernels.signatures import Array, UInt32s, UInt64s
 
 VERSION = 1
 """Of the values; another one means that signatures that are kept are made anew."""
 
+
+class Functions(NamedTuple):
+    """Hash functions, and how signatures are cut into bands.
+
+    Attributes:
+        bands: of a signature.
+        rows: hash functions of a band.
+        fewest: a text with fewer distinct shingles has no keys.
+        factors: uint32 (bands * rows), odd.
+        terms: uint32 (bands * rows).
+    """
+
+    bands: int
+    rows: int
+    fewest: int
+    factors: UInt32s
+    terms: UInt32s
+
+
+class Room(NamedTuple):
+    """Room for the smallest values (uint32, bands * rows) and for some shingles (uint64, `Functions.fewest`)."""
+
+    smallest: UInt32s
+    seen: UInt64s
+
+
 _find = Compiled(
     "toolkit.dedup.near.kernel:band_keys",
-    "uint64* int64* int64 int64 int64 int64 uint32* uint32* uint32* uint64* uint64* uint8*",
+    Shingles,
+    "int64",
+    Functions,
+    Room,
+    "uint64* uint8*",
     uses=["toolkit.text.ngrams"],
 )
 
@@ -52,21 +82,19 @@ class Signer:
         self.bands = bands
         self.size = size
         numbers = list(_split_mix(bands.hashes))
-        self._factors = np.array([number >> 32 | 1 for number in numbers], dtype=np.uint32)
-        self._terms = np.array([number & 0xFFFFFFFF for number in numbers], dtype=np.uint32)
+        factors = np.array([number >> 32 | 1 for number in numbers], dtype=np.uint32)
+        terms = np.array([number & 0xFFFFFFFF for number in numbers], dtype=np.uint32)
+        self._functions = Functions(*bands, fewest(size), factors, terms)
+        self._room = Room(np.empty(bands.hashes, dtype=np.uint32), np.empty(fewest(size), dtype=np.uint64))
 
     def of(self, texts: Sequence[str | bytes]) -> Signatures:
         """Return those of texts; bytes are in UTF-8."""
         import numpy as np
 
         shingles = Shingles.of(texts, self.size)
-        least = fewest(self.size)
         keys = np.zeros((len(texts), self.bands.bands), dtype=np.uint64)
         enough = np.zeros(len(texts), dtype=np.uint8)
-        smallest, seen = np.empty(self.bands.hashes, dtype=np.uint32), np.empty(least, dtype=np.uint64)
-        _find(
-            *shingles, len(texts), least, *self.bands, self._factors, self._terms, smallest, seen, keys, enough
-        )  # fmt: skip
+        _find(shingles, len(texts), self._functions, self._room, keys, enough)
         return Signatures(keys, enough.astype(bool), np.diff(shingles.bounds))
 
 

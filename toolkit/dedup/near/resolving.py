@@ -1,0 +1,159 @@
+"""Step 2, whole: from signatures to fates, task by task (see `toolkit.dedup.near`)."""
+
+from collections import Counter
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.dedup.kind import Resolved, Work
+from toolkit.dedup.near.buckets import Bucketed, ToBucket, find_buckets, ranges, runs_of
+from toolkit.dedup.near.evidence import ToRead, read_shard
+from toolkit.dedup.near.fates import (
+    FATES,
+    SHOWN,
+    Cluster,
+    Decided,
+    ToDecide,
+    ToGather,
+    decide_unit,
+    gather_shard,
+)
+from toolkit.dedup.near.graph import Planned, ToPlan, plan_units
+from toolkit.dedup.near.shingles import Size
+from toolkit.runs.executors import Task
+from toolkit.storage.paths import join, remove_tree
+
+LOSS = 0.5
+"""A part of the documents of a source; where more is removed, that is told."""
+
+
+class Comparing(ConfigStruct):
+    """How documents are compared.
+
+    Attributes:
+        bands: of signatures.
+        size: of shingles; None if sets are not compared.
+        jaccard: the least similarity.
+        containment: the least part of what is removed that the kept document has.
+        descending: whether the document with the greatest order is kept.
+    """
+
+    bands: int
+    size: Size | None
+    jaccard: float
+    containment: float
+    descending: bool
+
+
+def resolve(work: Work, comparing: Comparing) -> Resolved:
+    """Write the fates of all documents."""
+    folder = join(work.folder, f"work-{work.memory}")
+    own = next((each.number for each in work.shards if each.own), len(work.shards))
+    pairs, bucketed = _bucket(work, comparing, own, folder)
+    planned = _plan(work, comparing, own, folder, pairs)
+    mine = [each for each in work.shards if planned.candidates[each.number]]
+    files = work.run(
+        "read candidates",
+        read_shard,
+        [
+            Task(
+                f"{each.shard} ({each.number})",
+                ToRead(
+                    signed=each, units=planned.units, bands=comparing.bands, size=comparing.size, memory=work.memory,
+                    folder=folder,
+                ),
+                planned.candidates[each.number],
+            )
+            for each in mine
+        ],
+    )  # fmt: skip
+    evidence = [(each.number, count) for each, count in zip(mine, files, strict=True)]
+    decided: list[Decided] = work.run(
+        "decide",
+        decide_unit,
+        [
+            Task(
+                f"unit {number}",
+                ToDecide(
+                    number=number, files=evidence, shards=len(work.shards), own=own, bands=comparing.bands,
+                    jaccard=comparing.jaccard, containment=comparing.containment, verify=comparing.size is not None,
+                    memory=work.memory, folder=folder,
+                ),
+            )
+            for number in range(planned.units)
+        ],
+    )  # fmt: skip
+    gathered = [each for each in mine if each.own]
+    digests = work.run(
+        "gather",
+        gather_shard,
+        [
+            Task(
+                f"{each.shard} ({each.number})",
+                ToGather(number=each.number, folder=folder, path=join(work.folder, f"{FATES}-{each.number}")),
+            )
+            for each in gathered
+        ],
+    )
+    remove_tree(folder)
+    fates = {each.shard: "" for each in work.shards if each.own}
+    fates |= {each.shard: digest for each, digest in zip(gathered, digests, strict=True)}
+    return Resolved(fates, _counts(planned, bucketed, decided), _notes(work, decided))
+
+
+def _bucket(work: Work, comparing: Comparing, own: int, folder: str) -> tuple[list[str], list[Bucketed]]:
+    runs = runs_of(work.shards)
+    tasks = []
+    for i, (begin, end) in enumerate(ranges(work.shards, comparing.bands, work.memory)):
+        path = join(folder, f"pairs-{i}")
+        tasks.append(Task(f"range {i}", ToBucket(shards=runs, own=own, begin=begin, end=end, path=path)))
+    return [task.payload.path for task in tasks], work.run("find what shares a bucket", find_buckets, tasks)
+
+
+def _plan(work: Work, comparing: Comparing, own: int, folder: str, pairs: list[str]) -> Planned:
+    to_plan = ToPlan(
+        pairs=pairs,
+        folders=[each.path("") for each in work.shards],
+        own=own,
+        descending=comparing.descending,
+        bands=comparing.bands,
+        memory=work.memory,
+        unit=work.memory // 4,
+        folder=folder,
+    )
+    (planned,) = work.run("plan", plan_units, [Task("plan", to_plan)])
+    assert isinstance(planned, Planned)
+    return planned
+
+
+def _counts(planned: Planned, bucketed: list[Bucketed], decided: list[Decided]) -> dict[str, int]:
+    found = Counter({"duplicates": 0, "clusters": 0, "candidates": sum(planned.candidates)})
+    found["components"], found["largest component"] = planned.components, planned.largest
+    found["buckets"], found["largest bucket"] = (
+        sum(each.buckets for each in bucketed),
+        max((each.largest for each in bucketed), default=0),
+    )
+    for each in decided:
+        found.update(each.counts)
+    return dict(found)
+
+
+def _notes(work: Work, decided: list[Decided]) -> list[str]:
+    compared, removed = Counter[str](), Counter[str]()
+    for signed in work.shards:
+        compared.update(signed.record.details["compared"] if signed.own else {})
+    for each in decided:
+        removed.update(each.removed)
+    notes = [
+        f"warning: of {compared[source]:,} documents of the source {source} that were compared, {count:,} "
+        f"({count / compared[source]:.0%}) are duplicates of others; look at some pairs before you drop them"
+        for source, count in sorted(removed.items(), key=lambda each: -each[1])
+        if count > LOSS * compared[source]
+    ]
+    clusters = sorted((each for unit in decided for each in unit.clusters), key=lambda each: (-each.size, each.kept))
+    return notes + [_shown(each) for each in clusters[:SHOWN]]
+
+
+def _shown(cluster: Cluster) -> str:
+    others = ", ".join(
+        f"{name[1]} ({'not compared' if jaccard is None else f'{jaccard:.3f}'})" for name, jaccard in cluster.some
+    )
+    return f"cluster of {cluster.size:,}: {cluster.kept[1]} is kept, not {others}"
