@@ -90,7 +90,8 @@ class _Making:
         if self.context.options.shard is not None and not self.failed:
             text += (
                 f"share {self.context.share}: the signatures of {', '.join(sorted(done))} are ready. What is a "
-                "duplicate of what depends on all shards: when all shares are done, run the same command without --shard"
+                "duplicate of what depends on all shards: when all shares are done, run the same command without "
+                "--shard"
             )
         elif len(self.rows) > 1:
             text += table(self.rows, right=[2, 3, 4, 5, 6])

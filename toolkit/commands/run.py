@@ -1,9 +1,9 @@
-"""Ingest, tag and mix, as far as the configuration has these sections."""
+"""Ingest, tag, find duplicates and mix, as far as the configuration has these sections."""
 
 from collections.abc import Callable
 from typing import Annotated
 
-from toolkit.commands import ingest, mix, tag
+from toolkit.commands import dedup, ingest, mix, tag
 from toolkit.commands.command_line.options import Configured, Flag, Stage
 from toolkit.commands.steps import conflicts, passing, per_shard
 from toolkit.commands.steps.context import Context
@@ -18,14 +18,17 @@ class Options(Configured, Stage, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Ingest, tag, mix: those that the configuration has, in one pass over each input as far as they are per shard.
+    """Ingest, tag, dedup, mix: those that the configuration has.
+
+    They are done in one pass over each input as far as they are per shard. What is a duplicate depends on all shards:
+    dedup comes behind that pass, and so does a mix that joins what it writes.
 
     All are checked before the first begins. When inputs fail, the documents of the others are tagged all the same;
     nothing is published.
     """
-    present = [name for name in ("ingest", "tag", "mix") if context.has(name)]
+    present = [name for name in ("ingest", "tag", "dedup", "mix") if context.has(name)]
     if not present:
-        raise ConfigError(f"{options.config}: expected one of the sections ingest, tag, mix; got none")
+        raise ConfigError(f"{options.config}: expected one of the sections ingest, tag, dedup, mix; got none")
     inputs = conflicts.check(context, shares_output=options.per_shard or options.shard is not None)
     if options.per_shard:
         return per_shard.run(context)
@@ -33,6 +36,7 @@ def run(context: Context, options: Options) -> Outcome:
     stages: dict[str, Callable[[], Outcome]] = {
         "ingest": lambda: ingest.run(context, options.as_of(ingest.Options), inputs, ahead),
         "tag": lambda: tag.run(context, options.as_of(tag.Options), ahead.tagged if ahead else ()),
+        "dedup": lambda: dedup.run(context, options.as_of(dedup.Options)),
         "mix": lambda: mix.run(context, options.as_of(mix.Options)),
     }
     outcome, texts = Outcome(), list[str]()

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from toolkit.commands import ingest
 from toolkit.commands.mixing import preparation, publishing
 from toolkit.commands.steps.context import Context
+from toolkit.dedup import section as dedup_section
 from toolkit.errors import ConfigError
 from toolkit.ingest import plan as ingest_plan
 from toolkit.mix.settings import MixSettings, work_folder
@@ -65,6 +66,12 @@ def check(context: Context, *, shares_output: bool = False) -> ingest.PlannedIng
             overwrite = context.options.overwrite
             made = declared.prepare(context.tags, context.dataset, sets, overwrite=overwrite, write=False)
             sets |= made
+    duplicates: dedup_section.Plan | None = None
+    if context.has("dedup") and not found:  # or else sets are not known
+        with found.noted():
+            duplicates = dedup_section.read_section(context.section("dedup"), context.dataset, sets)
+            dedup_section.prepare(duplicates, context.dataset, overwrite=context.options.overwrite, write=False)
+            sets |= duplicates.schemas
     settings: MixSettings | None = None
     if context.has("mix"):
         complete = not found  # or else sets are not known, and what is said of them would be wrong
@@ -74,14 +81,18 @@ def check(context: Context, *, shares_output: bool = False) -> ingest.PlannedIng
             _check_limit(context, settings)
             if complete:
                 preparation.check(context, settings, sets)
-    if context.has_dataset or context.has("ingest") or context.has("tag"):
+    if context.has_dataset or any(map(context.has, ("ingest", "tag", "dedup"))):
         with found.noted():
             dataset = context.dataset
             for root in (dataset.bookkeeping, *([dataset.documents] if context.has("ingest") else [])):
                 check_writable(root, context.options.config or "")
     found.tell()
     if not context.options.dry_run:
-        _check_claims(context, inputs, made, settings, shares_output=shares_output)
+        holds = (ingest_plan.holds(inputs.entries) if inputs else {}) | (
+            run.holds(run.settings_of(made)) if made else {}
+        )
+        holds |= dedup_section.holds(duplicates) if duplicates else {}
+        _check_claims(context, holds, settings, shares_output=shares_output)
     return inputs
 
 
@@ -100,15 +111,13 @@ def _check_limit(context: Context, settings: MixSettings) -> None:
 
 def _check_claims(
     context: Context,
-    inputs: ingest.PlannedIngest | None,
-    made: dict[str, records.SetSchema],
+    holds: dict[str, str],
     settings: MixSettings | None,
     *,
     shares_output: bool,
 ) -> None:
     """Raise ConfigError if another run works on what a section will work on."""
     found = Faults()
-    holds = (ingest_plan.holds(inputs.entries) if inputs else {}) | (run.holds(run.settings_of(made)) if made else {})
     if holds:
         with found.noted():
             dataset = context.dataset

@@ -128,6 +128,11 @@ def plan(context: Context, *, writes: bool) -> PlannedRun:
 def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSettings:
     """Return the settings of the mix, which must be of this dataset alone."""
     context.section("ingest"), context.section("mix")
+    if context.has("dedup"):
+        raise context.section("dedup").error(
+            (),
+            "expected no duplicates to be found with --per-shard, which deletes documents: they depend on all shards",
+        )
     settings = preparation.settings_of(context, writes=writes)
     if [stream.dataset for stream in settings.streams] != [dataset]:
         raise ConfigError(f"{settings.place}: expected a mix of the configuration's own dataset for --per-shard")

@@ -1,26 +1,29 @@
-"""Exact duplicates: documents that are equal, or have equal lines or paragraphs."""
+"""Exact duplicates: documents that are equal, or have equal lines or paragraphs, and which of them stays."""
 
-from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
-import numpy as np
-import xxhash
 
 from toolkit.config.settings import ConfigStruct, Description
+from toolkit.data.documents import Span
+from toolkit.dedup.exact import resolving, values
+from toolkit.dedup.exact.normalize import Normalisation, whole
+from toolkit.dedup.exact.pieces import PIECES, Unit, hasher, seed_of
+from toolkit.dedup.exact.runs import Layout, RunsOutput
 from toolkit.dedup.kind import Asked, Block, Files, Kind, Resolved, Signer, Work
 from toolkit.dedup.records import SignedShard
-from toolkit.runs.executors import Report, Task
-from toolkit.storage.outputs import write_file
-from toolkit.storage.paths import join
-from toolkit.storage.reading import open_stored
+from toolkit.errors import ConfigError, DataError
+
+TEXT = "document.text"
 
 
 class Copies(msgspec.Struct, frozen=True):
     """What a document is an exact duplicate of.
 
     Attributes:
-        duplicate_of: source and id of the document that is kept in its place; null if it is the one, or not compared.
+        duplicate_of: source and id of the equal document that is kept in its place; null if it is that one itself, if
+            there is no other, or if it is not compared.
         copies: documents that are equal, itself among them; 0 if it is not compared.
     """
 
@@ -28,74 +31,141 @@ class Copies(msgspec.Struct, frozen=True):
     copies: int
 
 
+class Seen(msgspec.Struct, frozen=True):
+    """Which lines, or paragraphs, of a document are repeats of one that is kept elsewhere, or earlier in it.
+
+    Attributes:
+        seen: of each line or paragraph, in order; false for one that is not compared.
+        spans: the same as spans, with the line ends; those next to each other are one.
+        chars_seen: code points of the spans.
+    """
+
+    seen: list[bool]
+    spans: list[Span]
+    chars_seen: int
+
+
+class Best(ConfigStruct):
+    """An expression: of equal ones that with the greatest, or the least, value stays."""
+
+    max: str | None = None
+    min: str | None = None
+
+
 class Exact(Kind, kw_only=True):
     """Exact duplicates."""
 
-    unit: Annotated[Literal["document"], Description(description="what is compared")] = "document"
-    of: Annotated[str, Description(description="an expression: the text that is compared")] = "document.text"
+    VERSION: ClassVar[int] = 1
+    AGAINST: ClassVar[bool] = True
+
+    unit: Annotated[Unit, Description(description="what is compared")] = "document"
+    of: Annotated[
+        str, Description(description="an expression: the text of a document that is compared; null: it is not")
+    ] = TEXT
+    normalize: Annotated[Normalisation, Description(description="what is made equal before it is compared")] = "none"
+    keep: Annotated[
+        Literal["first"] | Best,
+        Description(description="which of equal ones stays: the first by shard and row, or {max | min: EXPRESSION}"),
+    ] = "first"
+    scope: Annotated[
+        str,
+        Description(description="all; source; or SET.KEY.field: only documents with the same value are compared"),
+    ] = "all"
+    bits: Annotated[Literal[64, 128], Description(description="of the hashes")] = 128
+
+    def check(self) -> None:
+        """Raise ConfigError for options that do not go together."""
+        if self.unit != "document" and self.of != TEXT:
+            raise ConfigError(f"expected `of` only with `unit: document`: {self.unit}s are those of the text")
+        if self.normalize == "url" and self.unit != "document":
+            raise ConfigError("expected `normalize: url` only with `unit: document`")
+        if isinstance(self.keep, Best) and (self.keep.max is None) == (self.keep.min is None):
+            raise ConfigError("keep: expected `first`, {max: EXPRESSION} or {min: EXPRESSION}")
 
     def value_type(self) -> Any:
-        return Copies
+        """Return the type of the values."""
+        return Copies if self.unit == "document" else Seen
 
     def asked(self) -> dict[str, Asked]:
-        return {"of": Asked(self.of, "text")}
+        """Return the expressions of the options."""
+        found = {"of": Asked(self.of, "text")} if self.of != TEXT else {}
+        if isinstance(self.keep, Best):
+            found["keep"] = Asked(self.keep.max or self.keep.min or "", "number")
+        if self.scope == "source":
+            found["scope"] = Asked("document.source", "value")
+        elif self.scope != "all":
+            found["scope"] = Asked(self.scope, "value")
+        return found
 
     def signer(self, files: Files) -> Signer:
+        """Return what writes the hashes of a shard."""
         return _Signer(self, files)
 
     def resolve(self, work: Work) -> Resolved:
-        (found,) = work.run("resolve", _resolve, [Task("resolve", _ToResolve(work.shards, work.folder))])
-        return Resolved(found[0], found[1])
+        """Find what stays."""
+        return resolving.resolve(work, self.layout, f"{self.unit}s")
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
-        with open_stored(join(fates, signed.shard + ".json")) as stream:
-            yield from msgspec.json.decode(stream.read(), type=list[Copies])
+        """Yield what became of each document."""
+        return (values.of_documents if self.unit == "document" else values.of_pieces)(signed, fates)
+
+    @property
+    def layout(self) -> Layout:
+        """Return what is kept of each hash."""
+        return Layout(self.bits, isinstance(self.keep, Best), self.unit == "document")
 
 
 class _Signer(Signer):
-    def __init__(self, kind: Kind, files: Files) -> None:
+    """Writes the hashes of a shard's texts, or of their pieces."""
+
+    def __init__(self, kind: Exact, files: Files) -> None:
         super().__init__(kind, files)
-        self._out = files.open("hashes.bin")
-        self._names = files.open("names.json")
-        self._all: list[tuple[str, str]] = []
+        self._kind = kind
+        self._hash = hasher(kind.bits)
+        self._runs = RunsOutput(files, kind.layout)
+        self._seeds: dict[str, int] = {}
+        self._sign = -1 if isinstance(kind.keep, Best) and kind.keep.max is not None else 1
 
     def add(self, block: Block) -> None:
-        for document, text in zip(block.documents, block.values["of"], strict=True):
-            self._out.write(b"\0" * 16 if text is None else xxhash.xxh3_128_digest(text.encode()))
-            self._all.append((document.source, document.id))
+        """Hash the next documents."""
+        none = [None] * len(block.documents)
+        ranks, scopes = block.values.get("keep", none), block.values.get("scope", none)
+        found = zip(block.documents, block.competes, ranks, self._seeds_of(scopes), strict=True)
+        if self._kind.unit != "document":
+            self._add_pieces(found)
+            return
+        texts: Sequence[str | None] = block.values.get("of") or [document.text for document in block.documents]
+        for i, ((document, competes, rank, seed), text) in enumerate(zip(found, texts, strict=True)):
+            hashes: list[bytes | None] = [None]
+            if competes and text is not None:
+                try:
+                    compared = whole(self._kind.normalize, text).encode()
+                except DataError as error:
+                    raise DataError(error.message, line=block.first + i + 1, id=document.id) from None
+                if compared:
+                    hashes = [self._hash(compared, seed)]
+            name = msgspec.json.encode((document.source, document.id))
+            self._runs.add(hashes, self._rank(rank), name)
+
+    def _add_pieces(self, found: Any) -> None:
+        pieces_of, hash_ = PIECES[self._kind.unit], self._hash
+        for document, competes, rank, seed in found:
+            pieces = pieces_of(document, self._kind.normalize)
+            if competes:
+                hashes = [hash_(each, seed) if each else None for each in pieces.compared]
+            else:
+                hashes = [None] * len(pieces.compared)
+            self._runs.add(hashes, self._rank(rank), sizes=pieces.sizes, before=pieces.before)
+
+    def _seeds_of(self, scopes: Sequence[Any]) -> list[int]:
+        if self._kind.scope == "all":
+            return [0] * len(scopes)
+        return [seed_of(scope) for scope in scopes]
+
+    def _rank(self, value: float | None) -> float:
+        return 0.0 if value is None else self._sign * float(value)
 
     def finish(self) -> tuple[dict[str, int], Any]:
-        self._names.write(msgspec.json.encode(self._all))
-        return {}, None
-
-
-class _ToResolve(ConfigStruct):
-    shards: list[SignedShard]
-    folder: str
-
-
-def _resolve(work: _ToResolve, report: Report) -> tuple[dict[str, str], dict[str, int]]:
-    groups: dict[bytes, list[tuple[int, int]]] = {}
-    names = []
-    for n, signed in enumerate(work.shards):
-        with open_stored(signed.path("hashes.bin")) as stream:
-            data = np.frombuffer(stream.read(), dtype="V16")
-        with open_stored(signed.path("names.json")) as stream:
-            names.append(msgspec.json.decode(stream.read()))
-        for row, each in enumerate(data):
-            if bytes(each) != b"\0" * 16:
-                groups.setdefault(bytes(each), []).append((n, row))
-    values = [[Copies(None, 0)] * signed.record.rows for signed in work.shards]
-    duplicates = 0
-    for members in groups.values():
-        (n, row), *others = members
-        values[n][row] = Copies(None, len(members))
-        for i, other in others:
-            values[i][other] = Copies(list(names[n][row]), len(members))
-            duplicates += 1
-    fates = {}
-    for signed, found in zip(work.shards, values, strict=True):
-        data_ = msgspec.json.encode(found)
-        write_file(join(work.folder, signed.shard + ".json"), data_)
-        fates[signed.shard] = xxhash.xxh3_128_hexdigest(data_)
-    return fates, {"duplicates": duplicates}
+        """Write the last run."""
+        self._runs.flush()
+        return {f"{self._kind.unit}s": self._runs.items}, self._runs.runs

@@ -1,0 +1,271 @@
+"""Step 2: which of equal texts or pieces stays, partition by partition.
+
+A partition is a range of hashes: of each run a contiguous slice, so nothing is sorted on disk, and any number of
+partitions gives the same. What is found is written partition by partition, with one section for each run:
+
+``layout.json``      a `Whole`: the shards, and how many partitions there are
+``part-N.bin``       the sections of the runs of own shards, one after the other
+``part-N.offsets``   uint64: where each begins, and where the last ends
+``part-N.json``      a `Part`, written last: an interrupted run finds it
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import xxhash
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.dedup.exact.runs import Array, Layout, RunOfShard, runs_of
+from toolkit.dedup.kind import Resolved, Work
+from toolkit.runs.executors import Report, Task
+from toolkit.storage import store_of
+from toolkit.storage.json_files import load
+from toolkit.storage.outputs import Output, write_file
+from toolkit.storage.paths import join
+from toolkit.storage.threads import for_each
+
+COST = {True: 320, False: 112}
+"""Bytes of memory that a key takes while its partition is resolved, with names and without."""
+
+_MASK = (1 << 128) - 1
+
+
+class Whole(msgspec.Struct, frozen=True):
+    """What is resolved: the runs of all shards, in order, the layout of their keys, and the number of partitions."""
+
+    runs: list[RunOfShard]
+    layout: Layout
+    parts: int
+
+
+class Part(msgspec.Struct, frozen=True):
+    """What was found in a partition.
+
+    Attributes:
+        digests: of what became of each own shard's items, by its number; those of all partitions are added.
+        distinct: different hashes.
+        stay: items of own shards that stay.
+    """
+
+    digests: dict[int, int]
+    distinct: int
+    stay: int
+
+
+class PartToResolve(ConfigStruct):
+    """A partition, in the folder that has the layout."""
+
+    folder: str
+    part: int
+
+
+class Losers(NamedTuple):
+    """What became of the documents of a run whose hash another document has.
+
+    Attributes:
+        keys: their numbers in the run, of which documents are equal to others.
+        copies: how many equal documents there are, for each.
+        stays: whether the one that stays is in this run, for each.
+        names: JSON text of the source and id of the one that stays, for each.
+    """
+
+    keys: Array
+    copies: Array
+    stays: Array
+    names: list[bytes]
+
+
+def resolve(work: Work, layout: Layout, items: str) -> Resolved:
+    """Resolve all partitions; `items` is what is compared, for people."""
+    runs = [run for signed in work.shards for run in runs_of(signed)]
+    total = sum(run.run.keys for run in runs)
+    parts = max(1, -(-total * COST[layout.names] // max(work.memory, 1)))
+    whole = Whole(runs, layout, parts)
+    write_file(join(work.folder, "layout.json"), msgspec.json.encode(whole))
+    tasks = [Task(f"part {part}", PartToResolve(work.folder, part)) for part in range(parts)]
+    found: list[Part] = work.run("resolve", resolve_part, tasks)
+    fates = {}
+    for signed in work.shards:
+        if signed.own:
+            digest = sum(part.digests.get(signed.number, 0) for part in found) & _MASK
+            fates[signed.shard] = f"{digest:032x}"
+    distinct = sum(part.distinct for part in found)
+    compared = sum(int(signed.record.counts[items]) for signed in work.shards if signed.own)
+    stay = sum(part.stay for part in found)
+    counts = {items: compared, "distinct": distinct, "duplicates": compared - stay}
+    return Resolved(fates, counts, _collisions(layout.bits, distinct))
+
+
+def _collisions(bits: int, distinct: int) -> list[str]:
+    """Return what is to be said of different texts that may have the same hash."""
+    if bits == 128:
+        return []
+    expected = distinct * (distinct - 1) / 2 / 2**bits
+    what = "so many pairs of different texts may count as equal"
+    return [f"{bits} bits: {expected:.2g} collisions expected among {distinct:,} different hashes: {what}"]
+
+
+@lru_cache(maxsize=2)
+def whole_in(folder: str) -> Whole:
+    """Return what is resolved in a folder; read once in a process."""
+    path = join(folder, "layout.json")
+    return msgspec.json.decode(store_of(path).read(path), type=Whole)
+
+
+def resolve_part(work: PartToResolve, report: Report) -> Part:
+    """Resolve a partition, if that has not been done."""
+    path = join(work.folder, f"part-{work.part}")
+    if done := load(path + ".json", Part):
+        return done
+    whole = whole_in(work.folder)
+    slices = for_each(lambda run: run.slice(whole.layout, work.part, whole.parts), whole.runs)
+    with Output(path + ".bin") as output:
+        part, offsets = _resolve(whole, slices, output)
+    write_file(path + ".offsets", np.array(offsets, dtype="<u8").tobytes())
+    write_file(path + ".json", msgspec.json.encode(part))
+    return part
+
+
+def _resolve(whole: Whole, slices: list[tuple[int, Array]], output: Output) -> tuple[Part, list[int]]:
+    layout = whole.layout
+    sizes = np.array([len(keys) for _, keys in slices], dtype=np.int64)
+    keys = np.concatenate([found for _, found in slices]) if slices else np.zeros(0, dtype=layout.dtype)
+    bounds = np.r_[0, np.cumsum(sizes)]
+    ends = bounds.tolist()
+    by = [keys[name] for name in ("lo", "hi") if name in (layout.dtype.names or ())]
+    if layout.ranks:
+        ranks = keys["rank"].copy()
+        for i, run in enumerate(whole.runs):
+            if not run.own:
+                ranks[ends[i] : ends[i + 1]] = -np.inf
+        by.insert(0, ranks)
+    order = np.lexsort(by)  # stable: of equals with the same rank, the first of the first run comes first
+    new = np.ones(len(order), dtype=bool)
+    hashes = [keys[name][order] for name in ("hi", "lo") if name in (layout.dtype.names or ())]
+    new[1:] = False
+    for column in hashes:
+        new[1:] |= column[1:] != column[:-1]
+    del hashes
+    starts = np.flatnonzero(new)
+    stays = np.zeros(len(order), dtype=bool)
+    stays[order[starts]] = True
+    writer = _Documents(whole, ends, keys, order, new) if layout.names else None
+    offsets, digests, stay = [0], dict[int, int](), 0
+    for i, (run, (before, _)) in enumerate(zip(whole.runs, slices, strict=True)):
+        if run.own:
+            mine = stays[ends[i] : ends[i + 1]]
+            if writer:
+                section, digest = writer.section(i, run.number, before, mine)
+            else:
+                section = len(mine).to_bytes(4, "little") + np.packbits(mine).tobytes()
+                digest = _digest(run.number, before + np.flatnonzero(~mine))
+            output.write(section)
+            digests[run.shard] = (digests.get(run.shard, 0) + digest) & _MASK
+            stay += int(mine.sum())
+        offsets.append(output.size)
+    return Part(digests, len(starts), stay), offsets
+
+
+def _digest(run: int, keys: Array) -> int:
+    """Return a number that tells which keys of a run these are, whatever their order: it can be added to others."""
+    numbers = keys.astype(np.uint64) + np.uint64((run + 1) << 40)
+    return sum(int(_mixed(numbers, seed).sum(dtype=np.uint64)) << shift for seed, shift in ((0, 0), (1, 64)))
+
+
+def _mixed(numbers: Array, seed: int) -> Array:
+    """Return well mixed numbers (the finaliser of splitmix64)."""
+    with np.errstate(over="ignore"):
+        found = numbers * np.uint64(2) + np.uint64(seed)
+        found = (found + np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xD1342543DE82EF95)
+        found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return found ^ (found >> np.uint64(31))
+
+
+class _Documents:
+    """Makes the sections of documents: only those of which others are equal are in them."""
+
+    def __init__(self, whole: Whole, ends: list[int], keys: Array, order: Array, new: Array) -> None:
+        self._ends = ends
+        starts = np.flatnonzero(new)
+        self._groups = np.empty(len(order), dtype=np.int64)
+        self._groups[order] = np.cumsum(new) - 1
+        self._copies = np.add.reduceat(keys["count"][order].astype(np.int64), starts) if len(starts) else starts
+        many = np.flatnonzero(self._copies > 1)
+        winners = order[starts[many]]
+        self._names = dict(zip(many.tolist(), [b""] * len(many), strict=True))
+        runs = np.searchsorted(np.array(ends), winners, side="right") - 1
+        for i in np.unique(runs).tolist():
+            chosen = np.flatnonzero(runs == i)
+            self._take(whole.runs[i], keys[winners[chosen]], many[chosen].tolist())
+
+    def _take(self, run: RunOfShard, keys: Array, groups: list[int]) -> None:
+        """Read the names of documents that stay, of one run."""
+        low = int(keys["name"].min())
+        high = int((keys["name"] + keys["size"]).max())
+        data = run.bytes_at(run.run.names + low, high - low)
+        for group, at, size in zip(groups, keys["name"].tolist(), keys["size"].tolist(), strict=True):
+            self._names[group] = data[at - low : at - low + size]
+
+    def section(self, i: int, number: int, before: int, stays: Array) -> tuple[bytes, int]:
+        """Return the section of a run, and its digest.
+
+        Args:
+            i: the run.
+            number: of the run in its shard.
+            before: keys of it in partitions before this one.
+            stays: whether its first document of each key stays.
+        """
+        begin, end = self._ends[i], self._ends[i + 1]
+        groups = self._groups[begin:end]
+        copies = self._copies[groups]
+        many = np.flatnonzero(copies > 1)
+        names = [self._names[group] for group in groups[many].tolist()]
+        rows = (many + before).astype("<u4"), copies[many].astype("<u4"), stays[many].astype("u1")
+        digest = 0
+        for name, key, total, stay in zip(names, *(each.tolist() for each in rows), strict=True):
+            digest += xxhash.xxh3_128_intdigest(b"%d %d %d %d " % (number, key, total, stay) + name)
+        return msgspec.msgpack.encode((*(each.tobytes() for each in rows), names)), digest
+
+
+def parts_of(folder: str, signed: int) -> tuple[Whole, list[int]]:
+    """Return what was resolved in a folder, and the places among all runs of those of a shard."""
+    whole = whole_in(folder)
+    return whole, [i for i, run in enumerate(whole.runs) if run.shard == signed]
+
+
+def _section(folder: str, part: int, run: int) -> bytes:
+    path = join(folder, f"part-{part}")
+    ends = np.frombuffer(store_of(path).read(path + ".offsets", 8 * run, 16), dtype="<u8")
+    begin, end = int(ends[0]), int(ends[1])
+    return store_of(path).read(path + ".bin", begin, end - begin) if end > begin else b""
+
+
+def sections(folder: str, whole: Whole, run: int) -> list[bytes]:
+    """Return what all partitions say of a run, in order."""
+    return for_each(lambda part: _section(folder, part, run), range(whole.parts))
+
+
+def losers(folder: str, whole: Whole, run: int) -> Losers:
+    """Return what became of the documents of a run whose hash another document has."""
+    keys, copies, stays, names = [], [], [], list[bytes]()
+    for section in sections(folder, whole, run):
+        found: tuple[bytes, bytes, bytes, list[bytes]] = msgspec.msgpack.decode(
+            section, type=tuple[bytes, bytes, bytes, list[bytes]]
+        )
+        keys.append(np.frombuffer(found[0], dtype="<u4"))
+        copies.append(np.frombuffer(found[1], dtype="<u4"))
+        stays.append(np.frombuffer(found[2], dtype="u1"))
+        names += found[3]
+    return Losers(np.concatenate(keys), np.concatenate(copies), np.concatenate(stays), names)
+
+
+def staying(folder: str, whole: Whole, run: int) -> Array:
+    """Return whether each key of a run stays: bool."""
+    found = []
+    for section in sections(folder, whole, run):
+        (count,) = np.frombuffer(section, dtype="<u4", count=1).tolist()
+        found.append(np.unpackbits(np.frombuffer(section, dtype="u1", offset=4), count=count).astype(bool))
+    return np.concatenate(found)

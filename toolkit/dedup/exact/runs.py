@@ -1,0 +1,222 @@
+"""What is kept of a shard: runs of sorted distinct hashes, and which of them each text or piece has.
+
+``runs.bin`` has, for each run (at most `ITEMS` items and a document), little-endian:
+
+    fan     2^bits + 1 uint32: how many keys are below each value of the first bits of a hash
+    keys    a record a distinct hash, sorted by it: the hash, what `Layout` adds
+    names   for documents: ``["source","id"]`` of the one that stays of the run's equals, in the order of the keys
+    items   a uint32 an item, in order: the number of its key in the run, + `FIRST` for the one that stays of the run's
+            equals; `ABSENT` if it is not compared
+    sizes   for pieces: a uint32 a piece, its code points
+    bounds  for pieces: two uint32 a document: its pieces, and the code points before the first
+"""
+
+from array import array
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from toolkit.dedup.kind import Files
+from toolkit.dedup.records import SignedShard
+from toolkit.storage import store_of
+
+ITEMS = 1 << 19
+FIRST = 1 << 31
+ABSENT = (1 << 32) - 1
+FILE = "runs.bin"
+_CELL = 512
+"""Keys of a cell of the fan, about."""
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """What the records of keys have.
+
+    Attributes:
+        bits: of the hashes, 64 or 128.
+        ranks: whether a number says which of equal ones stays: the lowest.
+        names: whether there are names of documents.
+    """
+
+    bits: int
+    ranks: bool
+    names: bool
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        fields = [("hi", "<u8")]
+        fields += [("lo", "<u8")] if self.bits == 128 else []
+        fields += [("rank", "<f8")] if self.ranks else []
+        fields += [("count", "<u4"), ("size", "<u4"), ("name", "<u8")] if self.names else []
+        return np.dtype(fields)
+
+
+class Run(msgspec.Struct, frozen=True):
+    """A run: how many keys, items and documents it has, the bits of its fan, and where its parts begin."""
+
+    keys: int
+    items: int
+    documents: int
+    bits: int
+    fan: int
+    at: int
+    names: int
+    items_at: int
+    sizes: int
+    bounds: int
+
+
+class RunsOutput:
+    """Writes the runs of a shard.
+
+    Args:
+        files: of the shard.
+        layout: of the keys.
+    """
+
+    def __init__(self, files: Files, layout: Layout) -> None:
+        self._out = files.open(FILE)
+        self._layout = layout
+        self.runs: list[Run] = []
+        self.distinct = self.items = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._hashes = bytearray()
+        self._places = array("I")
+        self._ranks = array("d")
+        self._names: list[bytes] = []
+        self._sizes = array("I")
+        self._bounds = array("I")
+        self._count = self._documents = 0
+
+    def add(
+        self,
+        hashes: list[bytes | None],
+        rank: float = 0.0,
+        name: bytes = b"",
+        sizes: list[int] | None = None,
+        before: int = 0,
+    ) -> None:
+        """Append a document.
+
+        Args:
+            hashes: of its text, or its pieces; None for one that is not compared.
+            rank: the lowest stays.
+            name: JSON text of source and id, if the layout has names.
+            sizes: code points of pieces.
+            before: code points before the first.
+        """
+        for i, each in enumerate(hashes, self._count):
+            if each is not None:
+                self._hashes += each
+                self._places.append(i)
+                if self._layout.ranks:
+                    self._ranks.append(rank)
+                if self._layout.names:
+                    self._names.append(name)
+        if sizes is not None:
+            self._sizes.extend(sizes)
+            self._bounds.extend((len(hashes), before))
+        self._count += len(hashes)
+        self._documents += 1
+        if self._count >= ITEMS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what has been added as a run."""
+        if not self._documents:
+            return
+        words = self._layout.bits // 64
+        hashes = np.frombuffer(self._hashes, dtype=">u8").astype("<u8").reshape(-1, words)
+        columns = [hashes[:, i] for i in range(words)]
+        ranks = np.array(self._ranks, dtype="<f8")
+        order = np.lexsort([*([ranks] if self._layout.ranks else []), *columns[::-1]])
+        ordered = hashes[order]
+        starts = np.flatnonzero(np.r_[True, (ordered[1:] != ordered[:-1]).any(axis=1)]) if len(order) else order
+        keys = np.zeros(len(starts), dtype=self._layout.dtype)
+        first = order[starts]
+        keys["hi"] = ordered[starts, 0]
+        if words == 2:
+            keys["lo"] = ordered[starts, 1]
+        if self._layout.ranks:
+            keys["rank"] = ranks[first]
+        numbers = np.repeat(np.arange(len(starts), dtype="<u4"), np.diff(np.r_[starts, len(order)]))
+        items = np.full(self._count, ABSENT, dtype="<u4")
+        places = np.array(self._places, dtype=np.int64)
+        items[places[order]] = numbers
+        items[places[first]] |= np.uint32(FIRST)
+        self.distinct += len(keys)
+        self.items += len(order)
+        self._write(keys, starts, first, items)
+        self._begin()
+
+    def _write(self, keys: Array, starts: Array, first: Array, items: Array) -> None:
+        bits = max(0, (len(keys) // _CELL).bit_length() - 1)
+        fan = (
+            np.searchsorted(keys["hi"] >> np.uint64(64 - bits), np.arange((1 << bits) + 1)) if bits else [0, len(keys)]
+        )
+        names = [self._names[i] for i in first.tolist()] if self._layout.names else []
+        if self._layout.names:
+            keys["count"] = np.diff(np.r_[starts, len(self._places)])
+            keys["size"] = list(map(len, names))
+            keys["name"] = np.r_[0, np.cumsum(keys["size"], dtype=np.uint64)[:-1]] if names else []
+        at = [self._put(np.asarray(fan, dtype="<u4").tobytes()), self._put(keys.tobytes()), self._put(b"".join(names))]
+        at += [self._put(items.tobytes())]
+        at += [self._put(np.array(each, dtype="<u4").tobytes()) for each in (self._sizes, self._bounds)]
+        self.runs.append(Run(len(keys), len(items), self._documents, bits, *at))
+
+    def _put(self, data: bytes) -> int:
+        offset = self._out.size
+        self._out.write(data)
+        return offset
+
+
+class RunOfShard(msgspec.Struct, frozen=True):
+    """A run where it is: its file, the number of its shard, its own number in that, and whether it gets fates."""
+
+    path: str
+    shard: int
+    number: int
+    run: Run
+    own: bool
+
+    def read(self, offset: int, count: int, dtype: Any) -> Array:
+        """Return values that begin at a byte of the file."""
+        dtype = np.dtype(dtype)
+        return np.frombuffer(store_of(self.path).read(self.path, offset, count * dtype.itemsize), dtype=dtype)
+
+    def bytes_at(self, offset: int, size: int) -> bytes:
+        return store_of(self.path).read(self.path, offset, size) if size else b""
+
+    def slice(self, layout: Layout, part: int, parts: int) -> tuple[int, Array]:
+        """Return the keys of one of so many equal parts of all hashes, and how many keys of the run are before them."""
+        low, high = (part << 64) // parts, ((part + 1) << 64) // parts
+        bits, run = self.run.bits, self.run
+        first, last = 0, run.keys
+        if bits:
+            cells = low >> (64 - bits), ((high - 1) >> (64 - bits)) + 1
+            fan = self.read(run.fan + 4 * cells[0], cells[1] - cells[0] + 1, "<u4")
+            first, last = int(fan[0]), int(fan[-1])
+        keys = self.read(run.at + first * layout.dtype.itemsize, last - first, layout.dtype)
+        begin = int(np.searchsorted(keys["hi"], np.uint64(low)))
+        end = len(keys) if high >> 64 else int(np.searchsorted(keys["hi"], np.uint64(high)))
+        return first + begin, keys[begin:end]
+
+    def items(self) -> Array:
+        return self.read(self.run.items_at, self.run.items, "<u4")
+
+    def sizes(self) -> Array:
+        return self.read(self.run.sizes, self.run.items, "<u4")
+
+    def bounds(self) -> Array:
+        return self.read(self.run.bounds, 2 * self.run.documents, "<u4").reshape(-1, 2)
+
+
+def runs_of(signed: SignedShard) -> Iterator[RunOfShard]:
+    """Yield the runs of a shard, in order."""
+    for number, run in enumerate(msgspec.convert(signed.record.details, list[Run])):
+        yield RunOfShard(signed.path(FILE), signed.number, number, run, signed.own)
