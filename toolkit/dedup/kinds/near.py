@@ -1,10 +1,11 @@
 """Near duplicates: documents that have most of their shingles in common."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from toolkit.config.settings import Description
 from toolkit.dedup.kind import Asked, Files, Kind, Resolved, Signer, Work
+from toolkit.dedup.kinds.exact import Best
 from toolkit.dedup.near.bands import ENOUGH, PRESETS, Bands, curve
 from toolkit.dedup.near.fates import FATES, NearCopies, values_of
 from toolkit.dedup.near.resolving import Comparing, resolve
@@ -17,7 +18,6 @@ from toolkit.errors import ConfigError
 from toolkit.storage.paths import exists, join
 
 _NGRAM = 5
-_KEEP = "expected `first`, or `{max: EXPRESSION}`, or `{min: EXPRESSION}`"
 
 
 class Near(Kind, kw_only=True):
@@ -38,10 +38,17 @@ class Near(Kind, kw_only=True):
     bands: Annotated[int | None, Description(description="bands of a signature")] = None
     rows: Annotated[int | None, Description(description="hash functions of a band")] = None
     verify: Annotated[bool, Description(description="whether sets are compared, or sharing a band is enough")] = True
-    keep: Annotated[Any, Description(description="which document of several is kept")] = "first"
-    scope: Annotated[str, Description(description="only documents with the same value are compared")] = "all"
+    keep: Annotated[
+        Literal["first"] | Best,
+        Description(description="which documents come first: by shard and row, or {max | min: EXPRESSION}"),
+    ] = "first"
+    scope: Annotated[
+        str,
+        Description(description="all; source; or SET.KEY.field: only documents with the same value are compared"),
+    ] = "all"
 
     def check(self) -> None:
+        """Raise ConfigError for options that do not go together."""
         if self.preset is not None and self.preset not in PRESETS:
             raise ConfigError(f"preset: expected one of {', '.join(PRESETS)}, got {self.preset!r}")
         if self.preset is not None and (self.bands or self.rows):
@@ -61,7 +68,8 @@ class Near(Kind, kw_only=True):
             )
         if self.containment is not None and not self.verify:
             raise ConfigError("containment: expected it with `verify: true`, without nothing is compared")
-        self._order()
+        if isinstance(self.keep, Best) and (self.keep.max is None) == (self.keep.min is None):
+            raise ConfigError("keep: expected `first`, {max: EXPRESSION} or {min: EXPRESSION}")
         self.cut()
 
     def cut(self) -> Bands:
@@ -77,42 +85,35 @@ class Near(Kind, kw_only=True):
         ngram = self.ngram or (PRESETS[self.preset].ngram if self.preset is not None else _NGRAM)
         return Size.of(ngram, self.characters)
 
-    def _order(self) -> tuple[str, str] | None:
-        """Return ``max`` or ``min`` and of what; None where the first document is kept."""
-        if self.keep == "first":
-            return None
-        if not isinstance(self.keep, dict) or len(self.keep) != 1:
-            raise ConfigError(f"keep: {_KEEP}, got {self.keep!r}")
-        ((which, text),) = self.keep.items()
-        if which not in ("max", "min") or not isinstance(text, str):
-            raise ConfigError(f"keep: {_KEEP}, got {self.keep!r}")
-        return which, text
-
     def value_type(self) -> Any:
+        """Return the type of the values."""
         return NearCopies
 
     def asked(self) -> dict[str, Asked]:
+        """Return the expressions of the options."""
         found = {}
-        if order := self._order():
-            found["order"] = Asked(order[1], "number")
+        if isinstance(self.keep, Best):
+            found["keep"] = Asked(self.keep.max or self.keep.min or "", "number")
         if self.scope != "all":
             found["scope"] = Asked("document.source" if self.scope == "source" else self.scope, "value")
         return found
 
     def facts(self) -> dict[str, Any]:
+        """Return what signatures are made with."""
         return {"signatures": {**self.cut()._asdict(), **self.size()._asdict()}}
 
     def signer(self, files: Files) -> Signer:
+        """Return what writes the signatures of a shard."""
         return NearSigner(self, files, Signing(self.cut(), self.size()))
 
     def resolve(self, work: Work) -> Resolved:
-        order = self._order()
+        """Find what is a duplicate of what."""
         comparing = Comparing(
             bands=self.cut().bands,
             size=self.size() if self.verify else None,
             jaccard=self.jaccard,
             containment=self.containment or 0.0,
-            descending=order is not None and order[0] == "max",
+            descending=isinstance(self.keep, Best) and self.keep.max is not None,
         )
         found = resolve(work, comparing)
         found.notes.insert(0, curve(self.cut()))
@@ -126,5 +127,6 @@ class Near(Kind, kw_only=True):
         return found
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
+        """Yield what became of each document."""
         path = join(fates, f"{FATES}-{signed.number}")
         return values_of(path if exists(path) else None, signed.record.rows)

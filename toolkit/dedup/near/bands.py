@@ -48,10 +48,10 @@ class Bands(NamedTuple):
         """
         found = None
         for rows in range(1, MOST_HASHES + 1):
-            missed = -math.log1p(-(jaccard**rows))
-            bands = math.ceil(-math.log1p(-ENOUGH) / missed) if missed else MOST_HASHES + 1
-            if bands * rows <= MOST_HASHES:
-                found = cls(bands, rows)
+            agree = jaccard**rows
+            bands = -math.log1p(-ENOUGH) / -math.log1p(-agree) if 0 < agree < 1 else 1 / agree if agree else math.inf
+            if bands <= MOST_HASHES and math.ceil(bands) * rows <= MOST_HASHES:
+                found = cls(math.ceil(bands), rows)
         if found is None:
             least = math.ceil(1000 * -math.expm1(math.log1p(-ENOUGH) / MOST_HASHES)) / 1000
             raise ConfigError(f"jaccard: expected at least {least}, below which too little is compared, got {jaccard}")

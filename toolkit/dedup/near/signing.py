@@ -10,8 +10,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import xxhash
 
+from toolkit.dedup.exact.pieces import seed_of
 from toolkit.dedup.kind import Block, Files, Kind, Signer
 from toolkit.dedup.near.sections import starts_of
 from toolkit.dedup.near.signatures import Signer as Signing
@@ -27,8 +27,6 @@ PREFIXES = 1024
 
 RUN = 1 << 20
 """Keys that are held until they are sorted and written."""
-
-_SCOPE = msgspec.json.Encoder(order="sorted")
 
 
 class Details(msgspec.Struct):
@@ -68,11 +66,11 @@ class NearSigner(Signer):
         found = self._signing.of(texts)
         rows = np.zeros(len(texts), dtype=ROW)
         rows["shingles"] = np.where(found.enough, found.shingles, 0)
-        if "order" in block.values:
-            rows["order"] = [0 if value is None else value for value in block.values["order"]]
+        if "keep" in block.values:
+            rows["order"] = [0 if value is None else value for value in block.values["keep"]]
         keys = found.keys
         if "scope" in block.values:
-            keys ^= np.array([_hash(value) for value in block.values["scope"]], dtype=np.uint64)[:, None]
+            keys ^= np.array([seed_of(value) for value in block.values["scope"]], dtype=np.uint64)[:, None]
             keys[~found.enough] = 0
         self._rows.write(rows.tobytes())
         self._keys.write(keys.astype("<u8").tobytes())
@@ -108,7 +106,3 @@ class NearSigner(Signer):
         self._sort()
         counts = {"compared": sum(self._compared.values()), "short": self._short, "shingles": self._shingles}
         return counts, msgspec.to_builtins(Details(self._runs, dict(sorted(self._compared.items()))))
-
-
-def _hash(value: Any) -> int:
-    return xxhash.xxh3_64_intdigest(_SCOPE.encode(value))
