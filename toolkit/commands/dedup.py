@@ -7,16 +7,13 @@ from toolkit.commands.command_line.options import Configured, Stage
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context, show_plan
 from toolkit.commands.steps.outcome import Outcome, failures, table
-from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
-from toolkit.dedup import resolve, section, sign, write
-from toolkit.dedup.records import SignedShard, fates_folder, load_resolution, load_signatures
+from toolkit.dedup import progress, resolve, section, sign, write
+from toolkit.dedup.records import fates_folder
 from toolkit.dedup.section import Entry, Plan
 from toolkit.errors import ToolkitError
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Report, Task
-from toolkit.storage.paths import size_of
-from toolkit.storage.threads import for_each
 
 
 class Options(Configured, Stage, frozen=True, kw_only=True):
@@ -35,7 +32,7 @@ def run(context: Context, options: Options) -> Outcome:
     if context.share and not shards:
         return Outcome(text=context.share.nothing(), data={"attributes": dataset.attributes, "shards": 0, "failed": []})
     if options.dry_run:
-        return show_plan(context, {"dedup": {e.set: _todo(context, dataset, e, shards) for e in plan.entries}})
+        return show_plan(context, {"dedup": {e.set: _todo(dataset, e, shards) for e in plan.entries}})
     context.sweep(dataset.attributes, dataset.bookkeeping)
     with context.claimed(dataset.bookkeeping, dataset.attributes, section.holds(plan)):
         section.prepare(plan, dataset, overwrite=options.overwrite, write=True)
@@ -155,37 +152,20 @@ class _Making:
 def _to_sign(
     context: Context, dataset: Dataset, wave: list[Entry], shards: Sequence[str]
 ) -> list[Task[sign.ShardToSign]]:
-    works = [
-        sign.ShardToSign(
-            dataset=dataset,
-            entries=wave,
-            folders=[sign.folder_of(dataset, entry) for entry in wave],
-            shard=shard,
-            max_document_bytes=context.config.max_document_bytes,
-        )
-        for shard in shards
-    ]
-    paths = [dataset.shard_path(shard) for shard in shards]
-    sizes = for_each(size_of, paths)
-    return [Task(path, work, size, key=work.shard) for path, work, size in zip(paths, works, sizes, strict=True)]
+    return sign.works(dataset, wave, shards, context.config.max_document_bytes)
 
 
-def _todo(context: Context, dataset: Dataset, entry: Entry, shards: Sequence[str]) -> dict[str, Any]:
-    """Return what is to be done for an entry."""
-    tasks = _to_sign(context, dataset, [entry], shards)
-    look = for_each(lambda task: sign.outdated(task.payload, row_index.current(dataset, task.payload.shard)), tasks)
-    unsigned = [shard for shard, sets in zip(shards, look, strict=True) if sets]
-    found: dict[str, Any] = {"signatures": unsigned} if unsigned else {}
-    resolution = load_resolution(dataset, entry.set)
-    folder = sign.folder_of(dataset, entry)
-    records = [load_signatures(folder, shard) for shard in shards]
-    signed = [
-        SignedShard(dataset=dataset, folder=folder, shard=shard, number=i, record=record)
-        for i, (shard, record) in enumerate(zip(shards, records, strict=True))
-        if record
-    ]
-    if unsigned or resolution is None or resolution.key != resolve.key_of(entry, signed):
-        return {**found, "resolve": f"{len(shards)} shards", "write": "shards of which something has changed"}
-    works = [write.ShardToWrite(entry=entry, signed=each, fates="") for each in signed]
-    unwritten = [work.signed.shard for work in works if write.outdated(work)]
-    return {**found, **({"write": unwritten} if unwritten else {})}
+def _todo(dataset: Dataset, entry: Entry, shards: Sequence[str]) -> dict[str, list[str]]:
+    """Return what is to be done for an entry: for which shards."""
+    found: dict[str, list[str]] = {}
+    for shard, why in progress.look(dataset, entry, shards).items():
+        if why:
+            found.setdefault(_STEPS[why], []).append(shard)
+    return found
+
+
+_STEPS = {
+    progress.UNSIGNED: "signatures, resolve, write",
+    progress.UNRESOLVED: "resolve, write where something has changed",
+    progress.UNWRITTEN: "write",
+}

@@ -14,6 +14,8 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, table
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
+from toolkit.dedup import progress
+from toolkit.dedup import section as dedup_section
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, Unreadable
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
@@ -71,8 +73,8 @@ class Stage(msgspec.Struct, frozen=True):
 
 def run(context: Context, options: Options) -> Outcome:
     """Read the records of what the configuration writes; status 0 if all is done."""
-    if context.is_dolma or not any(map(context.has, ("ingest", "tag", "mix"))):
-        raise ConfigError(f"{options.config}: expected one of the sections ingest, tag, mix; got none")
+    if context.is_dolma or not any(map(context.has, ("ingest", "tag", "dedup", "mix"))):
+        raise ConfigError(f"{options.config}: expected one of the sections ingest, tag, dedup, mix; got none")
     context.options = msgspec.structs.replace(options, quiet=True)
     look = _Look(context)
     stages = list(look.stages())
@@ -101,7 +103,7 @@ class _Look:
         self.claims = list({(one.claim.owner, one.claim.run): one for one in held}.values())
         self._failed = {
             name: {key: one for folder in folders for key, one in FailureRecords(folder, name).load().items()}
-            for name in ("ingest", "tag", "mix", "write")
+            for name in ("ingest", "tag", "dedup", "mix", "write")
         }
         self._published = Published(self.settings) if self.settings else None
         self._mixed: dict[str, bool] = {}
@@ -114,6 +116,8 @@ class _Look:
             yield self._ingest()
         if self.context.has("tag"):
             yield from self._tag()
+        if self.context.has("dedup"):
+            yield from self._dedup()
         if self.settings:
             yield from self._mix(self.settings)
 
@@ -194,6 +198,22 @@ class _Look:
                 for shard, sets in todo.items()
             ]
             yield Stage(f"tag {name}", items + gone)
+
+    def _dedup(self) -> Iterator[Stage]:
+        assert self.dataset
+        dataset = self.dataset
+        try:
+            plan = self.context.dedup
+            shards = self._shards(dataset)
+            dedup_section.prepare(plan, dataset, overwrite=False, write=False)
+        except ToolkitError as error:
+            names = self.context.config.dedup
+            yield from (Stage(f"dedup {name}", [], str(error)) for name in names)
+            return
+        for entry in plan.entries:
+            found = progress.look(dataset, entry, shards, whole=not self.context.in_part)
+            items = [self._item("dedup", shard, why) if why else Item(shard, "done") for shard, why in found.items()]
+            yield Stage(f"dedup {entry.set}", items)
 
     def _why_not(self, name: str, shard: str) -> str:
         assert self.dataset
@@ -291,7 +311,8 @@ def _inputs(work: joining.ShardToMix) -> tuple[str, dict[str, str]]:
         if not joined.ours and not foreign.seen_before(work.dataset, joined.set, work.shard):
             raise DataError(f"its attributes {joined.set} have not been looked at, or have changed")
         if joined.ours and records.load_record(work.dataset, joined.set, work.shard) is None:
-            raise DataError(f"its attributes {joined.set} are not complete; run `toolkit tag`")
+            command = records.command_of(work.dataset, joined.set)
+            raise DataError(f"its attributes {joined.set} are not complete; run `toolkit {command}`")
     return state.content, joining.inputs_of(work)[1]
 
 

@@ -9,7 +9,8 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
-from toolkit.errors import NoDocuments
+from toolkit.dedup import check as dedup_check
+from toolkit.errors import ConfigError, NoDocuments, StaleError
 from toolkit.ingest import inputs
 from toolkit.inspect import targets
 from toolkit.inspect.describe import check
@@ -97,6 +98,8 @@ class _Validation:
             self._note_description(os.path.dirname(dataset.documents))
         if context.has("tag"):
             self._check_settings()
+        if context.has("dedup"):
+            self._check_duplicates()
         if settings and is_folder(settings.output.path):
             self._check_output(settings.output.path, settings.rejected)
             if not self.options.shard:
@@ -157,6 +160,10 @@ class _Validation:
             self.checked.append(f"the set {set_name}")
             listed = [*(shard for shard in shards if covered is None or shard in covered), *extra]
             self._run(set_name, [self._job("attributes", shard, dataset=dataset, set=set_name) for shard in listed])
+            try:
+                dedup_check.check_resolved(dataset, set_name, shards, whole=not self.context.in_part)
+            except StaleError as error:
+                self.findings.append(str(error))
         if self.options.first is None and self.options.shard is None:
             self.findings += whole_dataset.check_ingested(dataset)
             self.findings += map(str, rejected.too_many(ingested.load_undamaged(dataset), dataset.bookkeeping))
@@ -195,6 +202,20 @@ class _Validation:
                 f"the set {set_name}: expected it as the configuration says: {line}; run `toolkit tag`"
                 for line in different
             ]
+
+    def _check_duplicates(self) -> None:
+        """Check that the sets of duplicates were made as the configuration says."""
+        try:
+            plan, dataset = self.context.dedup, self.context.dataset
+            dedup_check.check_made(self.context.section("dedup"), dataset, plan.schemas, self.context.known_sets)
+        except ConfigError as error:
+            self.findings.append(str(error))
+            return
+        self.findings += [
+            f"the set {name}: expected it as the configuration says, it is not there; run `toolkit dedup`"
+            for name in plan.schemas
+            if sets.load_schema(dataset, name) is None
+        ]
 
     # --- files and outputs --------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ documents/X ──blocks──┐
 attributes/<set>/X ───┴──> expressions ──Block──> the Signer of each entry ──> .toolkit/dedup/SET/signatures/X/…
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -28,10 +28,11 @@ from toolkit.errors import DataError
 from toolkit.mix.join import JoinedShard, Joiner, at_document, inputs_of, joint_blocks
 from toolkit.mix.settings import Joined, Stream
 from toolkit.records.outdated import check_lineage, content_of
-from toolkit.runs.executors import Report
+from toolkit.runs.executors import Report, Task
 from toolkit.storage import json_files
 from toolkit.storage.outputs import RowOutput
-from toolkit.storage.paths import join, remove, remove_tree, stat
+from toolkit.storage.paths import join, remove, remove_tree, size_of, stat
+from toolkit.storage.threads import for_each
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -56,6 +57,23 @@ class SignedRows(ConfigStruct):
     shard: str
     written: list[str]
     documents: int
+
+
+def works(dataset: Dataset, entries: list[Entry], shards: Sequence[str], max_document_bytes: int) -> list[Task[Any]]:
+    """Return what is to be done of a dataset's own shards, for entries whose signatures are made in one pass."""
+    folders = [folder_of(dataset, entry) for entry in entries]
+    paths = [dataset.shard_path(shard) for shard in shards]
+    return [
+        Task(
+            path,
+            ShardToSign(
+                dataset=dataset, entries=entries, folders=folders, shard=shard, max_document_bytes=max_document_bytes
+            ),
+            size,
+            key=shard,
+        )
+        for path, shard, size in zip(paths, shards, for_each(size_of, paths), strict=True)
+    ]
 
 
 def folder_of(dataset: Dataset, entry: Entry) -> str:

@@ -119,16 +119,17 @@ def inputs_of(work: JoinedShard, *, learn: bool = False) -> tuple[row_index.Shar
     for joined in work.sets:
         path = dataset.attribute_path(joined.set, shard)
         if not exists(path):
-            raise missing_file(path, dataset.shard_path(shard))
+            raise missing_file(path, dataset.shard_path(shard), records.command_of(dataset, joined.set))
         if not joined.ours:
             digests[joined.set] = look_at(dataset, joined.set, shard).content
             continue
         record = records.load_record(dataset, joined.set, shard)
         if record is None or not records.is_intact(dataset, joined.set, shard, record, learn=learn):
             _find_fault(work, joined)
+            run = f"run `toolkit {records.command_of(dataset, joined.set)}`"
             if record is None:
-                raise DataError("expected a complete file, got one without its record; run `toolkit tag`", path=path)
-            raise DataError("expected the file that its record describes, it was changed; run `toolkit tag`", path=path)
+                raise DataError(f"expected a complete file, got one without its record; {run}", path=path)
+            raise DataError(f"expected the file that its record describes, it was changed; {run}", path=path)
         outdated.check_lineage(dataset, joined.set, shard, state)
         digests[joined.set] = record.output.content
     return state, digests

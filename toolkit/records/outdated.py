@@ -11,7 +11,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import ShardState
 from toolkit.errors import DataError, StaleError
 from toolkit.records.foreign import look_at
-from toolkit.records.sets import ShardRecord, is_intact, load_record, load_schema
+from toolkit.records.sets import ShardRecord, command_of, is_intact, load_record, load_schema
 from toolkit.storage.paths import exists
 
 
@@ -69,7 +69,8 @@ def content_of(dataset: Dataset, set_name: str, shard: str) -> str:
     if not exists(path):
         raise missing_file(path, dataset.shard_path(shard))
     if record is None:
-        raise DataError("expected a complete file, got one without its record; run `toolkit tag`", path=path)
+        run = f"run `toolkit {command_of(dataset, set_name)}`"
+        raise DataError(f"expected a complete file, got one without its record; {run}", path=path)
     if not is_intact(dataset, set_name, shard, record):
         raise DataError("expected the file that its completion record describes, it was changed since", path=path)
     return record.output.content
@@ -84,7 +85,7 @@ def check_lineage(dataset: Dataset, set_name: str, shard: str, documents: ShardS
     if record.input.content != documents.content:
         raise StaleError(
             f"expected attributes of {dataset.shard_path(shard)} as it is now, got those of an earlier version; "
-            "run `toolkit tag`",
+            f"run `toolkit {command_of(dataset, set_name)}`",
             path=path,
         )
     for other, digest in record.reads.items():
@@ -92,6 +93,6 @@ def check_lineage(dataset: Dataset, set_name: str, shard: str, documents: ShardS
         if content_of(dataset, other, shard) != digest:
             raise StaleError(
                 f"expected attributes made from the set {other} as it is now, got those made from an earlier version; "
-                "run `toolkit tag`",
+                f"run `toolkit {command_of(dataset, set_name)}`",
                 path=path,
             )

@@ -127,6 +127,12 @@ def load_schema(dataset: Dataset, set_name: str) -> SetSchema | None:
     return load_strictly(join(set_folder(dataset, set_name), "schema.json"), SetSchema, remedy)
 
 
+def command_of(dataset: Dataset, set_name: str) -> str:
+    """Return the command that makes a set of ours: ``tag``, or that of a set whose settings have another kind."""
+    found = load_schema(dataset, set_name)
+    return "dedup" if found and any("kind" in key.settings for key in found.keys.values()) else "tag"
+
+
 def save_schema(dataset: Dataset, set_name: str, found: SetSchema) -> None:
     save(join(set_folder(dataset, set_name), "schema.json"), found)
 

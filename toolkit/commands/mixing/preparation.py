@@ -11,6 +11,7 @@ from toolkit.commands.steps import foreign_sets, places
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import failures
+from toolkit.dedup import check as dedup_check
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.ingest import plan
 from toolkit.mix import binding, joined_sets, publish
@@ -89,19 +90,23 @@ def check(context: Context, settings: MixSettings, planned: Mapping[str, records
 
 
 def _check_sets(context: Context, settings: MixSettings) -> None:
-    """Check that the sets which a mix joins were made as the configuration's section ``tag:`` says now.
+    """Check that the sets which a mix joins were made as the sections ``tag:`` and ``dedup:`` say now.
 
     Raises:
         ConfigError: if one was made otherwise.
     """
-    if not context.has("tag") or not context.has_dataset:
+    if not context.has_dataset:
         return
     planned = plan.set_schemas(context.entries)
     for stream in settings.streams:
-        if stream.dataset == context.dataset:
-            joined = [each.set for each in stream.attributes]
+        if stream.dataset != context.dataset:
+            continue
+        joined = [each.set for each in stream.attributes]
+        if context.has("tag"):
             for warning in tag_check.check(context.section("tag"), stream.dataset, joined, planned):
                 print(f"warning: {warning}", file=sys.stderr)
+        if context.has("dedup"):
+            dedup_check.check_made(context.section("dedup"), stream.dataset, joined, context.known_sets)
 
 
 def bound(
@@ -138,6 +143,9 @@ def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None
     if context.share and not shards:
         return  # the sets need not be there yet
     shards = context.limited(shards)
+    is_whole = not (context.in_part or stream.dataset.include or stream.dataset.exclude)
+    for joining in stream.attributes:
+        dedup_check.check_resolved(stream.dataset, joining.set, shards, whole=is_whole)
     seen, unreadable = foreign_sets.look_at_all(context, stream, shards)
     joined = prepared.sets[stream.name] = joined_sets.resolve_sets(stream, {}, seen)
     try:

@@ -133,11 +133,20 @@ class Context:
         Raises:
             ConfigError: naming the place in the file; if there is no such section, too.
         """
-        dataset, names = self.dataset, list(ingest_plan.set_schemas(self.entries))
-        names += list(self.config.tag) if self.has("tag") else []
-        loaded = {name: sets.load_schema(dataset, name) for name in names}
-        known = {name: found for name, found in loaded.items() if found}
-        return dedup_section.read_section(self.section("dedup"), dataset, known)
+        known = self.known_sets
+        try:
+            return dedup_section.read_section(self.section("dedup"), self.dataset, known)
+        except ConfigError as error:
+            if missing := [name for name in self.config.tag if name not in known]:
+                raise ConfigError(f"{error}; `toolkit tag` has not made {', '.join(missing)} yet") from None
+            raise
+
+    @property
+    def known_sets(self) -> dict[str, sets.SetSchema]:
+        """Return the schemas of the sets on disk that inputs carry and the section ``tag:`` makes."""
+        names = [*ingest_plan.set_schemas(self.entries), *self.config.tag]
+        loaded = {name: sets.load_schema(self.dataset, name) for name in names}
+        return {name: found for name, found in loaded.items() if found}
 
     @cached_property
     def mix(self) -> MixSettings:
@@ -359,7 +368,7 @@ def open_context(options: Options) -> Context:
     places = (found.dataset, found.mix.get("rejected"), output.get("path") if isinstance(output, dict) else None)
     note_roots(place for place in places if isinstance(place, str) and place and "\0" not in place)
     context = Context(options, found, source)
-    if found.max_disk is not None and options.command in ("run", "ingest", "tag", "mix"):
+    if found.max_disk is not None and options.command in ("run", "ingest", "tag", "dedup", "mix"):
         _ = context.disk  # or what it bounds cannot be bound
     return context
 

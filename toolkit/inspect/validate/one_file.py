@@ -192,7 +192,7 @@ def _check_attributes(work: ValidateJob, findings: Findings, report: Report) -> 
         return
     if not exists(path):
         carried = carried_shards(dataset, work.set) is not None
-        findings.add(missing_file(path, documents_path, "ingest" if carried else "tag"))
+        findings.add(missing_file(path, documents_path, "ingest" if carried else sets.command_of(dataset, work.set)))
         return
     ours = sets.load_schema(dataset, work.set)
     if ours and work.first is None and _fits_index(dataset, work, ours, report):
@@ -239,7 +239,8 @@ def _fits_index(dataset: Dataset, work: ValidateJob, ours: sets.SetSchema, repor
 def _check_record(work: ValidateJob, dataset: Dataset, path: str, findings: Findings) -> None:
     record, damaged = json_files.load_told(sets.record_path(dataset, work.set, work.path), sets.ShardRecord)
     if record is None:
-        command = "tag" if carried_shards(dataset, work.set) is None else "ingest"
+        carried = carried_shards(dataset, work.set) is not None
+        command = "ingest" if carried else sets.command_of(dataset, work.set)
         got = "one that is damaged" if damaged else "none"
         findings.add(DataError(f"expected a completion record, got {got}; run `toolkit {command}`", path=path))
     elif not sets.is_intact(dataset, work.set, work.path, record):
@@ -247,7 +248,8 @@ def _check_record(work: ValidateJob, dataset: Dataset, path: str, findings: Find
     else:
         found = None if carried_shards(dataset, work.set) is not None else sets.load_schema(dataset, work.set)
         if found and record.settings != {key: each.settings for key, each in found.keys.items()}:
-            message = "expected the settings of its set, its record has others; run `toolkit tag`"
+            run = f"run `toolkit {sets.command_of(dataset, work.set)}`"
+            message = f"expected the settings of its set, its record has others; {run}"
             findings.add(DataError(message, path=path))
         try:
             state = row_index.ensure(dataset, work.path, work.max_document_bytes)

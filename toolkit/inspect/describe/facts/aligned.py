@@ -37,7 +37,8 @@ def _check_records(work: ValidateJob, dataset: Dataset) -> None:
     else:
         record = sets.load_record(dataset, set_name, shard)
         if record is None:
-            command = "tag" if carried_shards(dataset, set_name) is None else "ingest"
+            carried = carried_shards(dataset, set_name) is not None
+            command = "ingest" if carried else sets.command_of(dataset, set_name)
             raise DataError(f"expected a completion record, got none; run `toolkit {command}`", path=path)
         if not sets.is_intact(dataset, set_name, shard, record):
             raise DataError("expected the file that its completion record describes, it was changed", path=path)
