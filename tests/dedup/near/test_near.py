@@ -1,7 +1,9 @@
 """What `toolkit dedup` says of near duplicates is what brute force over the texts says, but for what is missed."""
 
 import itertools
+import json
 import random
+import shutil
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from tests.dedup.near.conftest import Near, edited, jaccard, kept_for, slow_shingles, vocabulary
 from tests.pipeline.conftest import tree
 from toolkit.dedup.near.evidence import read_shard
+from toolkit.dedup.near.shingles import Shingles
 
 WORDS = vocabulary(4000)
 
@@ -226,3 +229,33 @@ def test_documents_that_change_between_two_readings_are_an_error(near: Near, mon
     assert ran.code == 1
     assert "the file has changed; run again" in ran.err
     assert not list(near.attributes.rglob("*.gz"))
+
+
+def test_what_was_decided_is_not_read_again(near: Near, monkeypatch: pytest.MonkeyPatch) -> None:
+    """New shards give what a whole run gives; of old text only that of documents in a pair with new ones is read."""
+    texts = planted(7, 60)
+    near.config["dedup"] = {"near-0": {"kind": "near"}}
+    near.write(texts, shards=6)
+    near.ok("dedup", "--quiet")
+    whole = tree(near.attributes)
+    for path in (*near.attributes.rglob("*.gz"), *near.data.rglob(".toolkit/dedup")):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    last = near.documents / "cc" / "s5.jsonl.gz"
+    content = last.read_bytes()
+    last.unlink()
+    near.ok("dedup", "--quiet")
+    read: list[str] = []
+    sets = Shingles.of
+
+    def counted(given: Any, size: Any) -> Shingles:
+        read.extend(given)
+        return sets(given, size)
+
+    last.write_bytes(content)
+    monkeypatch.setattr("toolkit.dedup.near.evidence.Shingles.of", counted)
+    near.ok("dedup", "--quiet")
+    assert tree(near.attributes) == whole
+    new = {row["text"] for row in near.shard("cc/s5.jsonl.gz")}
+    candidates = json.loads((near.data / ".toolkit/dedup/near-0/resolved.json").read_text())["counts"]["candidates"]
+    assert set(read) & new
+    assert 0 < len(read) - len(new & set(read)) < candidates / 2

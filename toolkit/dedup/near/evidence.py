@@ -34,7 +34,7 @@ class ToRead(ConfigStruct):
 
     Attributes:
         signed: the shard.
-        units: how many there are in all.
+        units: how many of them are read for.
         bands: of signatures.
         size: of shingles; None if sets are not compared.
         memory: bytes that may be used.
@@ -93,6 +93,7 @@ def read_shard(work: ToRead, report: Report) -> int:
     number = work.signed.number
     with open_stored(join(work.folder, f"{MEMBERS}-{number}")) as stream:
         members = np.frombuffer(stream.read(), dtype=MEMBER)
+    members = members[members["unit"] < work.units]
     held, files = _Held(), 0
 
     def flush() -> None:

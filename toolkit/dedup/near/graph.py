@@ -3,12 +3,17 @@
 Documents that share a bucket are decided together, and so are those that share one with one of these: a component.
 Nothing else follows from that: what is removed is decided by sets of shingles (see `decision`). Components are put
 together to units, as many as there is room for at a time. What a unit is depends on the memory; what is decided, not.
+
+A component of the same documents in the same order was decided before, if it is in the index of an earlier resolution
+(see `deciding`): its text is not read again. Units of these come last.
 """
 
 from itertools import pairwise
 
+import xxhash
+
 from toolkit.config.settings import ConfigStruct
-from toolkit.dedup.near.sections import packed, write_sections
+from toolkit.dedup.near.sections import bounds_of, packed, write_sections
 from toolkit.dedup.near.signing import ROW
 from toolkit.errors import DataError
 from toolkit.runs.executors import Report
@@ -21,7 +26,13 @@ from toolkit.text.kernels.signatures import Array
 MEMBER = [("row", "<u4"), ("unit", "<u4"), ("place", "<u4")]
 """A document of a component: its row, its unit, and its place there."""
 
-UNITS, MEMBERS = "units", "members"
+COMPONENT = [("high", "<u8"), ("low", "<u8"), ("unit", "<u4"), ("at", "<u8"), ("size", "<u8")]
+"""A component that was decided: a digest of its documents; the unit in which, and which bytes of its file are about it.
+"""
+
+UNITS, MEMBERS, INDEX = "units", "members", "index"
+UNIT_TYPES = ("<u8", "<u4", COMPONENT)
+"""Of a section of `UNITS`: its documents in order, where its components begin, and what is known of these."""
 _BYTES = 100  # of memory a candidate, while they are put in order
 _PIECE = 1 << 22
 
@@ -37,6 +48,8 @@ class ToPlan(ConfigStruct):
         own: number of the first shard that is not of another dataset.
         descending: whether the document with the greatest order comes first.
         bands: of signatures.
+        marks: of each shard, a digest of all that its part of the decision depends on.
+        known: folder of an earlier resolution; empty if there is none.
         memory: bytes that may be used.
         unit: bytes that the sets of a unit may need.
         folder: to write to.
@@ -47,6 +60,8 @@ class ToPlan(ConfigStruct):
     own: int
     descending: bool
     bands: int
+    marks: list[int]
+    known: str
     memory: int
     unit: int
     folder: str
@@ -57,13 +72,17 @@ class Planned(ConfigStruct):
 
     Attributes:
         units: how many.
+        fresh: of them, the first ones, which have not been decided before.
         candidates: documents that share a bucket, by shard; 0 where there is none.
+        unread: of them, those of fresh units, likewise.
         components: how many.
         largest: documents of the largest.
     """
 
     units: int
+    fresh: int
     candidates: list[int]
+    unread: list[int]
     components: int
     largest: int
 
@@ -86,24 +105,72 @@ def plan_units(work: ToPlan, report: Report) -> Planned:
     places = np.lexsort((np.arange(len(documents)), -order if work.descending else order, ~given, parents))
     begins = np.flatnonzero(np.append(True, np.diff(parents[places]) != 0)) if len(places) else places
     sizes = np.diff(np.append(begins, len(places)))
-    total = np.append(0, np.cumsum(8 * shingles[places] + 8 * work.bands + 100))
-    unit_begins = _units(total[np.append(begins, len(places))], work.unit, begins)
+    components = _look_up(work, _digests(work, shards[places], rows[places], begins, sizes))
+    is_known = components["size"] > 0
+    places = places[np.argsort(np.repeat(is_known, sizes), kind="stable")]
+    last = np.argsort(is_known, kind="stable")
+    components, sizes = components[last], sizes[last]
+    begins = bounds_of(sizes)
+    total = (
+        bounds_of(np.add.reduceat(8 * shingles[places] + 8 * work.bands + 100, begins[:-1])) if len(places) else begins
+    )
+    fresh = len(sizes) - int(is_known.sum())
+    firsts = [*_units(total[: fresh + 1], work.unit), *(fresh + i for i in _units(total[fresh:], work.unit))]
+    firsts.append(len(sizes))
+    edges = begins[firsts]
     members = np.empty(len(documents), dtype=MEMBER)
     members["row"] = rows
-    unit_of = np.searchsorted(unit_begins, np.arange(len(places)), side="right") - 1
+    unit_of = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
     members["unit"][places] = unit_of
-    members["place"][places] = np.arange(len(places)) - unit_begins[unit_of] if len(places) else 0
-    for number, (begin, end) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
+    members["place"][places] = np.arange(len(places)) - edges[unit_of]
+    for number, (begin, end) in enumerate(pairwise(bounds.tolist())):
         if end > begin:
             write_file(join(work.folder, f"{MEMBERS}-{number}"), members[begin:end].tobytes())
-    edges = np.append(unit_begins, len(places)).tolist()
-    write_sections(join(work.folder, UNITS), (packed([documents[places[a:b]]]) for a, b in pairwise(edges)))
+    write_sections(
+        join(work.folder, UNITS),
+        (
+            packed([documents[places[begins[a] : begins[b]]], (begins[a:b] - begins[a]).astype("<u4"), components[a:b]])
+            for a, b in pairwise(firsts)
+        ),
+    )
+    fresh_units = sum(first < fresh for first in firsts[:-1])
     return Planned(
-        units=len(unit_begins),
+        units=len(firsts) - 1,
+        fresh=fresh_units,
         candidates=np.diff(bounds).tolist(),
-        components=len(begins),
+        unread=np.bincount(shards[members["unit"] < fresh_units], minlength=len(work.folders)).tolist(),
+        components=len(sizes),
         largest=int(np.max(sizes, initial=0)),
     )
+
+
+def _digests(work: ToPlan, shards: Array, rows: Array, begins: Array, sizes: Array) -> Array:
+    """Return of each component, of documents in their order, a digest that tells it from all others."""
+    import numpy as np
+
+    marks = np.array([*work.marks, 0], dtype="<u8")
+    data = memoryview(np.stack([marks[shards], rows.astype("<u8")], axis=1).tobytes())
+    found = np.zeros(len(begins), dtype=COMPONENT)
+    digests = b"".join(
+        xxhash.xxh3_128_digest(data[16 * begin : 16 * (begin + size)])
+        for begin, size in zip(begins.tolist(), sizes.tolist(), strict=True)
+    )
+    found["high"], found["low"] = np.frombuffer(digests, dtype="<u8").reshape(-1, 2).T
+    return found
+
+
+def _look_up(work: ToPlan, components: Array) -> Array:
+    """Return components with what an earlier resolution knows of them."""
+    import numpy as np
+
+    if work.known:
+        with open_stored(join(work.known, INDEX)) as stream:
+            known = np.frombuffer(stream.read(), dtype=COMPONENT)
+        if len(known):
+            at = np.minimum(np.searchsorted(known["high"], components["high"]), len(known) - 1)
+            same = (known["high"][at] == components["high"]) & (known["low"][at] == components["low"])
+            components[same] = known[at[same]]
+    return components
 
 
 def _documents(work: ToPlan) -> Array:
@@ -155,18 +222,17 @@ def _known(work: ToPlan, rows: Array, bounds: Array) -> tuple[Array, Array]:
     return order, shingles
 
 
-def _units(total: Array, room: int, begins: Array) -> Array:
-    """Return where units begin: components in a row that have room, or a single one.
+def _units(total: Array, room: int) -> list[int]:
+    """Return the first component of each unit: as many in a row as there is room for, or a single one.
 
     Args:
         total: bytes before each component, and of all.
         room: bytes of a unit.
-        begins: where components begin.
     """
     import numpy as np
 
     found, at = [], 0
-    while at < len(begins):
-        found.append(begins[at])
+    while at < len(total) - 1:
+        found.append(at)
         at = max(at + 1, int(np.searchsorted(total, total[at] + room, side="right")) - 1)
-    return np.array(found, dtype=np.int64)
+    return found

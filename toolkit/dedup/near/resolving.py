@@ -2,24 +2,21 @@
 
 from collections import Counter
 
+import msgspec
+import xxhash
+
 from toolkit.config.settings import ConfigStruct
 from toolkit.dedup.kind import Resolved, Work
 from toolkit.dedup.near.buckets import Bucketed, ToBucket, find_buckets, ranges, runs_of
+from toolkit.dedup.near.deciding import SHOWN, Cluster, Decided, ToDecide, ToIndex, decide_unit, index_units
 from toolkit.dedup.near.evidence import ToRead, read_shard
-from toolkit.dedup.near.fates import (
-    FATES,
-    SHOWN,
-    Cluster,
-    Decided,
-    ToDecide,
-    ToGather,
-    decide_unit,
-    gather_shard,
-)
-from toolkit.dedup.near.graph import Planned, ToPlan, plan_units
+from toolkit.dedup.near.fates import FATES, ToGather, gather_shard
+from toolkit.dedup.near.graph import INDEX, Planned, ToPlan, plan_units
 from toolkit.dedup.near.shingles import Size
+from toolkit.dedup.records import SignedShard
 from toolkit.runs.executors import Task
-from toolkit.storage.paths import join, remove_tree
+from toolkit.storage import store_of
+from toolkit.storage.paths import exists, join, remove_tree
 
 LOSS = 0.5
 """A part of the documents of a source; where more is removed, that is told."""
@@ -44,59 +41,91 @@ class Comparing(ConfigStruct):
 
 
 def resolve(work: Work, comparing: Comparing) -> Resolved:
-    """Write the fates of all documents."""
+    """Write the fates of all documents, and what later resolutions can use of them."""
     folder = join(work.folder, f"work-{work.memory}")
     own = next((each.number for each in work.shards if each.own), len(work.shards))
+    known = _known(work.folder)
     pairs, bucketed = _bucket(work, comparing, own, folder)
-    planned = _plan(work, comparing, own, folder, pairs)
-    mine = [each for each in work.shards if planned.candidates[each.number]]
-    files = work.run(
-        "read candidates",
-        read_shard,
-        [
-            Task(
-                f"{each.shard} ({each.number})",
-                ToRead(
-                    signed=each, units=planned.units, bands=comparing.bands, size=comparing.size, memory=work.memory,
-                    folder=folder,
-                ),
-                planned.candidates[each.number],
-            )
-            for each in mine
-        ],
-    )  # fmt: skip
-    evidence = [(each.number, count) for each, count in zip(mine, files, strict=True)]
-    decided: list[Decided] = work.run(
-        "decide",
-        decide_unit,
-        [
-            Task(
-                f"unit {number}",
-                ToDecide(
-                    number=number, files=evidence, shards=len(work.shards), own=own, bands=comparing.bands,
-                    jaccard=comparing.jaccard, containment=comparing.containment, verify=comparing.size is not None,
-                    memory=work.memory, folder=folder,
-                ),
-            )
-            for number in range(planned.units)
-        ],
-    )  # fmt: skip
-    gathered = [each for each in mine if each.own]
-    digests = work.run(
-        "gather",
-        gather_shard,
-        [
-            Task(
-                f"{each.shard} ({each.number})",
-                ToGather(number=each.number, folder=folder, path=join(work.folder, f"{FATES}-{each.number}")),
-            )
-            for each in gathered
-        ],
-    )
+    planned = _plan(work, comparing, own, folder, pairs, known)
+    evidence = _read(work, comparing, folder, planned)
+    decided = _decide(work, comparing, own, folder, planned, evidence, known)
+    work.run("index", index_units, [Task("index", ToIndex(units=planned.units, folder=folder, fates=work.folder))])
+    fates = {each.shard: "" for each in work.shards if each.own} | _gather(work, folder, planned)
     remove_tree(folder)
-    fates = {each.shard: "" for each in work.shards if each.own}
-    fates |= {each.shard: digest for each, digest in zip(gathered, digests, strict=True)}
     return Resolved(fates, _counts(planned, bucketed, decided), _notes(work, decided))
+
+
+def _known(folder: str) -> str:
+    """Return the folder of fates of an earlier resolution that is complete; empty if there is none."""
+    above, _, name = folder.rpartition("/")
+    for other in store_of(above).folders(above):
+        if other.startswith("fates-") and other != name and exists(join(above, other, INDEX)):
+            return join(above, other)
+    return ""
+
+
+def _read(work: Work, comparing: Comparing, folder: str, planned: Planned) -> list[tuple[int, int]]:
+    """Have the text of candidates read; return the numbers of their shards, and how many files each has."""
+    tasks = [
+        Task(
+            f"{each.shard} ({each.number})",
+            ToRead(
+                signed=each,
+                units=planned.fresh,
+                bands=comparing.bands,
+                size=comparing.size,
+                memory=work.memory,
+                folder=folder,
+            ),
+            planned.unread[each.number],
+        )
+        for each in work.shards
+        if planned.unread[each.number]
+    ]
+    files = work.run("read candidates", read_shard, tasks)
+    return [(task.payload.signed.number, count) for task, count in zip(tasks, files, strict=True)]
+
+
+def _decide(
+    work: Work,
+    comparing: Comparing,
+    own: int,
+    folder: str,
+    planned: Planned,
+    evidence: list[tuple[int, int]],
+    known: str,
+) -> list[Decided]:
+    tasks = []
+    for number in range(planned.units):
+        to_decide = ToDecide(
+            number=number,
+            files=evidence,
+            shards=len(work.shards),
+            own=own,
+            bands=comparing.bands,
+            jaccard=comparing.jaccard,
+            containment=comparing.containment,
+            verify=comparing.size is not None,
+            memory=work.memory,
+            folder=folder,
+            fates=work.folder,
+            known=known if number >= planned.fresh else "",
+        )
+        tasks.append(Task(f"unit {number}", to_decide))
+    return work.run("decide", decide_unit, tasks)
+
+
+def _gather(work: Work, folder: str, planned: Planned) -> dict[str, str]:
+    mine = [each for each in work.shards if each.own and planned.candidates[each.number]]
+    tasks = [
+        Task(
+            f"{each.shard} ({each.number})",
+            ToGather(number=each.number, folder=folder, path=join(work.folder, f"{FATES}-{each.number}")),
+        )
+        for each in mine
+    ]
+    digests = work.run("gather", gather_shard, tasks)
+    return {each.shard: digest for each, digest in zip(mine, digests, strict=True)}
 
 
 def _bucket(work: Work, comparing: Comparing, own: int, folder: str) -> tuple[list[str], list[Bucketed]]:
@@ -108,13 +137,15 @@ def _bucket(work: Work, comparing: Comparing, own: int, folder: str) -> tuple[li
     return [task.payload.path for task in tasks], work.run("find what shares a bucket", find_buckets, tasks)
 
 
-def _plan(work: Work, comparing: Comparing, own: int, folder: str, pairs: list[str]) -> Planned:
+def _plan(work: Work, comparing: Comparing, own: int, folder: str, pairs: list[str], known: str) -> Planned:
     to_plan = ToPlan(
         pairs=pairs,
         folders=[each.path("") for each in work.shards],
         own=own,
         descending=comparing.descending,
         bands=comparing.bands,
+        marks=[_mark(each) for each in work.shards],
+        known=known,
         memory=work.memory,
         unit=work.memory // 4,
         folder=folder,
@@ -122,6 +153,13 @@ def _plan(work: Work, comparing: Comparing, own: int, folder: str, pairs: list[s
     (planned,) = work.run("plan", plan_units, [Task("plan", to_plan)])
     assert isinstance(planned, Planned)
     return planned
+
+
+def _mark(signed: SignedShard) -> int:
+    """Return a digest of what the part of a shard in a decision depends on."""
+    record = signed.record
+    parts = [signed.own, record.digest, msgspec.json.encode(record.settings, order="sorted").decode()]
+    return xxhash.xxh3_64_intdigest(msgspec.json.encode(parts))
 
 
 def _counts(planned: Planned, bucketed: list[Bucketed], decided: list[Decided]) -> dict[str, int]:

@@ -76,7 +76,8 @@ class Shingles(NamedTuple):
         import numpy as np
 
         for begin, end in zip(self.bounds[:-1].tolist(), self.bounds[1:].tolist(), strict=True):
-            yield np.unique(self.hashes[begin:end])
+            found = np.sort(self.hashes[begin:end])
+            yield found[np.append(True, found[1:] != found[:-1])] if len(found) else found
 
 
 _find = Compiled(
