@@ -111,9 +111,7 @@ def plan_units(work: ToPlan, report: Report) -> Planned:
     last = np.argsort(is_known, kind="stable")
     components, sizes = components[last], sizes[last]
     begins = bounds_of(sizes)
-    total = (
-        bounds_of(np.add.reduceat(8 * shingles[places] + 8 * work.bands + 100, begins[:-1])) if len(places) else begins
-    )
+    total = bounds_of(8 * shingles[places] + 8 * work.bands + 100)[begins]
     fresh = len(sizes) - int(is_known.sum())
     firsts = [*_units(total[: fresh + 1], work.unit), *(fresh + i for i in _units(total[fresh:], work.unit))]
     firsts.append(len(sizes))

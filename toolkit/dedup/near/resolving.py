@@ -1,6 +1,7 @@
 """Step 2, whole: from signatures to fates, task by task (see `toolkit.dedup.near`)."""
 
 from collections import Counter
+from typing import NamedTuple
 
 import msgspec
 import xxhash
@@ -40,15 +41,23 @@ class Comparing(ConfigStruct):
     descending: bool
 
 
+class _Place(NamedTuple):
+    """Where is worked: the folder for that, the one of an earlier resolution, the number of the first own shard."""
+
+    folder: str
+    known: str
+    own: int
+
+
 def resolve(work: Work, comparing: Comparing) -> Resolved:
     """Write the fates of all documents, and what later resolutions can use of them."""
     folder = join(work.folder, f"work-{work.memory}")
     own = next((each.number for each in work.shards if each.own), len(work.shards))
-    known = _known(work.folder)
-    pairs, bucketed = _bucket(work, comparing, own, folder)
-    planned = _plan(work, comparing, own, folder, pairs, known)
+    place = _Place(folder, _known(work.folder), own)
+    pairs, bucketed = _bucket(work, comparing, place)
+    planned = _plan(work, comparing, place, pairs)
     evidence = _read(work, comparing, folder, planned)
-    decided = _decide(work, comparing, own, folder, planned, evidence, known)
+    decided = _decide(work, comparing, place, planned, evidence)
     work.run("index", index_units, [Task("index", ToIndex(units=planned.units, folder=folder, fates=work.folder))])
     fates = {each.shard: "" for each in work.shards if each.own} | _gather(work, folder, planned)
     remove_tree(folder)
@@ -87,13 +96,7 @@ def _read(work: Work, comparing: Comparing, folder: str, planned: Planned) -> li
 
 
 def _decide(
-    work: Work,
-    comparing: Comparing,
-    own: int,
-    folder: str,
-    planned: Planned,
-    evidence: list[tuple[int, int]],
-    known: str,
+    work: Work, comparing: Comparing, place: _Place, planned: Planned, evidence: list[tuple[int, int]]
 ) -> list[Decided]:
     tasks = []
     for number in range(planned.units):
@@ -101,15 +104,15 @@ def _decide(
             number=number,
             files=evidence,
             shards=len(work.shards),
-            own=own,
+            own=place.own,
             bands=comparing.bands,
             jaccard=comparing.jaccard,
             containment=comparing.containment,
             verify=comparing.size is not None,
             memory=work.memory,
-            folder=folder,
+            folder=place.folder,
             fates=work.folder,
-            known=known if number >= planned.fresh else "",
+            known=place.known if number >= planned.fresh else "",
         )
         tasks.append(Task(f"unit {number}", to_decide))
     return work.run("decide", decide_unit, tasks)
@@ -128,27 +131,27 @@ def _gather(work: Work, folder: str, planned: Planned) -> dict[str, str]:
     return {each.shard: digest for each, digest in zip(mine, digests, strict=True)}
 
 
-def _bucket(work: Work, comparing: Comparing, own: int, folder: str) -> tuple[list[str], list[Bucketed]]:
+def _bucket(work: Work, comparing: Comparing, place: _Place) -> tuple[list[str], list[Bucketed]]:
     runs = runs_of(work.shards)
     tasks = []
     for i, (begin, end) in enumerate(ranges(work.shards, comparing.bands, work.memory)):
-        path = join(folder, f"pairs-{i}")
-        tasks.append(Task(f"range {i}", ToBucket(shards=runs, own=own, begin=begin, end=end, path=path)))
+        path = join(place.folder, f"pairs-{i}")
+        tasks.append(Task(f"range {i}", ToBucket(shards=runs, own=place.own, begin=begin, end=end, path=path)))
     return [task.payload.path for task in tasks], work.run("find what shares a bucket", find_buckets, tasks)
 
 
-def _plan(work: Work, comparing: Comparing, own: int, folder: str, pairs: list[str], known: str) -> Planned:
+def _plan(work: Work, comparing: Comparing, place: _Place, pairs: list[str]) -> Planned:
     to_plan = ToPlan(
         pairs=pairs,
         folders=[each.path("") for each in work.shards],
-        own=own,
+        own=place.own,
         descending=comparing.descending,
         bands=comparing.bands,
         marks=[_mark(each) for each in work.shards],
-        known=known,
+        known=place.known,
         memory=work.memory,
         unit=work.memory // 4,
-        folder=folder,
+        folder=place.folder,
     )
     (planned,) = work.run("plan", plan_units, [Task("plan", to_plan)])
     assert isinstance(planned, Planned)
