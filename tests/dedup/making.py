@@ -51,7 +51,7 @@ def make(dataset: Dataset, entries: Mapping[str, Mapping[str, Any]], shards: Seq
     made = Made({}, {}, [], [])
     listed = dataset.shards() if shards is None else list(shards)
     for entry in plan.entries:
-        works = sign.works(dataset, [entry], listed, LIMIT)
+        works = sign.works(dataset, [entry], listed, LIMIT) + sign.works_against(entry, None, LIMIT)
         made.signed += [f"{entry.set} {each.shard}" for each in run_here("", sign.sign_shard, works) if each.written]
         signed = resolve.signed_shards(dataset, entry, listed)
         resolution, _ = resolve.resolve(dataset, entry, signed, run_here)

@@ -1,5 +1,6 @@
 """Exact duplicates against a reference in memory, over all units, normalisations, scopes, ranks and conditions."""
 
+import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -63,8 +64,8 @@ def pieces(unit: str, text: str) -> list[tuple[int, int, list[str]]]:
     return found
 
 
-def reference(shards: Sequence[Sequence[Row]], entry: Mapping[str, Any]) -> list[list[Any]]:
-    """The values of all documents."""
+def reference(shards: Sequence[Sequence[Row]], entry: Mapping[str, Any], others: int = 0) -> list[list[Any]]:
+    """The values of all documents but those of the first shards, which are of another dataset."""
     unit, name = entry.get("unit", "document"), entry.get("normalize", "none")
     keep, scope = entry.get("keep", "first"), entry.get("scope", "all")
     groups: dict[Any, list[tuple[float, Place]]] = {}
@@ -74,6 +75,7 @@ def reference(shards: Sequence[Sequence[Row]], entry: Mapping[str, Any]) -> list
                 continue
             score = row["metadata"]["score"]
             rank = 0 if keep == "first" else -score if "max" in keep else score
+            rank = -math.inf if i < others else rank
             if unit == "document":
                 text = row["metadata"].get("url") if "of" in entry else row["text"]
                 found = [] if text is None else [plain(name, text)]
@@ -117,7 +119,7 @@ def reference(shards: Sequence[Sequence[Row]], entry: Mapping[str, Any]) -> list
                     spans.append([begin, end, 1.0])
             chars = sum(end - begin for begin, end, _ in spans)
             values[i].append({"seen": seen, "spans": spans, "chars_seen": chars})
-    return values
+    return values[others:]
 
 
 # --- corpora with planted duplicates ----------------------------------------------------------------------------------
@@ -170,11 +172,42 @@ def entries(draw: st.DrawFn) -> dict[str, Any]:
     return entry
 
 
-@given(corpora(), entries(), st.sampled_from([1, 3, 1 << 19]))
-def test_values_are_those_of_the_reference(shards: list[list[Row]], entry: dict[str, Any], items: int) -> None:
+def named(shards: list[list[Row]]) -> dict[str, list[Row]]:
+    return {f"{i}.jsonl.gz": rows for i, rows in enumerate(shards)}
+
+
+@given(corpora(), entries(), st.sampled_from([1, 3, 1 << 19]), st.integers(0, 2))
+def test_values_are_those_of_the_reference(
+    shards: list[list[Row]], entry: dict[str, Any], items: int, others: int
+) -> None:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(runs, "ITEMS", items)  # of a run
         patch.setattr(runs, "_CELL", 1)  # a fan of several cells
-        dataset = write_shards(Path(folder), {f"{i}.jsonl.gz": rows for i, rows in enumerate(shards)})
+        if others := min(others, len(shards) - 1):
+            write_shards(Path(folder, "other"), named(shards[:others]))
+            entry["against"] = f"{folder}/other"
+        dataset = write_shards(Path(folder), named(shards[others:]))
         made = make(dataset, {"exact-0": entry})
-        assert list(made.values.values()) == reference(shards, entry)
+        assert list(made.values.values()) == reference(shards, entry, others)
+
+
+@given(corpora(), corpora(), entries())
+def test_shards_that_are_added_change_no_more_than_they_must(
+    old: list[list[Row]], new: list[list[Row]], entry: dict[str, Any]
+) -> None:
+    """Old text is not read; with `keep: first` what was a copy of something stays one of the same."""
+    with TemporaryDirectory() as folder:
+        before = make(write_shards(Path(folder), named(old)), {"exact-0": entry})
+        more = {f"z{name}": rows for name, rows in named(new).items()}
+        after = make(write_shards(Path(folder), more), {"exact-0": entry})
+        assert list(after.values.values()) == reference([*old, *new], entry)
+        assert after.signed == [f"exact-0 {name}" for name in more]
+        changed = {name for name, values in before.values.items() if after.values[name] != values}
+        assert {f"exact-0 {name}" for name in changed} == {*after.written} - {f"exact-0 {name}" for name in more}
+        if entry["keep"] == "first":
+            assert {k: fate(v) for k, v in before.values.items()} == {k: fate(after.values[k]) for k in before.values}
+
+
+def fate(values: list[Any]) -> list[Any]:
+    """The values without the number of copies, which grows."""
+    return [{key: found for key, found in value.items() if key != "copies"} for value in values]

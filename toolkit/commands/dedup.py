@@ -101,7 +101,10 @@ class _Making:
 
     def _sign(self, wave: list[Entry]) -> None:
         what = f"signatures of {', '.join(entry.set for entry in wave)}"
-        self._run(what, sign.sign_shard, _to_sign(self.context, self.dataset, wave, self.shards), noted=True)
+        options, limit = self.context.options, self.context.config.max_document_bytes
+        tasks = sign.works(self.dataset, wave, self.shards, limit)
+        tasks += [task for entry in wave for task in sign.works_against(entry, options.shard, limit)]
+        self._run(what, sign.sign_shard, tasks, noted=True)
 
     def _finish(self, entry: Entry) -> None:
         dataset = self.dataset
@@ -147,12 +150,6 @@ class _Making:
             self.failed += broken
             raise _Failed(broken[0])
         return [result.value for result in results]
-
-
-def _to_sign(
-    context: Context, dataset: Dataset, wave: list[Entry], shards: Sequence[str]
-) -> list[Task[sign.ShardToSign]]:
-    return sign.works(dataset, wave, shards, context.config.max_document_bytes)
 
 
 def _todo(dataset: Dataset, entry: Entry, shards: Sequence[str]) -> dict[str, list[str]]:

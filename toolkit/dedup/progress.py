@@ -39,14 +39,17 @@ def look(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: bool =
     }
     if resolution is None or any(found.values()):
         return {shard: why or UNRESOLVED for shard, why in found.items()}
-    signed = resolve.signed_shards(dataset, entry, shards)
+    try:
+        signed = resolve.signed_shards(dataset, entry, shards)
+    except ToolkitError:
+        return dict.fromkeys(shards, UNRESOLVED)
     if whole:
         resolved = resolution.key == resolve.key_of(entry, signed)
     else:
-        resolved = all(resolution.shards.get(each.shard) == each.record.input.content for each in signed)
+        resolved = all(resolution.shards.get(each.shard) == each.record.input.content for each in signed if each.own)
     if not resolved:
         return dict.fromkeys(shards, UNRESOLVED)
     fates = fates_folder(dataset, entry.set, resolution.key)
-    works = [write.ShardToWrite(entry=entry, signed=each, fates=fates) for each in signed]
+    works = [write.ShardToWrite(entry=entry, signed=each, fates=fates) for each in signed if each.own]
     late = for_each(write.outdated, works)
     return {work.signed.shard: UNWRITTEN if is_late else "" for work, is_late in zip(works, late, strict=True)}

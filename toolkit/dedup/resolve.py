@@ -30,23 +30,26 @@ Run = Callable[[str, Callable[[Any, Report], Any], list[Task[Any]]], list[Any]]
 
 
 def signed_shards(dataset: Dataset, entry: Entry, shards: Sequence[str]) -> list[SignedShard]:
-    """Return the shards with the records of their signatures, in order.
+    """Return the shards with the records of their signatures, in order: first those of datasets compared with.
 
     Raises:
         DataError: naming those without.
     """
-    folder = folder_of(dataset, entry)
-    found = for_each(lambda shard: load_signatures(folder, shard), shards)
-    if missing := [shard for shard, record in zip(shards, found, strict=True) if record is None]:
+    listed = [(other, shard) for other in entry.against for shard in other.shards()]
+    listed += [(dataset, shard) for shard in shards]
+    found = for_each(lambda each: load_signatures(folder_of(each[0], entry), each[1]), listed)
+    if missing := [shard for (_, shard), record in zip(listed, found, strict=True) if record is None]:
         raise DataError(
             f"expected the signatures of all shards, got none of {missing[0]}"
             + (f" and {len(missing) - 1} others" if missing[1:] else "")
             + "; run `toolkit dedup`",
-            path=folder,
+            path=folder_of(dataset, entry),
         )
     return [
-        SignedShard(dataset=dataset, folder=folder, shard=shard, number=i, record=record)
-        for i, (shard, record) in enumerate(zip(shards, found, strict=True))
+        SignedShard(
+            dataset=where, folder=folder_of(where, entry), shard=shard, number=i, record=record, own=where is dataset
+        )
+        for i, ((where, shard), record) in enumerate(zip(listed, found, strict=True))
         if record
     ]
 

@@ -10,10 +10,11 @@ from toolkit.config import settings as config
 from toolkit.config.settings import ConfigStruct, Source
 from toolkit.config.sizes import Size
 from toolkit.data import schema
-from toolkit.data.dataset import Dataset
+from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.dedup import expressions
 from toolkit.dedup.expressions import Checked
 from toolkit.dedup.kind import KINDS, Asked, Kind
+from toolkit.dedup.records import set_folder
 from toolkit.errors import ConfigError, UnknownPlugin
 from toolkit.mix.joined_sets import JoinedSet, resolve_sets
 from toolkit.mix.section import read_joined
@@ -21,7 +22,7 @@ from toolkit.mix.settings import Joined, Stream
 from toolkit.records import sets as records
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import is_name
-from toolkit.storage.paths import is_set_name
+from toolkit.storage.paths import absolute, is_set_name, join
 from toolkit.tag.declared import declare_set, digest_of, made_otherwise, what_to_declare
 
 MEMORY = Size(256_000_000)
@@ -47,6 +48,7 @@ class Entry(ConfigStruct, kw_only=True):
         options: of the kind.
         when: which documents are compared.
         joined: the sets that its expressions read.
+        against: read-only datasets whose documents stay in any case; our records of them are below those of the set.
         memory: bytes of a task above those of a process at its start.
         place: file, line and key, for messages.
         settings: that determine the values, as they are recorded.
@@ -58,6 +60,7 @@ class Entry(ConfigStruct, kw_only=True):
     options: dict[str, Any]
     when: str | None
     joined: list[JoinedSet]
+    against: list[Dataset] = []
     memory: int
     place: str
     settings: dict[str, Any] = {}
@@ -130,6 +133,7 @@ def _read_entry(
     place: Source, set_name: str, dataset: Dataset, known: Mapping[str, records.SetSchema], all_: list[str]
 ) -> tuple[Entry, records.SetSchema]:
     own, rest = config.divide(place, {field.encode_name for field in msgspec.structs.fields(Common)})
+    others = Source({})
     if "kind" not in own.value:
         raise place.error((), f"expected `kind:`, one of {', '.join(KINDS.names())}; got none")
     common = config.convert(own, Common)
@@ -140,6 +144,8 @@ def _read_entry(
     key = common.as_ or common.kind
     if not is_name(key):
         raise place.error(("as",), f"expected a name that rules can use, of letters, digits and _, got {key!r}")
+    if class_.AGAINST:
+        others, rest = config.divide(rest, {"against"})
     kind = config.convert(rest, class_, f"kind {common.kind}")
     where = place.where(())
     try:
@@ -156,14 +162,40 @@ def _read_entry(
         options=rest.value,
         when=common.when,
         joined=joined,
+        against=_against(others, dataset, set_name, joined),
         memory=int(common.memory),
         place=where,
     )
     checked(kind, common.when, joined, where)
-    entry = msgspec.structs.replace(entry, settings=_settings(entry, kind))
+    entry = msgspec.structs.replace(entry, settings=_settings(entry, kind) | others.value)
     type_ = schema.from_annotation(kind.value_type(), f"kind {common.kind}")
     reads = {name: digest_of(known.get(name) or records.load_schema(dataset, name)) for name in entry.reads}
     return entry, records.SetSchema(keys={key: records.key_schema(type_, entry.settings)}, reads=reads)
+
+
+def _against(given: Source, dataset: Dataset, set_name: str, joined: list[JoinedSet]) -> list[Dataset]:
+    """Return the datasets of ``against: ROOT``, ``{documents: …}``, or a list of such."""
+    value = given.value.get("against", [])
+    found: list[Dataset] = []
+    for root in value if isinstance(value, list) else [value]:
+        named = {"dataset": root} if isinstance(root, str) else root
+        if not isinstance(named, dict) or not named or named.keys() - {"dataset", "documents"}:
+            raise given.error(("against",), "expected ROOT, {dataset: ROOT}, {documents: …}, or a list of such")
+        notes = join(set_folder(dataset, set_name), "against", xxhash.xxh3_64_hexdigest(msgspec.json.encode(named)))
+        try:
+            other = open_dataset(named.get("dataset"), named.get("documents"), join(notes, "none"), notes)
+        except ConfigError as error:
+            raise given.error(("against",), str(error)) from None
+        if absolute(other.documents) == absolute(dataset.documents):
+            raise given.error(("against",), f"expected another dataset, got this one: {other.documents}")
+        found.append(other)
+    if found and joined:
+        raise given.error(
+            ("against",),
+            f"expected expressions over `document` alone, which other datasets have, too; got one that reads the set "
+            f"{joined[0].set}",
+        )
+    return found
 
 
 def _all_asked(kind: Kind, when: str | None) -> dict[str, Asked]:

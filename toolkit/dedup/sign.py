@@ -6,6 +6,7 @@ attributes/<set>/X ───┴──> expressions ──Block──> the Signer
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -61,23 +62,33 @@ class SignedRows(ConfigStruct):
 
 def works(dataset: Dataset, entries: list[Entry], shards: Sequence[str], max_document_bytes: int) -> list[Task[Any]]:
     """Return what is to be done of a dataset's own shards, for entries whose signatures are made in one pass."""
-    folders = [folder_of(dataset, entry) for entry in entries]
+    return _works(dataset, entries, [folder_of(dataset, entry) for entry in entries], shards, max_document_bytes)
+
+
+def works_against(entry: Entry, share: tuple[int, int] | None, max_document_bytes: int) -> list[Task[Any]]:
+    """Return what is to be done of the datasets that an entry compares with; a share has its part of the shards."""
+    found: list[Task[Any]] = []
+    index, count = share or (0, 1)
+    for other in entry.against:
+        found += _works(other, [entry], [folder_of(other, entry)], other.shards()[index::count], max_document_bytes)
+    return [replace(task, key=f"{entry.set} {task.name}") for task in found]
+
+
+def _works(
+    dataset: Dataset, entries: list[Entry], folders: list[str], shards: Sequence[str], max_document_bytes: int
+) -> list[Task[Any]]:
+    whole = ShardToSign(
+        dataset=dataset, entries=entries, folders=folders, shard="", max_document_bytes=max_document_bytes
+    )
     paths = [dataset.shard_path(shard) for shard in shards]
     return [
-        Task(
-            path,
-            ShardToSign(
-                dataset=dataset, entries=entries, folders=folders, shard=shard, max_document_bytes=max_document_bytes
-            ),
-            size,
-            key=shard,
-        )
+        Task(path, msgspec.structs.replace(whole, shard=shard), size, key=shard)
         for path, shard, size in zip(paths, shards, for_each(size_of, paths), strict=True)
     ]
 
 
 def folder_of(dataset: Dataset, entry: Entry) -> str:
-    """Return the folder of the signatures of a dataset's own shards."""
+    """Return the folder of the signatures of a dataset's shards."""
     return signatures_folder(dataset, entry.set)
 
 
