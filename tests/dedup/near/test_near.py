@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.dedup.near.conftest import Near, edited, jaccard, kept_for, slow_shingles, vocabulary
-from tests.pipeline.conftest import tree
+from tests.pipeline.conftest import document, tree, write_rows
 from toolkit.dedup.near.evidence import read_shard
 from toolkit.dedup.near.shingles import Shingles
 
@@ -259,3 +259,29 @@ def test_what_was_decided_is_not_read_again(near: Near, monkeypatch: pytest.Monk
     candidates = json.loads((near.data / ".toolkit/dedup/near-0/resolved.json").read_text())["counts"]["candidates"]
     assert set(read) & new
     assert 0 < len(read) - len(new & set(read)) < candidates / 2
+
+
+def test_what_another_dataset_has_is_a_duplicate_of_that(near: Near) -> None:
+    """Documents of the other dataset stay, all of them, and get no values."""
+    text = " ".join(WORDS[:60])
+    near.write([text, text + " and", " ".join(WORDS[60:130])])
+    other = near.root / "other"
+    rows = [document(f"o{i}", each, "old") for i, each in enumerate([text + " and", text + " and", text])]
+    write_rows(other / "documents" / "x" / "a.jsonl.gz", rows)
+    before = tree(other, bookkeeping=True)
+    values = near.near(against=str(other))
+    assert [each["duplicate_of"] for each in values] == [["old", "o2"], ["old", "o0"], None]
+    assert [(each["jaccard"], each["size"]) for each in values] == [(1.0, 2), (1.0, 2), (None, 1)]
+    assert tree(other, bookkeeping=True) == before
+
+
+def test_a_pair_is_explained_by_what_differs(near: Near) -> None:
+    words = WORDS[:80]
+    near.write([" ".join(words), " ".join([*words[:40], "new", *words[41:]]), " ".join(WORDS[80:160])])
+    near.near()
+    ran = near.ok("dedup", "--explain", "d1")
+    assert "near-0: d1 (s) is a duplicate of d0 (s)\n  jaccard 0.8765, containment 0.9342, size 2\n" in ran.out
+    assert f"{' '.join(words[36:40])} [-{words[40]}-]{{+new+}} {' '.join(words[41:45])}" in ran.out
+    assert near.ok("dedup", "--explain", "d0").out == ran.out
+    assert "a duplicate of nothing" in near.ok("dedup", "--explain", "d2").out
+    assert near("dedup", "--explain", "d3").code == 2
