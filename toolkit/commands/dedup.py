@@ -1,10 +1,10 @@
 """Find duplicates, and write what each document is a duplicate of as attributes."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from toolkit.commands.command_line.options import Configured, Stage
-from toolkit.commands.steps import dolma
+from toolkit.commands.command_line.options import Configured, Flag, Stage
+from toolkit.commands.steps import copies, dolma
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context, show_plan
 from toolkit.commands.steps.outcome import Outcome, failures, table
@@ -22,6 +22,14 @@ class Options(Configured, Stage, frozen=True, kw_only=True):
 
     EXAMPLES: ClassVar = ("toolkit dedup -c my.yaml", "toolkit dedup -c my.yaml dedup.exact-0.keep=first --dry-run")
 
+    explain: Annotated[
+        str | None, Flag("write nothing; show the pairs that a document is in, and what differs", metavar="ID")
+    ] = None
+
+    @property
+    def only_shows(self) -> bool:
+        return self.dry_run or self.explain is not None
+
 
 def run(context: Context, options: Options) -> Outcome:
     """Make the sets of the section ``dedup:``: signatures per shard, resolution of the whole, attributes per shard."""
@@ -35,6 +43,8 @@ def run(context: Context, options: Options) -> Outcome:
     _check_limit(context, dataset, plan, shards)
     if context.share and not shards:
         return Outcome(text=context.share.nothing(), data={"attributes": dataset.attributes, "shards": 0, "failed": []})
+    if options.explain is not None:
+        return copies.explain(dataset, plan, shards, options.explain, context.config.max_document_bytes)
     if options.dry_run:
         return show_plan(context, {"dedup": {e.set: _todo(dataset, e, shards) for e in plan.entries}})
     context.sweep(dataset.attributes, dataset.bookkeeping)

@@ -27,6 +27,7 @@ Float32s = Annotated[Array, "float32*"]
 Float64s = Annotated[Array, "float64*"]
 UInt64 = Annotated[int, "uint64"]
 Float32 = Annotated[float, "float32"]
+Float64 = Annotated[float, "float64"]
 
 Type: TypeAlias = str | type
 """Of an argument: ``int64``, ``float32*`` (a pointer), or a record."""

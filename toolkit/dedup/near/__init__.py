@@ -1,0 +1,14 @@
+"""Near duplicates: signatures propose pairs, sets of shingles decide. What `toolkit.dedup.kinds.near` is made of.
+
+Pure parts, which know no files: `shingles` of texts, `signatures` of shingles, `bands` of signatures (and how probable
+it is that two documents are compared), `decision` (what is a duplicate of what, in windows), `kernel` (their compiled
+code). Around them the steps that need more room than memory has, each a task of one range of the work:
+
+    signing    per shard            text -> signatures, kept
+    buckets    per range of keys    signatures -> pairs of documents that share a bucket
+    graph      whole                pairs -> components -> units: documents that are decided together, in order
+    evidence   per shard            text of the documents of units -> sets of shingles, in files by unit
+    fates      per unit             `unit` in order -> `decision` -> values; then per shard: values in the order of rows
+
+Tasks hand their work over in files of `sections`. `resolving` runs them.
+"""
