@@ -12,7 +12,7 @@ from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import failures
 from toolkit.errors import ConfigError, ToolkitError
-from toolkit.ingest import plan
+from toolkit.ingest import section
 from toolkit.mix import binding, joined_sets, publish
 from toolkit.mix.effects import preview
 from toolkit.mix.join import ShardToMix
@@ -96,7 +96,7 @@ def _check_sets(context: Context, settings: MixSettings) -> None:
     """
     if not context.has("tag") or not context.has_dataset:
         return
-    planned = plan.set_schemas(context.entries)
+    planned = section.set_schemas(context.entries)
     for stream in settings.streams:
         if stream.dataset == context.dataset:
             joined = [each.set for each in stream.attributes]

@@ -7,7 +7,7 @@ from toolkit.commands import ingest
 from toolkit.commands.mixing import preparation, publishing
 from toolkit.commands.steps.context import Context
 from toolkit.errors import ConfigError
-from toolkit.ingest import plan as ingest_plan
+from toolkit.ingest import section as ingest_section
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records import sets as records
 from toolkit.runs import claims
@@ -59,7 +59,7 @@ def check(context: Context, *, shares_output: bool = False) -> ingest.PlannedIng
     if context.has("ingest"):
         with found.noted():
             inputs = ingest.plan(context)
-            sets |= ingest_plan.set_schemas(inputs.entries)
+            sets |= ingest_section.set_schemas(inputs.entries)
     if context.has("tag"):
         with found.noted():
             overwrite = context.options.overwrite
@@ -108,7 +108,9 @@ def _check_claims(
 ) -> None:
     """Raise ConfigError if another run works on what a section will work on."""
     found = Faults()
-    holds = (ingest_plan.holds(inputs.entries) if inputs else {}) | (run.holds(run.settings_of(made)) if made else {})
+    holds = (ingest_section.holds(inputs.entries) if inputs else {}) | (
+        run.holds(run.settings_of(made)) if made else {}
+    )
     if holds:
         with found.noted():
             dataset = context.dataset

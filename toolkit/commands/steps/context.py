@@ -18,6 +18,7 @@ from toolkit.config.settings import Config, Source
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.errors import ConfigError, DataError, NothingThere
 from toolkit.ingest import plan as ingest_plan
+from toolkit.ingest import section as ingest_section
 from toolkit.ingest.shares import Share
 from toolkit.inspect.describe.about import read_splits
 from toolkit.interop.dolma import is_dolma, pointers
@@ -109,11 +110,13 @@ class Context:
         return self.config.dataset is not None or self.config.documents is not None
 
     @cached_property
-    def entries(self) -> list[ingest_plan.Entry]:
+    def entries(self) -> list[ingest_section.Entry]:
         """Return the entries of the section ``ingest:``; none if there is no such section."""
         if not self.has("ingest"):
             return []
-        return ingest_plan.read_section(self.section("ingest"), self.config.compression or ingest_plan.COMPRESSION)
+        return ingest_section.read_section(
+            self.section("ingest"), self.config.compression or ingest_section.COMPRESSION
+        )
 
     @cached_property
     def tags(self) -> tag_plan.Plan:
