@@ -21,7 +21,7 @@ from toolkit.ingest.section import DEFAULTS, FIRST_VERSION, Entry, settings_of
 from toolkit.records import ingested, sets
 from toolkit.records.ingested import InputOfPack, InputRecord
 from toolkit.storage import Stat, json_files, store_of
-from toolkit.storage.paths import exists, lacking, list_files, remove, stat
+from toolkit.storage.paths import exists, lacking, list_files, remove, stat, stat_each
 from toolkit.storage.reading import stored_digest
 from toolkit.storage.threads import for_each
 
@@ -111,17 +111,12 @@ def inputs_gone(works: Iterable[InputToIngest], dataset: Dataset) -> list[str]:
     """Return the paths of inputs that were ingested before, and are not among these; their documents are there."""
     known = {record_path(work) for work in works}
     found = [json_files.load(path, InputRecord) for path in ingested.paths(dataset, ".json") if path not in known]
-    return sorted(path for record in found if record for path in paths_in(record))
-
-
-def paths_in(record: InputRecord) -> list[str]:
-    """Return the paths of the inputs that a record is about."""
-    return [each.input for each in record.inputs] or [record.input]
+    return sorted(path for record in found if record for path in record.paths)
 
 
 def look_at(work: InputToIngest) -> list[Stat | None]:
     """Return what there is of each input."""
-    return for_each(lambda file: stat(file.path), work.files)
+    return stat_each([file.path for file in work.files])
 
 
 def still_done(work: InputToIngest, record: InputRecord, found: Sequence[Stat], settings: dict[str, Any]) -> bool:

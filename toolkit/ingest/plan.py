@@ -197,7 +197,7 @@ def _as_made(entry: Entry, dataset: Dataset, files: Iterable[InputFile]) -> Entr
     if entry.packs_as_told or entry.pack is None:
         return entry
     recorded = {*ingested.paths(dataset, ".json")}
-    for file in files:
+    for file in files if recorded else ():
         if (path := ingested.path_of(dataset, file.key)) in recorded and (found := json_files.load(path, InputRecord)):
             return entry if "pack" in found.settings else entry.unpacked()
     return entry

@@ -20,8 +20,8 @@ from toolkit.ingest.reader import Input, Rejects
 from toolkit.ingest.rows import RowMaker, Written
 from toolkit.records.ingested import InputOfPack
 from toolkit.storage import Stat
-from toolkit.storage.paths import stat
-from toolkit.storage.threads import REQUESTS, for_each
+from toolkit.storage.paths import stat_each
+from toolkit.storage.threads import REQUESTS
 
 AHEAD_BYTES = 1 << 24
 """Of inputs that are fetched while another one is read, at most."""
@@ -118,7 +118,7 @@ class Sources:
             for file, was, each in zip(self._work.files, self._found, self._bytes, strict=True)
             if each.can_change
         ]
-        now = for_each(lambda each: stat(each[0].path), looked)
+        now = stat_each([file.path for file, _ in looked])
         message = "expected the file to stay as it is while it is read, it changed; run again"
         return [
             DataError(message, path=file.path) for (file, was), there in zip(looked, now, strict=True) if there != was

@@ -69,6 +69,11 @@ class InputRecord(msgspec.Struct, frozen=True, kw_only=True):
     rejects: str = ""
     inputs: list[InputOfPack] = []
 
+    @property
+    def paths(self) -> list[str]:
+        """Return the paths of the inputs, in the order of their documents."""
+        return [each.input for each in self.inputs] or [self.input]
+
 
 def path_of(dataset: Dataset, key: str) -> str:
     """Return the path of the record of an input, or a pack, with this key."""
