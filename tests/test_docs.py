@@ -16,8 +16,8 @@ from toolkit import cli, reference
 from toolkit.commands.command_line import parser
 from toolkit.config import settings
 from toolkit.data.dataset import Dataset
-from toolkit.ingest.plan import Common
 from toolkit.ingest.reader import READERS
+from toolkit.ingest.section import Common
 from toolkit.interop.dolma import is_dolma, read_mixer
 from toolkit.mix.section import read_section
 from toolkit.mix.settings import OutputSettings

@@ -18,8 +18,8 @@ from toolkit.commands.command_line import parser
 from toolkit.commands.command_line.options import Argument, arguments
 from toolkit.config.docstrings import documentation, first_line
 from toolkit.data.schema import SPANS
-from toolkit.ingest.plan import Common, Trim
 from toolkit.ingest.reader import READERS
+from toolkit.ingest.section import Common, Trim
 from toolkit.mix.settings import OutputSettings
 from toolkit.mix.writer import WRITERS
 from toolkit.plugins import Kind

@@ -332,7 +332,7 @@ def test_whatever_a_file_holds_it_is_read_or_an_error_of_ours(
     path = tmp_path / ("x.in" + (f".{suffix}" if suffix else ""))
     path.write_bytes(stored)
     reader = READERS.find(format)()
-    with Rejects(str(tmp_path / "rejects.jsonl.gz"), str(path)) as kept:
+    with Rejects(str(tmp_path / "rejects.jsonl.gz")) as kept:
         source = Input(str(path), "s", 2000, kept if skip else None)
         try:
             drafts = list(reader.read(source))

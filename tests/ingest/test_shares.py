@@ -7,7 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolkit.data.dataset import Dataset
-from toolkit.ingest.plan import Entry, InputToIngest, makers
+from toolkit.ingest.plan import InputFile, InputToIngest, makers
+from toolkit.ingest.section import Entry
 from toolkit.ingest.shares import Dealer, Share
 
 NAMES = st.text("ab.019/é", min_size=1, max_size=6)
@@ -64,9 +65,8 @@ def test_things_of_one_size_are_dealt_in_turn() -> None:
 def work(dataset: Dataset, shard: str, *, cut: bool, size: int | None = 1) -> InputToIngest:
     common = {"format": "jsonl", "from": "x", **({"shard_size": 1000} if cut else {})}
     entry = Entry(common=common, options={})
-    return InputToIngest(
-        dataset, entry, path=f"in/{shard}", relative=shard, shard=shard, max_document_bytes=1, size=size
-    )
+    file = InputFile(path=f"in/{shard}", relative=shard, key=shard, size=size)
+    return InputToIngest(dataset, entry, files=[file], shard=shard, max_document_bytes=1)
 
 
 @given(st.dictionaries(NAMES, st.booleans(), min_size=1, max_size=8), COUNTS, st.integers(0, 200_000))

@@ -192,7 +192,7 @@ def test_a_row_that_is_no_text_is_one_bad_row(tmp_path: Any) -> None:
     """Parquet files may have other bytes than UTF-8 in columns of texts; the other rows stay."""
     good = parquet([{"text": f"text {i}"} for i in range(9)], compression="none", use_dictionary=False)
     content = good.replace(b"text 4", b"text\xff4")
-    with Rejects(str(tmp_path / "rejects.jsonl"), "x") as rejects:
+    with Rejects(str(tmp_path / "rejects.jsonl")) as rejects:
         source = Input("x", "s", 1 << 20, rejects, lambda: io.BytesIO(content))
         found = list(Parquet().read(source))
     assert [draft.number for draft in found] == [1, 2, 3, 4, 6, 7, 8, 9]
@@ -258,7 +258,7 @@ def test_what_is_no_table_is_an_error_with_the_line_at_which_the_row_begins(cont
 def test_bad_rows_are_kept_aside_and_reading_goes_on(tmp_path: Any) -> None:
     """Also behind a line that is not of the encoding."""
     content = csv_of("id,text", "1,a", "", "2,b,c", '3,"d"e', "4,\xe9", "5,last").decode().encode("latin-1")
-    with Rejects(str(tmp_path / "rejects.jsonl"), "x") as rejects:
+    with Rejects(str(tmp_path / "rejects.jsonl")) as rejects:
         source = Input("x", "s", 1 << 20, rejects, lambda: io.BytesIO(content))
         assert [draft.id for draft in Csv().read(source)] == ["1", "5"]
     assert source.counts == {"blank_line": 1, "rejected.not of the format": 2, "rejected.invalid UTF-8": 1}

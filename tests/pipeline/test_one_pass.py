@@ -145,9 +145,8 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-@pytest.mark.parametrize("size", [None, "2 kB"])
-def test_a_run_leaves_what_single_commands_leave(tmp_path: Path, run: Run, recipe: str, size: str | None) -> None:
-    ingest: dict[str, Any] = {"shard_size": size} if size else {}
+@pytest.mark.parametrize("ingest", [{}, {"shard_size": "2 kB"}, {"pack": "1 MB"}], ids=["whole", "cut", "packed"])
+def test_a_run_leaves_what_single_commands_leave(tmp_path: Path, run: Run, recipe: str, ingest: dict[str, Any]) -> None:
     one, other = (made(tmp_path / name, run, RECIPES[recipe], **ingest) for name in ("one", "other"))
     singly(one)
     other.ok("run")

@@ -1,9 +1,9 @@
 """Make documents from WET, OSCAR, Dolma, JSON Lines or text files."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -12,9 +12,12 @@ from toolkit.commands.steps import places
 from toolkit.commands.steps.context import Context, show_plan
 from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.commands.steps.passing import Passing
+from toolkit.errors import amount
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import run as ingesting
+from toolkit.ingest import section as ingest_section
+from toolkit.ingest import superseded
 from toolkit.passes import one_input
 from toolkit.records import rejected
 from toolkit.records.failures import FailureRecords
@@ -37,11 +40,13 @@ class PlannedIngest:
         entries: of the section.
         inputs: all that there are.
         works: those of this run.
+        former: what was made of their inputs when they were packed otherwise.
     """
 
-    entries: list[ingest_plan.Entry]
+    entries: list[ingest_section.Entry]
     inputs: list[ingest_plan.InputToIngest]
     works: list[ingest_plan.InputToIngest]
+    former: list[superseded.Superseded]
 
 
 def plan(context: Context) -> PlannedIngest:
@@ -55,9 +60,10 @@ def plan(context: Context) -> PlannedIngest:
     places.check_ingest(context, inputs)
     context.disk.check(inputs[: options.limit])
     works = (share.inputs if share else inputs)[: options.limit]
-    ingest_records.check_settings(works)
-    ingest_plan.prepare(entries, dataset, overwrite=options.overwrite, write=False)
-    return PlannedIngest(entries, inputs, works)
+    former = superseded.find(works, inputs, dataset)
+    ingest_records.check_settings(works, ((each.made, each.by) for each in former if each.made))
+    ingest_section.prepare(entries, dataset, overwrite=options.overwrite, write=False)
+    return PlannedIngest(entries, inputs, works, former)
 
 
 def run(
@@ -78,36 +84,43 @@ def run(
         data = {"documents": dataset.documents, "inputs": 0, "skipped": 0, "failed": [], "gone": [], "counts": {}}
         return Outcome(text=context.share.nothing(), data=data)
     if options.dry_run:
-        return show_plan(context, {"ingest": {work.path: work.shard for work in works}})
+        return show_plan(context, {"ingest": shards_of(works)})
     context.sweep(dataset.documents, dataset.attributes, dataset.bookkeeping)
     noted = FailureRecords(dataset.bookkeeping, "ingest")
-    with context.claimed(dataset.bookkeeping, dataset.documents, ingest_plan.holds(entries)):
-        ingest_plan.prepare(entries, dataset, overwrite=options.overwrite)
+    with context.claimed(dataset.bookkeeping, dataset.documents, ingest_section.holds(entries)):
+        ingest_section.prepare(entries, dataset, overwrite=options.overwrite)
         ingesting.sweep_downloads(found.inputs, dataset)
+        lost = superseded.lost(works, found.inputs, found.former)
+        superseded.forget(found.former, dataset)
         results = _ingest_on(context, works, noted, ahead) if ahead else _ingest(context, works, noted)
     counts: Counter[str] = Counter()
     done = [result.value for result in results if result.value]
     for each in done:
         counts.update(each.counts)
     failed = failures(results)
-    skipped = sum(each.skipped for each in done)
     refused = verdicts(context, works, results)
     rows = [["ingest", ""], *([name, f"{count:,}"] for name, count in sorted(counts.items()))]
-    text = f"{len(works)} inputs: {len(done)} done ({skipped} before), {len(failed)} failed -> {dataset.documents}\n"
+    numbers = Numbers.of(works, results)
+    text = f"{numbers} -> {dataset.documents}\n"
     if not context.in_part:
         ingest_records.forget_attempts(works, dataset)
         noted.keep_only([work.key for work in works])
     gone = [] if context.in_part else ingest_records.inputs_gone(works, dataset)
     if gone:
         text += f"{len(gone)} inputs of earlier runs are not among these; their documents stay: {gone[0]}, …\n"
+    if lost:
+        text += f"{len(lost)} inputs of packs are not there any more; their documents have gone: {lost[0]}, …\n"
     return Outcome(
         text=text + table(rows, right=[1]),
         data={
             "documents": dataset.documents,
-            "inputs": len(works),
-            "skipped": skipped,
+            "inputs": numbers.inputs,
+            "packs": numbers.packs,
+            "done": numbers.done,
+            "skipped": numbers.skipped,
             "failed": failed,
             "gone": gone,
+            "lost": lost,
             "rejected": msgspec.to_builtins(refused),
             "counts": dict(sorted(counts.items())),
         },
@@ -134,8 +147,39 @@ def _ingest_on(
     return [Result(each.name, each.value.ingested if each.value else None, each.failure) for each in found]
 
 
+class Numbers(NamedTuple):
+    """How many inputs there were, in how many packs; of them, how many were done, and before this run already."""
+
+    inputs: int
+    packs: int
+    done: int
+    skipped: int
+
+    @staticmethod
+    def of(works: Sequence[ingest_plan.InputToIngest], results: Sequence[Result[Any]]) -> "Numbers":
+        """Return the numbers of works, whose results are in any order."""
+        done = {result.name: result.value for result in results if result.value}
+        ended = [(len(work.files), done[name].skipped) for work in works if (name := task_name(work)) in done]
+        return Numbers(
+            inputs=sum(len(work.files) for work in works),
+            packs=sum(work.is_pack for work in works),
+            done=sum(files for files, _ in ended),
+            skipped=sum(files for files, skipped in ended if skipped),
+        )
+
+    def __str__(self) -> str:
+        packs = f" ({amount(self.packs, 'pack')})" if self.packs else ""
+        left = self.inputs - self.done
+        return f"{self.inputs} inputs{packs}: {self.done} done ({self.skipped} before), {left} failed"
+
+
+def shards_of(works: Iterable[ingest_plan.InputToIngest]) -> dict[str, str]:
+    """Return what each input becomes, or is in, for a dry run."""
+    return {file.path: work.shard for work in works for file in work.files}
+
+
 class _Counted(Protocol):
-    """The outcome of an input: counts by reason, and the reject file."""
+    """The outcome of an input: counts by reason, whether it was done before, and the reject file."""
 
     @property
     def counts(self) -> dict[str, int]: ...
@@ -145,7 +189,7 @@ class _Counted(Protocol):
 
 def task_name(work: ingest_plan.InputToIngest) -> str:
     """Return what the task of an input is called."""
-    return f"{work.path} -> {work.shard}"
+    return f"{work.name} -> {work.shard}"
 
 
 def verdicts(

@@ -12,8 +12,10 @@ from toolkit.data.schema import ANY, STR, Type
 from toolkit.dedup.kind import Asked
 from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
+from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError, parse
-from toolkit.rules.expressions import Expression, Name, check, check_condition, compile_function
+from toolkit.rules.expressions import Expression, check, check_condition
+from toolkit.rules.running import compile_function
 
 _NUMBERS = ("int", "float")
 

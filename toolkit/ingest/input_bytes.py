@@ -16,7 +16,6 @@ import xxhash
 from toolkit.errors import DataError, Unreadable
 from toolkit.ingest.downloads import BLOCK, Keep, Kept
 from toolkit.storage import Stat, store_of
-from toolkit.storage.paths import stat
 from toolkit.storage.reading import open_stored
 
 QUEUED = 64
@@ -40,36 +39,46 @@ class InputBytes:
         self._found = found
         self._store = store_of(path)
         self._kept = None if keep is None or self._store.can_list else Kept(keep, path, found)
+        self._fetched: _Ahead | None = None
         self._digested: _Digested | None = None
         self._failed = False
 
     def __enter__(self) -> Self:
         return self
 
+    @property
+    def can_change(self) -> bool:
+        """Return whether another version may come while one is read, so that its `stat` is asked again."""
+        return self._store.can_list
+
+    def fetch(self) -> None:
+        """Begin to fetch what comes from afar, before it is opened."""
+        if not self._store.is_local:
+            self._fetched = _Ahead(self._blocks())
+
     def open(self) -> IO[bytes]:
         """Return the bytes, from the beginning; closed by ``with``."""
-        stream = open_stored(self._path) if self._store.is_local else _Ahead(self._blocks())
+        stream: Any = open_stored(self._path) if self._store.is_local else self._fetched or _Ahead(self._blocks())
+        self._fetched = None
         self._digested = _Digested(stream)
         return cast("IO[bytes]", self._digested)
+
+    def close(self) -> None:
+        """End a fetch of what has not been opened."""
+        if self._fetched:
+            self._fetched.close()
 
     def stored(self) -> int:
         """Return how many bytes have been read since `open`."""
         return self._digested.at if self._digested else 0
 
     def content(self) -> str:
-        """Return xxh3-128 (hex) of the bytes.
-
-        Raises:
-            DataError: if the input is another now than the one that was to be read.
-        """
+        """Return xxh3-128 (hex) of the bytes."""
         if self._digested is None or not self._digested.ended:  # a reader that did not need all of it
             with self.open() as stream:
                 while stream.read(BLOCK):
                     pass
         assert self._digested
-        if self._store.can_list and stat(self._path) != self._found:
-            message = "expected the file to stay as it is while it is read, it changed; run again"
-            raise DataError(message, path=self._path)
         return self._digested.content()
 
     def discard(self) -> None:

@@ -2,8 +2,11 @@
 
 ``.toolkit/ingest/<source>/<path of the input>.json``          an `InputRecord` of `toolkit.records.ingested`
 ``.toolkit/ingest/<source>/<path of the input>.json.started``  an `Attempt`, until there is a record
+
+Those of a pack have the name of its shard.
 """
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,35 +16,46 @@ import xxhash
 from toolkit.config.plugin_code import changes
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError
-from toolkit.ingest.plan import DEFAULTS, FIRST_VERSION, Entry, InputToIngest, makers, settings_of
+from toolkit.ingest.plan import InputToIngest, makers
+from toolkit.ingest.section import DEFAULTS, FIRST_VERSION, Entry, settings_of
 from toolkit.records import ingested, sets
-from toolkit.records.ingested import InputRecord
+from toolkit.records.ingested import InputOfPack, InputRecord
 from toolkit.storage import Stat, json_files, store_of
-from toolkit.storage.paths import exists, join, lacking, list_files, remove, stat
+from toolkit.storage.paths import exists, lacking, list_files, remove, stat, stat_each
 from toolkit.storage.reading import stored_digest
 from toolkit.storage.threads import for_each
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """An input whose ingest was begun and has not ended well, with the shards that it may have written."""
+    """An input whose ingest was begun and has not ended well, with the shards that it may have written.
+
+    Attributes:
+        keys: of the inputs, if it is a pack.
+    """
 
     input: str
     shards: list[str]
+    keys: list[str] = []
 
 
 def record_path(work: InputToIngest) -> str:
-    return join(work.dataset.bookkeeping, "ingest", work.key + ".json")
+    return ingested.path_of(work.dataset, work.key)
 
 
-def check_settings(works: Iterable[InputToIngest]) -> None:
-    """Raise ConfigError if an input was ingested with other settings, unless that is to be overwritten."""
-    for work in works:
-        record = json_files.load(record_path(work), InputRecord)
+def check_settings(works: Iterable[InputToIngest], formerly: Iterable[tuple[InputRecord, InputToIngest]] = ()) -> None:
+    """Raise ConfigError if an input was ingested with other settings, unless that is to be overwritten.
+
+    Args:
+        works: the inputs.
+        formerly: what was made of their inputs when they were packed otherwise, by its record, and what is made now.
+    """
+    own = ((json_files.load(record_path(work), InputRecord), work) for work in works)
+    for record, work in itertools.chain(own, formerly):
         settings = settings_of(work.entry)
         if record is None or work.overwrite or record.settings == settings:
             continue
         raise ConfigError(
-            f"{work.path} was ingested {_otherwise(record.settings, settings)}\n"
+            f"{record.input} was ingested {_otherwise(record.settings, settings)}\n"
             "choose another `source:`, or --overwrite"
         )
 
@@ -60,7 +74,8 @@ def check_made(entries: Iterable[Entry], inputs: Iterable[InputRecord]) -> None:
     """
     by_source: dict[str | None, list[dict[str, Any]]] = {}
     for entry in entries:
-        by_source.setdefault(entry.settings().source, []).append(settings_of(entry))
+        ways = [entry] if entry.packs_as_told else [entry, entry.unpacked()]  # as inputs of earlier versions stay
+        by_source.setdefault(entry.settings().source, []).extend(map(settings_of, ways))
     for record in inputs:
         wanted = by_source.get(record.settings.get("source"), [])
         if wanted and record.settings not in wanted:
@@ -93,14 +108,19 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
 
 
 def inputs_gone(works: Iterable[InputToIngest], dataset: Dataset) -> list[str]:
-    """Return the paths of inputs that were ingested before and are not among these."""
+    """Return the paths of inputs that were ingested before, and are not among these; their documents are there."""
     known = {record_path(work) for work in works}
     found = [json_files.load(path, InputRecord) for path in ingested.paths(dataset, ".json") if path not in known]
-    return sorted(record.input for record in found if record)
+    return sorted(path for record in found if record for path in record.paths)
 
 
-def still_done(work: InputToIngest, record: InputRecord, found: Stat, settings: dict[str, Any]) -> bool:
-    """Return whether what was made of an input is as it was, and so is the input, and the settings."""
+def look_at(work: InputToIngest) -> list[Stat | None]:
+    """Return what there is of each input."""
+    return stat_each([file.path for file in work.files])
+
+
+def still_done(work: InputToIngest, record: InputRecord, found: Sequence[Stat], settings: dict[str, Any]) -> bool:
+    """Return whether what was made of an input, or pack, is as it was, and so is the input, and the settings."""
     return record.settings == settings and _is_same(work, record, found) and _is_whole(work, record)
 
 
@@ -121,20 +141,41 @@ def _is_whole(work: InputToIngest, record: InputRecord) -> bool:
     return True
 
 
-def _is_same(work: InputToIngest, record: InputRecord, found: Stat) -> bool:
-    """Return whether an input is the one that was ingested; what is on the web is not read for that."""
-    if Stat(record.size, record.stamp) == found:
-        return True
-    if not store_of(work.path).can_list or record.size != found.size:
+def is_of_these(work: InputToIngest, record: InputRecord) -> bool:
+    """Return whether what was made was made of just these inputs, as they were then."""
+    return [each.key for each in _inputs_in(work, record)] == [file.key for file in work.files]
+
+
+def _inputs_in(work: InputToIngest, record: InputRecord) -> list[InputOfPack]:
+    """Return the inputs that a record is about, by the work that has made it."""
+    one = InputOfPack(
+        input=record.input,
+        key=work.key,
+        size=record.size,
+        stamp=record.stamp,
+        content=record.content,
+        rows=record.rows,
+    )
+    return record.inputs or [one]
+
+
+def _is_same(work: InputToIngest, record: InputRecord, found: Sequence[Stat]) -> bool:
+    """Return whether inputs are those that were ingested; what is on the web is not read for that."""
+    if not is_of_these(work, record):
         return False
-    return record.content == stored_digest(work.path, xxhash.xxh3_128())
+    each = zip(work.files, _inputs_in(work, record), found, strict=True)
+    other = [(file.path, was, now) for file, was, now in each if Stat(was.size, was.stamp) != now]
+    if any(not store_of(path).can_list or was.size != now.size for path, was, now in other):
+        return False
+    return all(was.content == stored_digest(path, xxhash.xxh3_128()) for path, was, _ in other)
 
 
 def why_not_done(work: InputToIngest) -> str:
     """Return why an input must be ingested; empty if it need not."""
-    found = stat(work.path)
-    if found is None:
-        return f"there is {lacking(work.path)}"
+    there = look_at(work)
+    if lacks := [file.path for file, found in zip(work.files, there, strict=True) if found is None]:
+        return f"there is {lacking(lacks[0])}" + (f" at {lacks[0]}" if work.is_pack else "")
+    found = [each for each in there if each]
     record, damaged = json_files.load_told(record_path(work), InputRecord)
     if damaged:
         return "its record is damaged"
@@ -143,7 +184,7 @@ def why_not_done(work: InputToIngest) -> str:
     if record.settings != (settings := settings_of(work.entry)):
         return "ingested " + _otherwise(record.settings, settings).partition(":\n")[0]
     if not _is_same(work, record, found):
-        return "it has changed since it was ingested"
+        return "it has changed since it was ingested" + ("" if is_of_these(work, record) else ": it has other inputs")
     if _is_whole(work, record):
         return ""
     if record.deleted:
@@ -162,8 +203,9 @@ def shards_of(works: Iterable[InputToIngest], dataset: Dataset) -> set[str]:
 
 def recorded(work: InputToIngest) -> InputRecord | None:
     """Return the record of an input, if it and the settings are as they were; its documents may be gone."""
-    record, found = json_files.load(record_path(work), InputRecord), stat(work.path)
-    if record is None or found is None or record.settings != settings_of(work.entry):
+    record, there = json_files.load(record_path(work), InputRecord), look_at(work)
+    found = [each for each in there if each]
+    if record is None or len(found) < len(there) or record.settings != settings_of(work.entry):
         return None
     return record if _is_same(work, record, found) else None
 

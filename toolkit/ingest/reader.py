@@ -234,7 +234,7 @@ class Input:
         """
         if self._rejects is None:
             raise DataError(message, path=self.path, line=number, id=id)
-        self._rejects.add(reason, message, raw, number, size=size, offset=offset)
+        self._rejects.add(self.path, reason, message, raw, number, size=size, offset=offset)
         self.counts[f"rejected.{reason}"] += 1
 
     def lose(self, reason: str, message: str, raw: bytes, number: int) -> None:
@@ -243,7 +243,7 @@ class Input:
         It is kept aside where bad items are; the arguments are those of `bad`.
         """
         if self._rejects is not None:
-            self._rejects.add(reason, message, raw, number)
+            self._rejects.add(self.path, reason, message, raw, number)
         self.counts[f"lost.{reason}"] += 1
 
 
@@ -274,6 +274,9 @@ class Reader(msgspec.Struct, **FROZEN):
 
     SUFFIXES: ClassVar[tuple[str, ...]] = ()
     """Taken off a file's name (before that, a compression's) to name its shard; the longest that fits."""
+
+    PACK: ClassVar[int | None] = None
+    """Inputs with fewer stored bytes share shards, unless the configuration says otherwise (`pack:`)."""
 
     TYPES: ClassVar[Mapping[str, Any]] = {}
     """Types of the attributes that the format carries, by key: annotations, as `tag` of a tagger has one."""
@@ -329,9 +332,8 @@ class Rejects:
     uncompressed input: so that no item is held in memory, and none is kept twice that is as large as its input.
     """
 
-    def __init__(self, path: str, input: str) -> None:
+    def __init__(self, path: str) -> None:
         self._path = path
-        self._input = input
         self._output: RowOutput | None = None
 
     def __enter__(self) -> Self:
@@ -345,6 +347,7 @@ class Rejects:
 
     def add(
         self,
+        input: str,
         reason: str,
         message: str,
         raw: bytes,
@@ -355,7 +358,7 @@ class Rejects:
     ) -> None:
         if self._output is None:
             self._output = RowOutput(self._path).__enter__()  # or none, if it cannot be begun
-        row: dict[str, Any] = {"input": self._input, "number": number, "reason": reason, "message": message}
+        row: dict[str, Any] = {"input": input, "number": number, "reason": reason, "message": message}
         size = len(raw) if size is None else size
         if size > HEAD:
             row |= {"bytes": size} | ({} if offset is None else {"offset": offset})

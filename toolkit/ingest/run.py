@@ -1,4 +1,4 @@
-"""Ingest: one input file becomes one shard of documents (or several, cut by size).
+"""Ingest: one input file, or a pack of small ones, becomes one shard of documents (or several, cut by size).
 
 input ──decompress──> reader ──drafts──> trim ──rows──> documents/<source>/<path>.jsonl.gz + row index
 │                              (+ attributes/<set>/… where the format carries attributes)
@@ -10,34 +10,28 @@ import itertools
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack
-from typing import Any, NamedTuple, Protocol
-
-import msgspec
-import xxhash
+from contextlib import AbstractContextManager, ExitStack, closing
+from typing import NamedTuple, Protocol
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
-from toolkit.data.documents import BAD_ROW, NO_ATTRIBUTES, DocumentRow, explain_bad_row, fault_of, split_lines
+from toolkit.data.documents import DocumentRow
 from toolkit.errors import DataError
-from toolkit.ingest import downloads, input_bytes
-from toolkit.ingest.inputs import Attempt, forget_attempt, note_entry, record_path, still_done
-from toolkit.ingest.plan import InputToIngest, settings_of, settings_of_set
-from toolkit.ingest.reader import Draft, Input, Rejects
-from toolkit.ingest.recognised import LOOKED_AT, recognised
+from toolkit.ingest import downloads, sources
+from toolkit.ingest.inputs import Attempt, forget_attempt, is_of_these, look_at, note_entry, record_path, still_done
+from toolkit.ingest.plan import InputToIngest
+from toolkit.ingest.reader import Rejects
+from toolkit.ingest.rows import ENCODER, Written
+from toolkit.ingest.section import settings_of, settings_of_set
 from toolkit.records import sets
 from toolkit.records.ingested import InputRecord
 from toolkit.runs.blocks import BLOCK_BYTES, BLOCK_ROWS
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Position
-from toolkit.storage import json_files
+from toolkit.storage import Stat, json_files
 from toolkit.storage.outputs import RowOutput
-from toolkit.storage.paths import exists, join, lacking, list_files, remove, stat
-from toolkit.storage.reading import HEAD
-
-Written = tuple[Draft, DocumentRow, bytes]
-"""A draft, the row that is made of it, and that row as JSON."""
+from toolkit.storage.paths import exists, join, lacking, list_files, remove
 
 
 class FreshBlock(NamedTuple):
@@ -111,49 +105,67 @@ def ingest_input(work: InputToIngest, report: Report, follow: Follow | None = No
         DataError: if the input is damaged, or a shard is there that was not made from it; nothing was written.
     """
     start = time.perf_counter()
-    found = stat(work.path)
-    if found is None:
-        raise DataError(f"expected an input file, got {lacking(work.path)}; put it back and run again", path=work.path)
+    found = _there(work)
     settings = settings_of(work.entry)
     record, damaged = json_files.load_told(record_path(work), InputRecord)
     if record is not None and still_done(work, record, found, settings):
         forget_attempt(work)
-        input_bytes.InputBytes(work.path, found, _keep(work)).discard()
+        sources.Sources(work, found, _keep(work), None).discard()
         note_entry(work, record)
         report(record.rows, 0)
         return _done(record, skipped=True)
     claims = _Claims(work, record, damaged=damaged)
+    if work.is_pack and (damaged or (record and not is_of_these(work, record))):
+        for shard in claims.shards:
+            remove(work.dataset.shard_path(shard))  # other packs may have its inputs now, and this one may fail
     if record or damaged:
         remove(record_path(work))
     common = work.entry.settings()
     rejected = join("rejects", work.shard + ".jsonl.gz")
-    bytes_in = input_bytes.InputBytes(work.path, found, _keep(work))
-    with bytes_in, Rejects(join(work.dataset.bookkeeping, rejected), work.path) as rejects:
+    with Rejects(join(work.dataset.bookkeeping, rejected)) as rejects:
         kept_aside = rejects if common.on_error == "skip" else None
-        source = Input(work.path, common.source, work.max_document_bytes, kept_aside, bytes_in.open)
-        written = _ShardsOutput(work, source, claims, Position(report, bytes_in.stored), follow)
-        written.run()
-        content = bytes_in.content()
+        inputs = sources.Sources(work, found, _keep(work), kept_aside)
+        written = _ShardsOutput(work, claims, Position(report, inputs.stored), follow)
+        with closing(inputs.rows()) as rows:
+            written.run(rows)
     for shard in claims.shards - written.shards.keys():
         remove(work.dataset.shard_path(shard))
     made = InputRecord(
-        input=work.path,
-        size=found.size,
-        stamp=found.stamp,
-        content=content,
+        input=work.name,
+        size=sum(each.size for each in inputs.read),
+        stamp="" if work.is_pack else inputs.read[0].stamp,
+        content=inputs.content(),
         settings=settings,
         shards=written.shards,
         rows=written.rows,
-        counts=dict(sorted(source.counts.items())),
+        counts=dict(sorted(inputs.counts.items())),
         seconds=round(time.perf_counter() - start, 3),
         entry=work.entry.name,
         max_rejected=common.max_rejected,
         rejects=rejected if rejects.written else "",
+        inputs=inputs.read if work.is_pack else [],
     )
     json_files.save(record_path(work), made)
-    bytes_in.discard()
+    inputs.discard()
     claims.release()
     return _done(made, skipped=False)
+
+
+def _there(work: InputToIngest) -> list[Stat]:
+    """Return the versions of the inputs that there are.
+
+    Raises:
+        DataError: naming those that are not there.
+    """
+    there = look_at(work)
+    lacks = [
+        DataError(f"expected an input file, got {lacking(file.path)}; put it back and run again", path=file.path)
+        for file, found in zip(work.files, there, strict=True)
+        if found is None
+    ]
+    if lacks:
+        raise lacks[0] if len(lacks) == 1 else DataError("\n".join(map(str, lacks)))
+    return [found for found in there if found]
 
 
 def _done(record: InputRecord, *, skipped: bool) -> IngestedInput:
@@ -197,7 +209,7 @@ class _Claims:
         for path in paths:
             if exists(path) and not self._work.overwrite and shard not in self._noted():
                 raise DataError(
-                    f"expected no file here yet, got one that was not made from {self._work.path}; move it, choose "
+                    f"expected no file here yet, got one that was not made from {self._work.name}; move it, choose "
                     "another `source:` (or `set:`), or --overwrite",
                     path=path,
                 )
@@ -216,7 +228,8 @@ class _Claims:
     def _write(self) -> None:
         attempt = json_files.load(self._path, Attempt)
         self.shards |= set(attempt.shards if attempt else ())
-        json_files.save(self._path, Attempt(input=self._work.path, shards=sorted(self.shards)))
+        keys = [file.key for file in self._work.files] if self._work.is_pack else []
+        json_files.save(self._path, Attempt(input=self._work.name, shards=sorted(self.shards), keys=keys))
 
 
 def _shards_named(work: InputToIngest) -> set[str]:
@@ -226,25 +239,12 @@ def _shards_named(work: InputToIngest) -> set[str]:
     return {shard for shard in list_files(work.dataset.documents) if name.fullmatch(shard)}
 
 
-_ENCODER = msgspec.json.Encoder()
-
-
-def _with_text(row: bytes | None, text: str) -> bytes | None:
-    """Return a row that already is a document, with another text."""
-    if row is None:
-        return None
-    return _ENCODER.encode(msgspec.json.decode(row, type=dict[str, msgspec.Raw]) | {"text": text})
-
-
 class _ShardsOutput:
-    """Writes the drafts of an input to its shards, and their attributes beside them."""
+    """Writes documents to the shards that they become, and their attributes beside them."""
 
-    def __init__(
-        self, work: InputToIngest, source: Input, claims: _Claims, report: Position, follow: Follow | None
-    ) -> None:
+    def __init__(self, work: InputToIngest, claims: _Claims, report: Position, follow: Follow | None) -> None:
         self.work = work
         self.claims = claims
-        self.source = source
         self.report = report
         self.follow = follow
         self.rows = 0
@@ -253,30 +253,12 @@ class _ShardsOutput:
         self.reader = work.entry.reader()
         self.set_name = self.reader.attribute_set()
 
-    def run(self) -> None:
-        """Write all shards.
-
-        Raises:
-            DataError: it says what the input is, if nothing of it could be read in its format.
-        """
-        try:
-            self._run()
-        except DataError as error:
-            format = self.common.format
-            if self.source.counts["documents"] or error.path != self.work.path:
-                raise
-            if not (found := recognised(self.source.head(LOOKED_AT), format)) or found in error.message:
-                raise
-            message = f"{error.message}; the file is {found}, and is read here as `format: {format}`"
-            raise DataError(message, path=error.path, line=error.line, id=error.id) from None
-
-    def _run(self) -> None:
-        drafts = self._rows(itertools.chain.from_iterable(self.reader.read_batches(self.source)))
-        first, number = next(drafts, None), 0
+    def run(self, rows: Iterator[Written]) -> None:
+        first, number = next(rows, None), 0
         while first is not None or number == 0:
             name = self.work.shard_name(number)
-            self._write_shard(name, drafts if first is None else itertools.chain((first,), drafts))
-            first, number = next(drafts, None), number + 1
+            self._write_shard(name, rows if first is None else itertools.chain((first,), rows))
+            first, number = next(rows, None), number + 1
 
     def _write_shard(self, name: str, drafts: Iterator[Written]) -> None:
         dataset, set_name = self.work.dataset, self.set_name
@@ -319,7 +301,7 @@ class _ShardsOutput:
                 offset += len(line) + 1
                 if carried:
                     found = {"source": row.source, "id": row.id, "attributes": draft.attributes}
-                    block.carried.append(_ENCODER.encode(found))
+                    block.carried.append(ENCODER.encode(found))
                 if size and offset >= size:
                     break
                 if len(block.lines) == BLOCK_ROWS or offset - begin - len(block.lines) >= BLOCK_BYTES:
@@ -344,69 +326,3 @@ class _ShardsOutput:
             seconds=0.0,
         )
         json_files.save(sets.record_path(self.work.dataset, self.set_name, name), record)
-
-    def _rows(self, drafts: Iterator[Draft]) -> Iterator[Written]:
-        """Yield the documents as rows; one that cannot be written is a bad item, too."""
-        counts, source = self.source.counts, self.source
-        for draft in drafts:
-            try:
-                if self.common.trim:
-                    trimmed = trim(draft.text, self.common.trim.min_chars)
-                    if trimmed is None:
-                        counts["trim"] += 1
-                        continue
-                    if trimmed != draft.text:
-                        draft.text, draft.raw = trimmed, _with_text(draft.raw, trimmed)
-                row, line = self._row(draft)
-            except BAD_ROW as error:
-                raw = draft.raw or draft.text.encode(errors="replace")
-                message = explain_bad_row(raw, error) if raw else str(error)
-                source.bad(fault_of(raw or b"{", error), message, raw, draft.number, draft.id)
-                continue
-            if len(line) > source.max_bytes:
-                source.too_large("document", line[:HEAD], draft.number, len(line), id=row.id)
-            else:
-                counts["documents"] += 1
-                yield draft, row, line
-
-    def _row(self, draft: Draft) -> tuple[DocumentRow, bytes]:
-        source = draft.source if draft.source is not None else self.common.source
-        if source is None:
-            raise DataError(
-                "expected field source, got none in the input; give the entry `source: NAME`",
-                path=self.source.path,
-                line=draft.number,
-                id=draft.id,
-            )
-        id = draft.id if draft.id is not None else self._new_id(draft)
-        if draft.raw is not None:
-            line = draft.raw
-        else:
-            fields: dict[str, Any] = {"id": id, "text": draft.text, "source": source}
-            if draft.added is not None:
-                fields["added"] = draft.added
-            if draft.created is not None:
-                fields["created"] = draft.created
-            if draft.metadata is not None:
-                fields["metadata"] = draft.metadata
-            line = _ENCODER.encode(fields | draft.extra)
-        own = msgspec.Raw(b"{}") if b'"attributes"' in line else NO_ATTRIBUTES  # or so; more is not asked
-        return DocumentRow(id=id, text=draft.text, source=source, attributes=own), line
-
-    def _new_id(self, draft: Draft) -> str:
-        if self.common.ids == "content":
-            return xxhash.xxh3_128_hexdigest(draft.text.encode())
-        return f"{self.work.relative}:{draft.number}"
-
-
-def trim(text: str, min_chars: int) -> str | None:
-    r"""Return the text without leading and trailing lines of fewer than `min_chars` code points; None if none is left.
-
-    Inner short lines stay; lines are joined by ``\n``.
-
-    >>> trim("menu\na long line\nx\nanother one\n", 8)
-    'a long line\nx\nanother one'
-    """
-    lines = split_lines(text)
-    kept = [i for i, line in enumerate(lines) if len(line) >= min_chars]
-    return "\n".join(lines[kept[0] : kept[-1] + 1]) if kept else None

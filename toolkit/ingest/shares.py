@@ -3,7 +3,8 @@
 The shares of a job run at once and begin at different moments, while others write documents. What a share owns must be
 the same whenever it looks, so it is told from what the job does not change:
 
-- the inputs of ``ingest:`` are dealt, by their stored bytes where they are listed, else by their number;
+- the inputs of ``ingest:`` are dealt, by their stored bytes where they are listed, else by their number; a pack of
+  inputs is dealt whole, as one input;
 - all shards that an input becomes belong to its owner. Their names tell which these are, before they are there;
 - other documents beside them have the owner that a hash of their name gives: they may come and go meanwhile;
 - where no input is known, shards are dealt by their stored bytes: the job writes none.
@@ -86,6 +87,7 @@ class Share:
         self._told: dict[Dataset, bool] = {}
         self._of_inputs = self._deal("input", {work.shard: work.size for work in inputs}) if inputs else {}
         self._maker = makers(inputs)
+        self._input = "pack" if any(work.is_pack for work in inputs) else "input"
         self.inputs = [work for work in inputs if self.owns_input(work)]
 
     def owns_input(self, work: InputToIngest) -> bool:
@@ -149,8 +151,9 @@ class Share:
         kinds: dict[str, int] = {"input" if self._of_inputs else "shard": 0}
         for what, sizes, _ in self._dealt:
             kinds[what] = kinds.get(what, 0) + len(sizes)
-        has = " and ".join(f"no {what}" for what in kinds)
-        there = " and ".join(amount(number, what) for what, number in kinds.items())
+        words = {what: self._input if what == "input" else what for what in kinds}
+        has = " and ".join(f"no {words[what]}" for what in kinds)
+        there = " and ".join(amount(number, words[what]) for what, number in kinds.items())
         are = "is" if list(kinds.values()) == [1] else "are"
         return f"this share ({self}) has {has}: there {are} {there} for {amount(self.count, 'share')}"
 

@@ -1,6 +1,6 @@
 """The records of inputs that are ingested, which every later stage asks which shards there should be.
 
-``.toolkit/ingest/<source>/<path of the input>.json``  an `InputRecord`
+``.toolkit/ingest/<source>/<path of the input>.json``  an `InputRecord`; of a pack, of which the shard's name is
 
 `toolkit.ingest.inputs` decides by them what is ingested again.
 """
@@ -18,11 +18,31 @@ from toolkit.storage.paths import exists, join, lacking, list_files
 from toolkit.storage.threads import for_each
 
 
-class InputRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The record that an input file is ingested.
+class InputOfPack(msgspec.Struct, frozen=True, kw_only=True):
+    """An input whose documents share their shards with others.
 
     Attributes:
-        size, stamp, content: of the input as stored: the quick test, and xxh3-128.
+        input: its path.
+        key: its name in records (see `toolkit.ingest.plan.InputFile`).
+        size, stamp, content: as in `InputRecord`.
+        rows: documents that it became.
+    """
+
+    input: str
+    key: str
+    size: int
+    stamp: str
+    content: str
+    rows: int
+
+
+class InputRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The record that an input file is ingested, or a pack of them.
+
+    Attributes:
+        input: its path; of a pack, those of the first and the last.
+        size, stamp, content: of the input as stored: the quick test, and xxh3-128. A pack has the sum of the sizes, no
+            stamp, and the digest of the inputs' keys and contents.
         settings: of the entry.
         shards: written, each with its digest.
         counts: by reason.
@@ -30,6 +50,7 @@ class InputRecord(msgspec.Struct, frozen=True, kw_only=True):
         entry: of the configuration that the input belongs to, by its name.
         max_rejected: share of the entry's items that may be bad.
         rejects: the reject file below the bookkeeping folder; empty if there is none.
+        inputs: of a pack, in the order of their documents.
     """
 
     version: int = 1
@@ -46,6 +67,22 @@ class InputRecord(msgspec.Struct, frozen=True, kw_only=True):
     entry: str = ""
     max_rejected: float = 0.1
     rejects: str = ""
+    inputs: list[InputOfPack] = []
+
+    @property
+    def paths(self) -> list[str]:
+        """Return the paths of the inputs, in the order of their documents."""
+        return [each.input for each in self.inputs] or [self.input]
+
+
+def path_of(dataset: Dataset, key: str) -> str:
+    """Return the path of the record of an input, or a pack, with this key."""
+    return join(dataset.bookkeeping, "ingest", key + ".json")
+
+
+def key_of(dataset: Dataset, path: str) -> str:
+    """Return the key that a record, by its path, is about; the inverse of `path_of`."""
+    return path.removeprefix(join(dataset.bookkeeping, "ingest") + "/").removesuffix(".json")
 
 
 def paths(dataset: Dataset, suffix: str) -> list[str]:
@@ -91,6 +128,30 @@ def _load_each(dataset: Dataset) -> dict[str, InputRecord | DataError | None]:
 
     listed = paths(dataset, ".json")
     return dict(zip(listed, for_each(look, listed), strict=True))
+
+
+def check_once(dataset: Dataset, inputs: Mapping[str, InputRecord]) -> None:
+    """Check that each input is in one pack, or in a shard of its own; it may be in two while packs are made anew.
+
+    Args:
+        dataset: of the records.
+        inputs: by `load_all`.
+
+    Raises:
+        DataError: naming the shards of both.
+    """
+    if not any(record.inputs for record in inputs.values()):
+        return
+    first: dict[str, str] = {}
+    for path, record in inputs.items():
+        for key in [each.key for each in record.inputs] or [key_of(dataset, path)]:
+            if (before := first.setdefault(key, path)) != path:
+                shards = [dataset.shard_path(min(inputs[each].shards)) for each in (before, path)]
+                raise DataError(
+                    f"expected the documents of each input once, got those of {key} here and in {shards[1]}: packs "
+                    "have changed, and were not all made anew; run `toolkit ingest`",
+                    path=shards[0],
+                )
 
 
 def deleted_shards(dataset: Dataset) -> list[str]:

@@ -22,6 +22,13 @@ def stat(path: str) -> Stat | None:
     return store_of(path).stat(path)
 
 
+def stat_each(paths: Sequence[str]) -> list[Stat | None]:
+    """Return `stat` of files of one store; those from afar are asked for several at a time."""
+    if not paths or store_of(paths[0]).is_local:
+        return list(map(stat, paths))
+    return for_each(stat, paths)
+
+
 def size_of(path: str) -> int:
     """Return the stored bytes of a file; 0 if there is none."""
     found = stat(path)

@@ -13,7 +13,7 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import failures
 from toolkit.dedup import check as dedup_check
 from toolkit.errors import ConfigError, ToolkitError
-from toolkit.ingest import plan
+from toolkit.ingest import section
 from toolkit.mix import binding, joined_sets, publish
 from toolkit.mix.effects import preview
 from toolkit.mix.join import ShardToMix
@@ -97,7 +97,7 @@ def _check_sets(context: Context, settings: MixSettings) -> None:
     """
     if not context.has_dataset:
         return
-    planned = plan.set_schemas(context.entries)
+    planned = section.set_schemas(context.entries)
     for stream in settings.streams:
         if stream.dataset != context.dataset:
             continue

@@ -8,7 +8,7 @@ from toolkit.commands.mixing import preparation, publishing
 from toolkit.commands.steps.context import Context
 from toolkit.dedup import section as dedup_section
 from toolkit.errors import ConfigError
-from toolkit.ingest import plan as ingest_plan
+from toolkit.ingest import section as ingest_section
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records import sets as records
 from toolkit.runs import claims
@@ -60,7 +60,7 @@ def check(context: Context, *, shares_output: bool = False) -> ingest.PlannedIng
     if context.has("ingest"):
         with found.noted():
             inputs = ingest.plan(context)
-            sets |= ingest_plan.set_schemas(inputs.entries)
+            sets |= ingest_section.set_schemas(inputs.entries)
     if context.has("tag"):
         with found.noted():
             overwrite = context.options.overwrite
@@ -88,7 +88,7 @@ def check(context: Context, *, shares_output: bool = False) -> ingest.PlannedIng
                 check_writable(root, context.options.config or "")
     found.tell()
     if not context.options.dry_run:
-        holds = (ingest_plan.holds(inputs.entries) if inputs else {}) | (
+        holds = (ingest_section.holds(inputs.entries) if inputs else {}) | (
             run.holds(run.settings_of(made)) if made else {}
         )
         holds |= dedup_section.holds(duplicates) if duplicates else {}

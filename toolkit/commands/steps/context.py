@@ -19,6 +19,7 @@ from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.dedup import section as dedup_section
 from toolkit.errors import ConfigError, DataError, NothingThere
 from toolkit.ingest import plan as ingest_plan
+from toolkit.ingest import section as ingest_section
 from toolkit.ingest.shares import Share
 from toolkit.inspect.describe.about import read_splits
 from toolkit.interop.dolma import is_dolma, pointers
@@ -111,11 +112,13 @@ class Context:
         return self.config.dataset is not None or self.config.documents is not None
 
     @cached_property
-    def entries(self) -> list[ingest_plan.Entry]:
+    def entries(self) -> list[ingest_section.Entry]:
         """Return the entries of the section ``ingest:``; none if there is no such section."""
         if not self.has("ingest"):
             return []
-        return ingest_plan.read_section(self.section("ingest"), self.config.compression or ingest_plan.COMPRESSION)
+        return ingest_section.read_section(
+            self.section("ingest"), self.config.compression or ingest_section.COMPRESSION
+        )
 
     @cached_property
     def tags(self) -> tag_plan.Plan:
@@ -144,7 +147,7 @@ class Context:
     @property
     def known_sets(self) -> dict[str, sets.SetSchema]:
         """Return the schemas of the sets on disk that inputs carry and the section ``tag:`` makes."""
-        names = [*ingest_plan.set_schemas(self.entries), *self.config.tag]
+        names = [*ingest_section.set_schemas(self.entries), *self.config.tag]
         loaded = {name: sets.load_schema(self.dataset, name) for name in names}
         return {name: found for name, found in loaded.items() if found}
 

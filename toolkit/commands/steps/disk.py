@@ -162,7 +162,7 @@ class Disk:
         return round(expected.mixed * self._chosen)
 
     def _expected(self, work: InputToIngest, size: int) -> Expected:
-        text = size * (HTML if work.entry.settings().format == "warc" else TEXT.get(compression_of(work.path) or "", 1))
+        text = size * (HTML if work.entry.settings().format == "warc" else _inflated(work))
         documents = text * DOCUMENTS if self._ratio is None else size * self._ratio
         text = documents / DOCUMENTS
         return Expected(
@@ -236,6 +236,12 @@ class Disk:
                     raise ConfigError(str(error)) from None
                 raise
         return needs
+
+
+def _inflated(work: InputToIngest) -> float:
+    """Return about how many bytes a stored byte of an input, or of the inputs of a pack, becomes."""
+    by_file = [((file.size or 0) + 1, TEXT.get(compression_of(file.path) or "", 1)) for file in work.files]
+    return sum(size * ratio for size, ratio in by_file) / sum(size for size, _ in by_file)
 
 
 def _text_of(task: Task[Any]) -> float:

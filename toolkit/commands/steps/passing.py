@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from toolkit.commands.mixing import preparation
 from toolkit.commands.steps.context import Context
 from toolkit.ingest import plan as ingest_plan
+from toolkit.ingest import section as ingest_section
 from toolkit.mix import join, joined_sets, publish
 from toolkit.mix.settings import MixSettings
 from toolkit.passes.one_input import InputToPass
@@ -48,7 +49,7 @@ class Passing:
                 declared.prepare(
                     self.tag.plan,
                     dataset,
-                    ingest_plan.set_schemas(context.entries),
+                    ingest_section.set_schemas(context.entries),
                     overwrite=context.options.overwrite,
                 )
             if self.mix:
@@ -67,7 +68,7 @@ def plan(context: Context) -> Passing | None:
     """
     if context.options.limit is not None or not (context.has("tag") or context.has("mix")):
         return None
-    carried = ingest_plan.set_schemas(context.entries)
+    carried = ingest_section.set_schemas(context.entries)
     tags = context.tags if context.has("tag") else tag_plan.Plan(sets={})
     tagged = schemas(context, tags, carried)
     tag = to_tag(context, tags, tagged) if tags.sets else None

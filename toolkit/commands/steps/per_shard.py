@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 
-from toolkit.commands.ingest import run_inputs, task_name, verdicts
+from toolkit.commands.ingest import Numbers, run_inputs, shards_of, task_name, verdicts
 from toolkit.commands.mixing import preparation, publishing
 from toolkit.commands.mixing.preparation import PreparedMix
 from toolkit.commands.steps import passing
@@ -19,6 +19,8 @@ from toolkit.errors import ConfigError, DataError, NoDocuments
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import run as ingesting
+from toolkit.ingest import section as ingest_section
+from toolkit.ingest import superseded
 from toolkit.mix import join, publish, unchanged
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.passes import one_input
@@ -39,28 +41,31 @@ def run(context: Context) -> Outcome:
     if context.share and not listed:
         return Outcome(text=context.share.nothing(), data={"output": output, "published": False})
     if options.dry_run:
-        return show_plan(context, {"ingest, tag, mix": {work.input.path: work.input.shard for work in listed}})
+        return show_plan(context, {"ingest, tag, mix": shards_of(work.input for work in listed)})
     preparation.check_output(settings)
-    ingest_records.check_settings([work.input for work in listed])
+    works = [work.input for work in listed]
+    former = superseded.find(works, planned.inputs, dataset)
+    ingest_records.check_settings(works, ((each.made, each.by) for each in former if each.made))
     if options.shard is None:
         publishing.check_limit(context, output, len(listed), len(planned.inputs))
-        _check_no_others(planned.inputs, dataset)
+        _check_no_others(planned.inputs, dataset, former)
         with context.claimed_output(output):
             publish.finish_interrupted(output)
-    holds = ingest_plan.holds(entries) | (tagging.holds(listed[0].tag.settings) if listed and listed[0].tag else {})
+    holds = ingest_section.holds(entries) | (tagging.holds(listed[0].tag.settings) if listed and listed[0].tag else {})
     with (
         context.claimed(dataset.bookkeeping, dataset.documents, holds),
         context.claimed_output(output, settings.stage_digest()),
     ):
-        ingest_plan.prepare(entries, dataset, overwrite=options.overwrite)
+        ingest_section.prepare(entries, dataset, overwrite=options.overwrite)
         if tags.sets:
             declared.prepare(tags, dataset, overwrite=options.overwrite)
         context.sweep(*dict.fromkeys((dataset.documents, dataset.attributes, dataset.bookkeeping, output)))
-        if found := _already(context, listed):
+        if not former and (found := _already(context, listed)):
             return found
-        done, broken = _do(context, planned)
-    text = _report(len(listed), done, broken, dataset.documents)
-    if gone := [] if context.in_part else ingest_records.inputs_gone([work.input for work in listed], dataset):
+        superseded.forget(former, dataset)
+        done, broken, numbers = _do(context, planned)
+    text = _report(numbers, done, dataset.documents)
+    if gone := [] if context.in_part else ingest_records.inputs_gone(works, dataset):
         text += f"{len(gone)} inputs of earlier runs are not among these, and not in the output: {gone[0]}, …\n\n"
     if broken:
         outcome = publishing.failed(output, broken)
@@ -94,7 +99,7 @@ class PlannedRun:
     """
 
     settings: MixSettings
-    entries: list[ingest_plan.Entry]
+    entries: list[ingest_section.Entry]
     tags: tag_plan.Plan
     works: list[one_input.InputToPass]
     inputs: list[ingest_plan.InputToIngest]
@@ -111,7 +116,7 @@ def plan(context: Context, *, writes: bool) -> PlannedRun:
     tags = context.tags if context.has("tag") else tag_plan.Plan(sets={})
     inputs, entries = context.inputs(), context.entries
     mine = (context.share.inputs if context.share else inputs)[: options.limit]
-    carried = ingest_plan.set_schemas(entries)
+    carried = ingest_section.set_schemas(entries)
     tagged = passing.schemas(context, tags, carried)
     tag = passing.to_tag(context, tags, tagged) if tags.sets else None
     made = {**carried, **tagged}
@@ -151,13 +156,16 @@ def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSetting
     return settings
 
 
-def _check_no_others(inputs: list[ingest_plan.InputToIngest], dataset: Dataset) -> None:
+def _check_no_others(
+    inputs: list[ingest_plan.InputToIngest], dataset: Dataset, former: list[superseded.Superseded]
+) -> None:
     """Raise ConfigError if there are documents that are not of these inputs: they would not be in the output."""
     try:
         there = dataset.shards()
     except NoDocuments:
         return
     known = ingest_records.shards_of(inputs, dataset)  # looked up behind the files: these are noted before they appear
+    known.update(shard for each in former for shard in each.shards)
     if others := [shard for shard in there if shard not in known]:
         raise ConfigError(
             f"{dataset.shard_path(others[0])}: expected no documents but those of the inputs for --per-shard, got "
@@ -165,7 +173,7 @@ def _check_no_others(inputs: list[ingest_plan.InputToIngest], dataset: Dataset) 
         )
 
 
-def _do(context: Context, planned: PlannedRun) -> tuple[list[one_input.InputMixed], list[str]]:
+def _do(context: Context, planned: PlannedRun) -> tuple[list[one_input.InputMixed], list[str], Numbers]:
     dataset, listed, output = context.dataset, planned.works, planned.settings.output.path
     ingesting.sweep_downloads(planned.inputs, dataset)
     noted = FailureRecords(dataset.bookkeeping, "ingest")
@@ -183,7 +191,7 @@ def _do(context: Context, planned: PlannedRun) -> tuple[list[one_input.InputMixe
         noted.keep_only([work.key for work in listed])
         ingest_records.forget_attempts([work.input for work in listed], dataset)
     refused = verdicts(context, [work.input for work in listed], results)
-    return done, [*failures(results), *map(str, refused)]
+    return done, [*failures(results), *map(str, refused)], Numbers.of([work.input for work in listed], results)
 
 
 def _shards(listed: list[one_input.InputToPass]) -> dict[str, tuple[join.ShardToMix, str]] | None:
@@ -230,13 +238,11 @@ def _prepared(
     return PreparedMix(settings, works=listed, sets={"": listed[0].sets}, known=len(listed) + len(omitted))
 
 
-def _report(inputs: int, done: list[one_input.InputMixed], broken: list[str], documents: str) -> str:
+def _report(numbers: Numbers, done: list[one_input.InputMixed], documents: str) -> str:
     counts: Counter[str] = Counter()
     for each in done:
         counts.update(each.counts)
-    skipped = sum(each.skipped for each in done)
     rows = [["ingest", ""], *([name, f"{count:,}"] for name, count in sorted(counts.items()))]
     return (
-        f"{inputs} inputs: {len(done)} done ({skipped} before), {len(broken)} failed; "
-        f"the documents below {documents} of those that are done were deleted\n{table(rows, right=[1])}\n\n"
+        f"{numbers}; the documents below {documents} of those that are done were deleted\n{table(rows, right=[1])}\n\n"
     )

@@ -84,11 +84,11 @@ def check_ingest(context: Context, works: Iterable[InputToIngest]) -> None:
     dataset = context.dataset
     check_dataset(dataset, context.options.config or "")
     inside = Inside([*of_dataset(dataset), *_of_section(context.config.mix)])
-    for work in works:
-        if store_of(work.path).can_write and (place := inside.of(work.path)):
+    for where, file in ((work.entry.place, file) for work in works for file in work.files):
+        if store_of(file.path).can_write and (place := inside.of(file.path)):
             raise ConfigError(
-                f"{work.entry.place}: expected inputs apart from {place.path} ({place.what}), which this configuration "
-                f"writes, got {work.path}"
+                f"{where}: expected inputs apart from {place.path} ({place.what}), which this configuration "
+                f"writes, got {file.path}"
             )
 
 

@@ -54,6 +54,7 @@ def shards(context: Context, dataset: Dataset, *, judges: bool = False) -> tuple
     """
     found = mine(context, dataset)
     inputs = ingested.load_all(dataset)
+    ingested.check_once(dataset, inputs)
     if context.entries and context.has_dataset and dataset == context.dataset:
         ingest_records.check_made(context.entries, inputs.values())
     if missing := ingested.missing_shards(dataset, found, inputs, lambda shard: context.is_mine(dataset, shard)):

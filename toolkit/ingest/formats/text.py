@@ -15,6 +15,7 @@ class Text(Reader):
     """Documents of plain UTF-8 text; they get an id each (see ``ids``)."""
 
     SUFFIXES = (".txt", ".text", ".md")
+    PACK = 64_000_000
 
     documents: Annotated[
         Literal["blank_line", "file"],

@@ -129,6 +129,24 @@ def preview_shard(
                     raise at_document(error, work, number, values[-1].id) from None
         if copies:
             noted(copies.taken())
+    totals, labels = _added(cells, effects)
+    finish(effects, rules.rules, totals)
+    report(state.rows, 0)
+    matched = {i: sorted(watch.matched) for i, watch in rules.blocklists.items()}
+    texts = _reads_documents(work, rules)
+    return Preview(
+        totals=totals,
+        effects=effects,
+        only=only,
+        labels=labels,
+        matched=matched,
+        texts=texts,
+        unlike_dolma=unlike_dolma,
+    )
+
+
+def _added(cells: "_Cells", effects: list[RuleCount]) -> tuple[Totals, dict[str, LabelCount]]:
+    """Return the totals, and those of each label; add what rules do to their effects."""
     labels: dict[str, LabelCount] = {}
     totals = Totals()
     for label, outcome, documents, chars in cells.found():
@@ -143,19 +161,7 @@ def preview_shard(
             effects[i].documents += documents
             effects[i].chars += chars
             found.dropped[i] += documents if dropped else 0
-    finish(effects, rules.rules, totals)
-    report(state.rows, 0)
-    matched = {i: sorted(watch.matched) for i, watch in rules.blocklists.items()}
-    texts = _reads_documents(work, rules)
-    return Preview(
-        totals=totals,
-        effects=effects,
-        only=only,
-        labels=labels,
-        matched=matched,
-        texts=texts,
-        unlike_dolma=unlike_dolma,
-    )
+    return totals, labels
 
 
 def _note(copies: Copies, work: ShardToMix, number: int, outcome: Outcome, values: tuple[Any, ...]) -> None:

@@ -32,8 +32,8 @@ def ingested(datasets: Iterable[Dataset]) -> list[Ingested]:
             counts.update(record.counts)
         listed.append(
             Ingested(
-                names=sorted({os.path.basename(record.input) for record in same}),
-                crawls=sorted({crawl for record in same for crawl in crawls.NAMES.findall(record.input)}),
+                names=sorted({os.path.basename(path) for record in same for path in record.paths}),
+                crawls=sorted({crawl for record in same for crawl in crawls.NAMES.findall("\n".join(record.paths))}),
                 settings=same[0].settings,
                 documents=sum(record.rows for record in same),
                 counts=dict(sorted(counts.items())),

@@ -1,0 +1,106 @@
+"""From the drafts of one input to rows of documents: trimmed, with ids, as JSON."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+import xxhash
+
+from toolkit.data.documents import BAD_ROW, NO_ATTRIBUTES, DocumentRow, explain_bad_row, fault_of, split_lines
+from toolkit.errors import DataError
+from toolkit.ingest.reader import Draft, Input
+from toolkit.ingest.section import Common
+from toolkit.storage.reading import HEAD
+
+Written = tuple[Draft, DocumentRow, bytes]
+"""A draft, the row that is made of it, and that row as JSON."""
+
+ENCODER = msgspec.json.Encoder()
+
+
+def _with_text(row: bytes | None, text: str) -> bytes | None:
+    """Return a row that already is a document, with another text."""
+    if row is None:
+        return None
+    return ENCODER.encode(msgspec.json.decode(row, type=dict[str, msgspec.Raw]) | {"text": text})
+
+
+class RowMaker:
+    """Makes rows of the drafts of an input.
+
+    Args:
+        source: the input.
+        common: options of its entry.
+        relative: its path, of which ids are made.
+    """
+
+    def __init__(self, source: Input, common: Common, relative: str) -> None:
+        self._source = source
+        self._common = common
+        self._relative = relative
+
+    def of(self, drafts: Iterable[Draft]) -> Iterator[Written]:
+        """Yield the documents as rows; one that cannot be written is a bad item, too."""
+        counts, source = self._source.counts, self._source
+        for draft in drafts:
+            try:
+                if self._common.trim:
+                    trimmed = trim(draft.text, self._common.trim.min_chars)
+                    if trimmed is None:
+                        counts["trim"] += 1
+                        continue
+                    if trimmed != draft.text:
+                        draft.text, draft.raw = trimmed, _with_text(draft.raw, trimmed)
+                row, line = self._row(draft)
+            except BAD_ROW as error:
+                raw = draft.raw or draft.text.encode(errors="replace")
+                message = explain_bad_row(raw, error) if raw else str(error)
+                source.bad(fault_of(raw or b"{", error), message, raw, draft.number, draft.id)
+                continue
+            if len(line) > source.max_bytes:
+                source.too_large("document", line[:HEAD], draft.number, len(line), id=row.id)
+            else:
+                counts["documents"] += 1
+                yield draft, row, line
+
+    def _row(self, draft: Draft) -> tuple[DocumentRow, bytes]:
+        source = draft.source if draft.source is not None else self._common.source
+        if source is None:
+            raise DataError(
+                "expected field source, got none in the input; give the entry `source: NAME`",
+                path=self._source.path,
+                line=draft.number,
+                id=draft.id,
+            )
+        id = draft.id if draft.id is not None else self._new_id(draft)
+        if draft.raw is not None:
+            line = draft.raw
+        else:
+            fields: dict[str, Any] = {"id": id, "text": draft.text, "source": source}
+            if draft.added is not None:
+                fields["added"] = draft.added
+            if draft.created is not None:
+                fields["created"] = draft.created
+            if draft.metadata is not None:
+                fields["metadata"] = draft.metadata
+            line = ENCODER.encode(fields | draft.extra)
+        own = msgspec.Raw(b"{}") if b'"attributes"' in line else NO_ATTRIBUTES  # or so; more is not asked
+        return DocumentRow(id=id, text=draft.text, source=source, attributes=own), line
+
+    def _new_id(self, draft: Draft) -> str:
+        if self._common.ids == "content":
+            return xxhash.xxh3_128_hexdigest(draft.text.encode())
+        return f"{self._relative}:{draft.number}"
+
+
+def trim(text: str, min_chars: int) -> str | None:
+    r"""Return the text without leading and trailing lines of fewer than `min_chars` code points; None if none is left.
+
+    Inner short lines stay; lines are joined by ``\n``.
+
+    >>> trim("menu\na long line\nx\nanother one\n", 8)
+    'a long line\nx\nanother one'
+    """
+    lines = split_lines(text)
+    kept = [i for i, line in enumerate(lines) if len(line) >= min_chars]
+    return "\n".join(lines[kept[0] : kept[-1] + 1]) if kept else None

@@ -1,0 +1,271 @@
+"""The section ``ingest:``: its entries as typed settings, and what of them decides what becomes of an input."""
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+import msgspec
+import xxhash
+
+from toolkit.config import settings as config
+from toolkit.config.plugin_code import recorded_code
+from toolkit.config.settings import ConfigStruct, Description, Source
+from toolkit.config.sizes import Size
+from toolkit.data.dataset import Dataset
+from toolkit.errors import ConfigError
+from toolkit.ingest import crawls
+from toolkit.ingest.reader import READERS, Reader
+from toolkit.records import sets
+from toolkit.storage.paths import fault_of_name, is_set_name
+
+COMPRESSION = "gzip"
+"""Of the shards that are written, if the configuration names none."""
+
+_COMPRESSION_KEY = "documents.compression"
+"""In settings of inputs; no option of a reader is called so."""
+
+DEFAULTS = {_COMPRESSION_KEY: COMPRESSION}
+"""Settings that records do not name."""
+
+
+class Trim(ConfigStruct):
+    """Drops short lines at both ends of each text, and documents without any other line.
+
+    Source: ungoliant's RemoveShortSentences keeps lines of more than 100 code points: ``min_chars: 101``.
+    """
+
+    min_chars: Annotated[
+        int, msgspec.Meta(ge=1), Description(description="code points of the first and the last line that stay")
+    ] = 101
+
+
+class Common(ConfigStruct):
+    """The options of an entry of ``ingest:`` that all formats share; a format's own stand beside them."""
+
+    format: Annotated[str, Description(description="the input format")]
+    from_: Annotated[
+        list[str] | str | None, Description(description="paths or globs of input files; or else `crawl:`")
+    ] = msgspec.field(name="from", default=None)
+    crawl: Annotated[
+        str | None, Description(description="instead of `from:`, the name of a crawl of Common Crawl: CC-MAIN-2024-10")
+    ] = None
+    files: Annotated[
+        int | str | list[int | str] | None,
+        Description(description="of the crawl: N, A-B (with B), or a list of these, counted from 0; default: all"),
+    ] = None
+    base_url: Annotated[
+        str, Description(description="where the crawl's `crawl-data/` is: on the web, in a bucket, or on disk")
+    ] = crawls.BASE
+    connections: Annotated[
+        int, msgspec.Meta(ge=1), Description(description="files that are read from the web at a time, at most")
+    ] = 4
+    max_disk: Annotated[
+        Size | None,
+        Description(description="keep what is read from the web on disk meanwhile, at most so many bytes of all"),
+    ] = None
+    source: Annotated[
+        str | None, Description(description="the documents' `source`, and the folder of their shards")
+    ] = None
+    trim: Annotated[Trim | None, Description(description="{min_chars: N}: drop short lines at both ends of a text")] = (
+        None
+    )
+    on_error: Annotated[
+        Literal["error", "skip"],
+        Description(description="bad items: fail the shard, or count them and keep them in a reject file"),
+    ] = "error"
+    max_rejected: Annotated[
+        Annotated[float, msgspec.Meta(ge=0, le=1)],
+        Description(
+            description="with `on_error: skip`: share of the entry's items that may be bad; above it `ingest` ends "
+            "with 1, and `tag` and `mix` refuse the documents"
+        ),
+    ] = 0.1
+    ids: Annotated[
+        Literal["ordinal", "content"],
+        Description(description="ids for input without: `<relative path>:<ordinal>`, or a hash of the text"),
+    ] = "ordinal"
+    shard_size: Annotated[
+        Size | None, Description(description="cut large inputs into shards of about so many uncompressed bytes")
+    ] = None
+    pack: Annotated[
+        Size | None,
+        Description(
+            description="inputs with fewer stored bytes share shards, which hold up to so many; default: 64 MB for the "
+            "format text, else none; `null`: each input has shards of its own"
+        ),
+    ] = None
+
+
+class Entry(ConfigStruct):
+    """An entry of ``ingest:`` as data that can be sent to a worker.
+
+    Attributes:
+        common: options of all formats.
+        options: of its own.
+        place: in the configuration, of `from:` or `crawl:`, for messages.
+        files_place: of `files:`.
+        compression: of the shards.
+    """
+
+    common: dict[str, Any]
+    options: dict[str, Any]
+    place: str = ""
+    files_place: str = ""
+    compression: str = COMPRESSION
+
+    def settings(self) -> Common:
+        return config.convert(Source(self.common), Common)
+
+    @property
+    def name(self) -> str:
+        """Return what it is called in records and messages: its format, and where its inputs are."""
+        where = self.common.get("from", self.common.get("crawl"))
+        listed = ", ".join(map(str, where)) if isinstance(where, list) else str(where)
+        source = self.common.get("source")
+        return f"{self.common['format']} {listed}" + (f" (source {source})" if source is not None else "")
+
+    def reader(self) -> Reader:
+        return config.convert(Source(self.options), READERS.find(self.settings().format))
+
+    @property
+    def pack(self) -> int | None:
+        """Return the bytes below which inputs share shards, as the entry says, or else its format; None if none do."""
+        return self.settings().pack if self.packs_as_told else READERS.find(self.settings().format).PACK
+
+    @property
+    def packs_as_told(self) -> bool:
+        """Return whether the entry itself says which inputs share shards."""
+        return "pack" in self.common
+
+    def unpacked(self) -> "Entry":
+        """Return the entry with a shard for each input."""
+        return msgspec.structs.replace(self, common={**self.common, "pack": None})
+
+
+_COMMON_KEYS = tuple(f.encode_name for f in msgspec.structs.fields(Common))
+
+_OF_CRAWLS = ("files", "base_url")
+
+FIRST_VERSION = "1"
+"""Version of a reader, where a record of settings names none."""
+
+_NOT_SETTINGS = ("from", "crawl", *_OF_CRAWLS, "connections", "max_disk", "on_error", "max_rejected", "pack")
+"""Options that change nothing of what good documents become; but for `pack`, which is named where inputs are packed."""
+
+
+def read_section(section: Source, compression: str = COMPRESSION) -> list[Entry]:
+    """Return the entries of an ``ingest:`` section, checked.
+
+    Args:
+        section: of the configuration.
+        compression: of the shards.
+
+    Raises:
+        ConfigError: with the place in the file, if one is not what it should be.
+    """
+    if not isinstance(section.value, list) or not section.value:
+        raise section.error((), "expected a list of `{format: …, from: […]}`")
+    entries = []
+    for i in range(len(section.value)):
+        place = section.at(i)
+        if not isinstance(place.value, dict):
+            raise place.error((), f"expected {{format: …, from: […]}}, got {place.value!r}")
+        common, options = config.divide(place, _COMMON_KEYS)
+        settings = config.convert(common, Common)
+        try:
+            class_ = READERS.find(settings.format)
+        except ConfigError as error:
+            raise place.error(("format",), str(error)) from None
+        config.refuse_unknown(place, class_, _COMMON_KEYS, f"format {settings.format}")
+        reader = config.convert(options, class_, f"format {settings.format}")
+        _check_place(place, settings)
+        if settings.source is not None and (fault := fault_of_name(settings.source)):
+            raise place.error(("source",), f"{fault}: it is the folder of shards below the documents")
+        if (set_name := reader.attribute_set()) is not None and not is_set_name(set_name):
+            raise place.error(("set",), f"expected a set name of letters, digits, - and _, got {set_name!r}")
+        if settings.trim and reader.attribute_set():
+            raise place.error(("trim",), "expected no trim: the attributes that the format carries are one per line")
+        where, files = place.where(("from" if settings.crawl is None else "crawl",)), place.where(("files",))
+        found = Entry(common.value, options.value, place=where, files_place=files, compression=compression)
+        entries.append(found)
+    return entries
+
+
+def _check_place(place: Source, settings: Common) -> None:
+    """Raise ConfigError unless the entry names its files in one way."""
+    if settings.crawl is None:
+        if settings.from_ is None:
+            raise place.error((), "expected `from:` (paths or globs) or `crawl:` (its name), got neither")
+        for key in _OF_CRAWLS:
+            if key in place.value:
+                raise place.error((key,), "expected this beside `crawl:`, got it beside `from:`")
+        return
+    if settings.from_ is not None:
+        raise place.error(("crawl",), "expected `from:` or `crawl:`, got both")
+    key = "crawl"
+    try:
+        crawls.check_name(settings.crawl)
+        key = "files"
+        crawls.chosen(settings.files)
+    except ValueError as error:
+        raise place.error((key,), str(error)) from None
+
+
+def set_schemas(entries: Iterable[Entry]) -> dict[str, sets.SetSchema]:
+    """Return the schemas of the attribute sets that the inputs' formats carry, by set."""
+    found = {}
+    for entry in entries:
+        reader = entry.reader()
+        if (set_name := reader.attribute_set()) is not None:
+            keys = {key: sets.key_schema(type_, settings_of_set(entry)) for key, type_ in reader.types().items()}
+            found[set_name] = sets.SetSchema(keys=keys)
+    return found
+
+
+def prepare(entries: Iterable[Entry], dataset: Dataset, *, overwrite: bool, write: bool = True) -> None:
+    """Declare the attribute sets that the formats carry.
+
+    Args:
+        entries: of the section.
+        dataset: where the sets are.
+        overwrite: whether what was made otherwise is to be made again.
+        write: whether anything is written.
+
+    Raises:
+        ConfigError: if one exists that was made otherwise.
+    """
+    for set_name, made in set_schemas(entries).items():
+        old = sets.load_schema(dataset, set_name)
+        if old is not None and old.of_values() != made.of_values() and not overwrite:
+            raise ConfigError(
+                f"the set {set_name!r} exists and was made otherwise; choose another `set:`, or --overwrite"
+            )
+        if write:
+            sets.save_schema(dataset, set_name, made)
+
+
+def settings_of_set(entry: Entry) -> dict[str, Any]:
+    return {"format": entry.settings().format, "version": "1"}
+
+
+def holds(entries: Iterable[Entry]) -> dict[str, str]:
+    """Return what an ingest works on, by source, with a digest of the settings (see `toolkit.runs.claims`)."""
+    found: dict[str, set[bytes]] = {}
+    for entry in entries:
+        settings = msgspec.json.encode(settings_of(entry), order="sorted")
+        found.setdefault(entry.settings().source or "", set()).add(settings)
+    return {f"the source {name!r}": xxhash.xxh3_128_hexdigest(b"".join(sorted(s))) for name, s in found.items()}
+
+
+def settings_of(entry: Entry) -> dict[str, Any]:
+    """Return all that decides what becomes of an input.
+
+    The first version of a reader is not named, nor is gzip, nor that inputs are not packed: records from before there
+    was anything else stay as they are.
+    """
+    common = config.plain(entry.settings())
+    shared = {key: value for key, value in common.items() if key not in _NOT_SETTINGS}
+    reader = entry.reader()
+    version = {} if reader.VERSION == FIRST_VERSION else {"reader_version": reader.VERSION}
+    written = {} if entry.compression == COMPRESSION else {_COMPRESSION_KEY: entry.compression}
+    packed = {"pack": int(entry.pack)} if entry.pack else {}
+    return {**shared, **version, **packed, **written, **recorded_code(type(reader)), **reader.settings()}

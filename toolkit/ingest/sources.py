@@ -1,0 +1,154 @@
+"""The inputs that become a shard, or shards, together: read one behind the other, their documents as rows.
+
+    a.txt ──bytes──> reader ──drafts──> rows ──┐
+    b.txt ──bytes──> reader ──drafts──> rows ──┴──> the shard of a pack
+
+Small objects of a bucket are fetched some at a time, because the answer of each takes as long as that of a large one.
+"""
+
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack
+
+import xxhash
+
+from toolkit.errors import DataError
+from toolkit.ingest.downloads import Keep
+from toolkit.ingest.input_bytes import InputBytes
+from toolkit.ingest.plan import InputFile, InputToIngest
+from toolkit.ingest.reader import Input, Rejects
+from toolkit.ingest.recognised import LOOKED_AT, recognised
+from toolkit.ingest.rows import RowMaker, Written
+from toolkit.records.ingested import InputOfPack
+from toolkit.storage import Stat
+from toolkit.storage.paths import stat_each
+from toolkit.storage.threads import REQUESTS
+
+AHEAD_BYTES = 1 << 24
+"""Of inputs that are fetched while another one is read, at most."""
+
+
+class Sources:
+    """The inputs of a piece of work.
+
+    Args:
+        work: the inputs.
+        found: the versions that they should be.
+        keep: where the download of one from the web is kept.
+        rejects: where bad items are kept aside.
+
+    Attributes:
+        counts: by reason, of all inputs.
+        read: the inputs that have been read, whole.
+    """
+
+    def __init__(self, work: InputToIngest, found: Sequence[Stat], keep: Keep | None, rejects: Rejects | None) -> None:
+        self.counts: Counter[str] = Counter()
+        self.read: list[InputOfPack] = []
+        self._work = work
+        self._common = work.entry.settings()
+        self._reader = work.entry.reader()
+        self._rejects = rejects
+        self._found = found
+        self._current = 0
+        self._bytes = [InputBytes(file.path, now, keep) for file, now in zip(work.files, found, strict=True)]
+
+    def stored(self) -> int:
+        """Return how many stored bytes have been read."""
+        before = sum(found.size for found in self._found[: self._current])
+        return before + self._bytes[self._current].stored()
+
+    def rows(self) -> Generator[Written, None, None]:
+        """Yield the documents of all inputs, in order.
+
+        Raises:
+            DataError: if an input is damaged. The others are read to their ends then, so that all damage is told.
+        """
+        faults: list[DataError] = []
+        for number, (file, opened) in enumerate(zip(self._work.files, self._ahead(), strict=True)):
+            self._current = number
+            try:
+                with opened:
+                    yield from self._of(file, opened, faults)
+            except DataError as error:
+                faults.append(error)
+        if not faults:
+            faults = self._changed()
+        if len(self._bytes) == 1 and faults:
+            raise faults[0]
+        if faults:
+            wait = f"the other inputs of {self._work.name} wait until that is mended: they share a shard"
+            raise DataError("\n".join([*map(str, faults), wait]))
+
+    def _of(self, file: InputFile, opened: InputBytes, faults: Sequence[DataError]) -> Iterator[Written]:
+        """Yield the documents of an input; none behind a fault."""
+        source = Input(file.path, self._common.source, self._work.max_document_bytes, self._rejects, opened.open)
+        rows = 0
+        try:
+            for batch in self._reader.read_batches(source):
+                for row in RowMaker(source, self._common, file.relative).of(batch):
+                    rows += 1
+                    if not faults:
+                        yield row
+        except DataError as error:
+            raise self._explained(error, source) from None
+        found = self._found[self._current]
+        content = opened.content()
+        self.counts.update(source.counts)
+        self.read.append(
+            InputOfPack(input=file.path, key=file.key, size=found.size, stamp=found.stamp, content=content, rows=rows)
+        )
+
+    def _explained(self, error: DataError, source: Input) -> DataError:
+        """Return an error; it says what the input is, if nothing of it could be read in its format."""
+        format = self._common.format
+        if source.counts["documents"] or error.path != source.path:
+            return error
+        found = recognised(source.head(LOOKED_AT), format)
+        if not found or found in error.message:
+            return error
+        message = f"{error.message}; the file is {found}, and is read here as `format: {format}`"
+        return DataError(message, path=error.path, line=error.line, id=error.id)
+
+    def _ahead(self) -> Iterator[InputBytes]:
+        """Yield the inputs; the next ones are being fetched, if they come from afar."""
+        fetched = held = 0
+        with ExitStack() as stack:
+            for number, current in enumerate(self._bytes):
+                while fetched < len(self._bytes) and fetched < number + REQUESTS:
+                    size = self._found[fetched].size
+                    if fetched > number and held + size > AHEAD_BYTES:
+                        break
+                    stack.callback(self._bytes[fetched].close)
+                    self._bytes[fetched].fetch()
+                    held += size
+                    fetched += 1
+                yield current
+                held -= self._found[number].size
+
+    def _changed(self) -> list[DataError]:
+        """Return an error for each input that is another now than the one that was to be read."""
+        looked = [
+            (file, was)
+            for file, was, each in zip(self._work.files, self._found, self._bytes, strict=True)
+            if each.can_change
+        ]
+        now = stat_each([file.path for file, _ in looked])
+        message = "expected the file to stay as it is while it is read, it changed; run again"
+        return [
+            DataError(message, path=file.path) for (file, was), there in zip(looked, now, strict=True) if there != was
+        ]
+
+    def content(self) -> str:
+        """Return the digest of the stored bytes: xxh3-128 (hex); of a pack, of the inputs' keys and digests."""
+        if not self._work.is_pack:
+            return self.read[0].content
+        digest = xxhash.xxh3_128()
+        for each in self.read:
+            digest.update(f"{each.key}\0{each.content}\n".encode())
+        return digest.hexdigest()
+
+    def discard(self) -> None:
+        """Delete what is kept of a download."""
+        for each in self._bytes:
+            each.discard()

@@ -1,0 +1,94 @@
+"""What was made of inputs that other packs have now: it goes before those are made, or documents would be there twice.
+
+A pack has the name of its first input, so one that begins with another input is another pack. An input that grows gets
+a shard of its own; one that shrinks, or gets neighbours, joins a pack.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from toolkit.data import row_index
+from toolkit.data.dataset import Dataset
+from toolkit.ingest.inputs import Attempt, record_path
+from toolkit.ingest.plan import InputToIngest
+from toolkit.records import ingested, sets
+from toolkit.records.ingested import InputRecord, key_of
+from toolkit.storage import json_files
+from toolkit.storage.paths import remove, remove_empty_folders
+
+
+class Superseded(msgspec.Struct, frozen=True):
+    """An input, or pack, of former runs, of which inputs are in other packs now.
+
+    Attributes:
+        record: the path of its record.
+        made: that record, if it was done.
+        shards: that it may have.
+        by: what is made of one of its inputs now.
+    """
+
+    record: str
+    made: InputRecord | None
+    shards: list[str]
+    by: InputToIngest
+
+
+def find(works: Iterable[InputToIngest], planned: Iterable[InputToIngest], dataset: Dataset) -> list[Superseded]:
+    """Return what the works of a run supersede, sorted by record.
+
+    Args:
+        works: of the run.
+        planned: of all inputs that there are.
+        dataset: of the records.
+    """
+    known = {record_path(work) for work in planned}
+    now = {file.key: work for work in works for file in work.files}
+    attempts = {path.removesuffix(".started") for path in ingested.paths(dataset, ".started")}
+    found = []
+    for path in sorted(({*ingested.paths(dataset, ".json")} | attempts) - known):
+        made = json_files.load(path, InputRecord)
+        begun = json_files.load(path + ".started", Attempt) if path in attempts else None
+        keys = [each.key for each in made.inputs] if made else []
+        keys += begun.keys if begun else []
+        if by := next((now[key] for key in keys or [key_of(dataset, path)] if key in now), None):
+            shards = {shard for noted in (made, begun) if noted for shard in noted.shards}
+            found.append(Superseded(path, made, sorted(shards), by))
+    return found
+
+
+def lost(works: Iterable[InputToIngest], planned: Sequence[InputToIngest], former: Iterable[Superseded]) -> list[str]:
+    """Return the paths of inputs that are not there any more and whose documents go, sorted: others of their pack stay.
+
+    Args:
+        works: of the run.
+        planned: of all inputs that there are.
+        former: what the works supersede.
+    """
+    there = {file.key for work in planned for file in work.files}
+    packs = [json_files.load(record_path(work), InputRecord) for work in works if work.is_pack]
+    records = [record for record in (*packs, *(each.made for each in former)) if record]
+    return sorted(each.input for record in records for each in record.inputs if each.key not in there)
+
+
+def forget(former: Iterable[Superseded], dataset: Dataset) -> None:
+    """Delete the shards of what is superseded, then its records: killed between, the next run does the rest."""
+    for each in former:
+        for shard in each.shards:
+            forget_shard(dataset, shard)
+        remove(each.record)
+        remove(each.record + ".started")
+
+
+def forget_shard(dataset: Dataset, shard: str) -> None:
+    """Delete the documents of a shard, its row index, and its attributes in the sets that we have made."""
+    path = dataset.shard_path(shard)
+    remove(path)
+    remove_empty_folders(path.rpartition("/")[0], dataset.documents)
+    row_index.forget(dataset, shard)
+    for name in dataset.sets():
+        if sets.load_schema(dataset, name) is not None:
+            attributes = dataset.attribute_path(name, shard)
+            sets.forget(dataset, name, shard)
+            remove(attributes)
+            remove_empty_folders(attributes.rpartition("/")[0], dataset.attributes)
