@@ -236,6 +236,88 @@ def _with_text(row: bytes | None, text: str) -> bytes | None:
     return _ENCODER.encode(msgspec.json.decode(row, type=dict[str, msgspec.Raw]) | {"text": text})
 
 
+class _Documents:
+    """Makes the documents of an input."""
+
+    def __init__(self, work: InputToIngest, source: Input) -> None:
+        self.work, self.source = work, source
+        self.common, self.reader = work.entry.settings(), work.entry.reader()
+
+    def rows(self) -> Iterator[Written]:
+        """Yield the documents as rows; one that cannot be written is a bad item, too.
+
+        Raises:
+            DataError: it says what the input is, if nothing of it could be read in its format.
+        """
+        try:
+            yield from self._rows()
+        except DataError as error:
+            format = self.common.format
+            if self.source.counts["documents"] or error.path != self.source.path:
+                raise
+            if not (found := recognised(self.source.head(LOOKED_AT), format)) or found in error.message:
+                raise
+            message = f"{error.message}; the file is {found}, and is read here as `format: {format}`"
+            raise DataError(message, path=error.path, line=error.line, id=error.id) from None
+
+    def _rows(self) -> Iterator[Written]:
+        counts, source = self.source.counts, self.source
+        for draft in itertools.chain.from_iterable(self.reader.read_batches(source)):
+            try:
+                if self.common.trim:
+                    trimmed = trim(draft.text, self.common.trim.min_chars)
+                    if trimmed is None:
+                        counts["trim"] += 1
+                        continue
+                    if trimmed != draft.text:
+                        draft.text, draft.raw = trimmed, _with_text(draft.raw, trimmed)
+                row, line = self._row(draft)
+            except BAD_ROW as error:
+                raw = draft.raw or draft.text.encode(errors="replace")
+                message = explain_bad_row(raw, error) if raw else str(error)
+                source.bad(fault_of(raw or b"{", error), message, raw, draft.number, draft.id)
+                continue
+            if len(line) > source.max_bytes:
+                source.too_large("document", line[:HEAD], draft.number, len(line), id=row.id)
+            else:
+                counts["documents"] += 1
+                yield draft, row, line
+
+    def _row(self, draft: Draft) -> tuple[DocumentRow, bytes]:
+        source = draft.source if draft.source is not None else self.common.source
+        if source is None:
+            raise DataError(
+                "expected field source, got none in the input; give the entry `source: NAME`",
+                path=self.source.path,
+                line=draft.number,
+                id=draft.id,
+            )
+        id = draft.id if draft.id is not None else self._new_id(draft)
+        if draft.raw is not None:
+            line = draft.raw
+        else:
+            fields: dict[str, Any] = {"id": id, "text": draft.text, "source": source}
+            if draft.added is not None:
+                fields["added"] = draft.added
+            if draft.created is not None:
+                fields["created"] = draft.created
+            if draft.metadata is not None:
+                fields["metadata"] = draft.metadata
+            line = _ENCODER.encode(fields | draft.extra)
+        own = msgspec.Raw(b"{}") if b'"attributes"' in line else NO_ATTRIBUTES  # or so; more is not asked
+        return DocumentRow(id=id, text=draft.text, source=source, attributes=own), line
+
+    def _new_id(self, draft: Draft) -> str:
+        if self.common.ids == "content":
+            return xxhash.xxh3_128_hexdigest(draft.text.encode())
+        return f"{self.work.relative}:{draft.number}"
+
+
+def documents_of(work: InputToIngest, source: Input) -> Iterator[bytes]:
+    """Yield the documents of an input, as JSON, as they are written by an ingest; nothing is."""
+    return (line for _, _, line in _Documents(work, source).rows())
+
+
 class _ShardsOutput:
     """Writes the drafts of an input to its shards, and their attributes beside them."""
 
@@ -254,24 +336,8 @@ class _ShardsOutput:
         self.set_name = self.reader.attribute_set()
 
     def run(self) -> None:
-        """Write all shards.
-
-        Raises:
-            DataError: it says what the input is, if nothing of it could be read in its format.
-        """
-        try:
-            self._run()
-        except DataError as error:
-            format = self.common.format
-            if self.source.counts["documents"] or error.path != self.work.path:
-                raise
-            if not (found := recognised(self.source.head(LOOKED_AT), format)) or found in error.message:
-                raise
-            message = f"{error.message}; the file is {found}, and is read here as `format: {format}`"
-            raise DataError(message, path=error.path, line=error.line, id=error.id) from None
-
-    def _run(self) -> None:
-        drafts = self._rows(itertools.chain.from_iterable(self.reader.read_batches(self.source)))
+        """Write all shards."""
+        drafts = _Documents(self.work, self.source).rows()
         first, number = next(drafts, None), 0
         while first is not None or number == 0:
             name = self.work.shard_name(number)
@@ -344,59 +410,6 @@ class _ShardsOutput:
             seconds=0.0,
         )
         json_files.save(sets.record_path(self.work.dataset, self.set_name, name), record)
-
-    def _rows(self, drafts: Iterator[Draft]) -> Iterator[Written]:
-        """Yield the documents as rows; one that cannot be written is a bad item, too."""
-        counts, source = self.source.counts, self.source
-        for draft in drafts:
-            try:
-                if self.common.trim:
-                    trimmed = trim(draft.text, self.common.trim.min_chars)
-                    if trimmed is None:
-                        counts["trim"] += 1
-                        continue
-                    if trimmed != draft.text:
-                        draft.text, draft.raw = trimmed, _with_text(draft.raw, trimmed)
-                row, line = self._row(draft)
-            except BAD_ROW as error:
-                raw = draft.raw or draft.text.encode(errors="replace")
-                message = explain_bad_row(raw, error) if raw else str(error)
-                source.bad(fault_of(raw or b"{", error), message, raw, draft.number, draft.id)
-                continue
-            if len(line) > source.max_bytes:
-                source.too_large("document", line[:HEAD], draft.number, len(line), id=row.id)
-            else:
-                counts["documents"] += 1
-                yield draft, row, line
-
-    def _row(self, draft: Draft) -> tuple[DocumentRow, bytes]:
-        source = draft.source if draft.source is not None else self.common.source
-        if source is None:
-            raise DataError(
-                "expected field source, got none in the input; give the entry `source: NAME`",
-                path=self.source.path,
-                line=draft.number,
-                id=draft.id,
-            )
-        id = draft.id if draft.id is not None else self._new_id(draft)
-        if draft.raw is not None:
-            line = draft.raw
-        else:
-            fields: dict[str, Any] = {"id": id, "text": draft.text, "source": source}
-            if draft.added is not None:
-                fields["added"] = draft.added
-            if draft.created is not None:
-                fields["created"] = draft.created
-            if draft.metadata is not None:
-                fields["metadata"] = draft.metadata
-            line = _ENCODER.encode(fields | draft.extra)
-        own = msgspec.Raw(b"{}") if b'"attributes"' in line else NO_ATTRIBUTES  # or so; more is not asked
-        return DocumentRow(id=id, text=draft.text, source=source, attributes=own), line
-
-    def _new_id(self, draft: Draft) -> str:
-        if self.common.ids == "content":
-            return xxhash.xxh3_128_hexdigest(draft.text.encode())
-        return f"{self.work.relative}:{draft.number}"
 
 
 def trim(text: str, min_chars: int) -> str | None:
