@@ -1,4 +1,4 @@
-"""Make documents from WET, OSCAR, Dolma, JSON Lines or text files."""
+"""Make documents from WET, WARC, OSCAR, Dolma, JSON Lines, Parquet, Arrow, CSV or text files."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable

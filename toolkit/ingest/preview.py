@@ -7,6 +7,7 @@ import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import schema
+from toolkit.data.documents import DocumentRow
 from toolkit.data.schema import Type
 from toolkit.errors import DataError
 from toolkit.ingest.input_bytes import InputBytes
@@ -26,7 +27,7 @@ class Field(ConfigStruct):
     """A field of documents.
 
     Attributes:
-        name: top-level, or ``metadata.NAME``.
+        name: as rules have it; of a document's own keys the key alone.
         type: of its values, null left out.
         documents: that have it, and not null.
     """
@@ -54,6 +55,9 @@ class Preview(ConfigStruct):
     looked_at: int
     fields: list[Field]
     counts: dict[str, int]
+
+
+_KEYS = DocumentRow.__struct_fields__
 
 
 class _Unkept(Rejects):
@@ -111,7 +115,11 @@ def _fields(lines: list[bytes]) -> list[Field]:
     inside = [name for name in types if name.startswith("metadata.")]
     at = order.index("metadata") + 1 if "metadata" in order else len(order)
     return [
-        Field(name=name, type=str(_present(types[name])), documents=there[name])
+        Field(
+            name=name if name in _KEYS or name in inside else f"document.{name}",
+            type=str(_present(types[name])),
+            documents=there[name],
+        )
         for name in (*order[:at], *inside, *order[at:])
         if name != "metadata" or not inside
     ]
