@@ -59,7 +59,8 @@ def _make(folder: Path) -> None:
     meta = [{"language": "en", "source_url": f"https://{host}/x"} for host in ("a.org", "b.org")]
     rows = [{"raw_content": ENGLISH, "doc_id": str(i), "meta": json.dumps(each)} for i, each in enumerate(meta)]
     _objects(folder / "pajama/0.jsonl.gz", rows)
-    (folder / "takedowns.txt").write_text("b.org\n")
+    (folder / "my").mkdir()
+    (folder / "my/takedowns.txt").write_text("b.org\n")
 
 
 def test_each_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
