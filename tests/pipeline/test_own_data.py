@@ -178,3 +178,52 @@ def test_records_from_before_there_were_these_options_are_those_of_now(project: 
     assert not {"metadata", "leave_out", "config", "split"} & settings.keys()
     assert "(1 before)" in project.ingest(entry).out
     assert "metadata: None -> 'rest'" in project.ingest({**entry, "metadata": "rest"}).err
+
+
+def test_a_dry_run_and_head_show_documents_as_they_would_be(project: Project) -> None:
+    rows = [{"body": f"text {i}", "lang": "de", "n": i if i else None, "of": {"a": [1]}} for i in range(5)]
+    write(project.root / "in" / "a.parquet", rows)
+    write(project.root / "in" / "b.jsonl", ROWS)
+    project.config["ingest"] = [
+        {
+            "format": "parquet",
+            "from": str(project.root / "in" / "*.parquet"),
+            "source": "own",
+            "fields": {"text": "body"},
+            "metadata": ["lang", "n"],
+        },
+        {"format": "jsonl", "from": str(project.root / "in" / "b.jsonl"), "source": "two"},
+    ]
+    ran = project.ok("ingest", "--dry-run", "--json").json
+    assert [(each["format"], each["looked_at"], len(each["documents"])) for each in ran["first"]] == [
+        ("parquet", 5, 3),
+        ("jsonl", 6, 3),
+    ]
+    first = ran["first"][0]
+    assert [tuple(each.values()) for each in first["fields"]] == [
+        ("id", "str", 5),
+        ("text", "str", 5),
+        ("source", "str", 5),
+        ("metadata.lang", "str", 5),
+        ("metadata.n", "int", 4),
+        ("document.of", "{a: list[int]}", 5),
+    ]
+    shown = project.ok("head", "-n", "1").out
+    assert "a.parquet, document 1 as it would be" in shown
+    assert [line.split() for line in shown.splitlines() if line.startswith("metadata.n ")] == [
+        ["metadata.n", "int", "4"]
+    ]
+    assert not project.data.exists()
+    project.ok("ingest")
+    assert project.shard("own/a.jsonl.gz")[:3] == first["documents"]
+    assert 'document.of: {"a":[1]}' in project.ok("head", "-n", "1").out
+
+
+def test_a_dry_run_tells_what_cannot_be_read(project: Project) -> None:
+    write(project.root / "in" / "a.parquet")
+    path = str(project.root / "in" / "a.parquet")
+    project.config["ingest"] = [{"format": "jsonl", "from": path, "source": "own"}]
+    for command in (("ingest", "--dry-run"), ("head",)):
+        ran = project(*command)
+        assert ran.code == 1
+        assert "a Parquet file (`format: parquet`)" in ran.err

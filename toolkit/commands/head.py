@@ -11,11 +11,12 @@ import msgspec
 
 from toolkit.commands.command_line.options import Flag, Limited, Looking, Words
 from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.first_documents import first_documents, show_document, show_preview
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.data.alignment import AttributeRows, missing_file
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
-from toolkit.errors import ConfigError, short
+from toolkit.errors import ConfigError, NoDocuments
 from toolkit.inspect import targets
 from toolkit.inspect.documents import FileDocuments, types_of
 from toolkit.inspect.targets import format_of, recorded_format
@@ -26,11 +27,8 @@ from toolkit.records import sets as records
 from toolkit.storage.paths import exists, is_folder, join, lacking, not_in
 from toolkit.storage.reading import Lines
 
-TEXT_LINES = 12
-TEXT_CHARS = 160
-VALUE_CHARS = 400
-
-Joined = tuple[DocumentRow, dict[str, dict[str, Any]], str]
+Joined = tuple[DocumentRow, dict[str, dict[str, Any]], str, bytes]
+"""A document, its attributes by set, its place, and its line; none of a file that is no lines."""
 
 
 class Options(Looking, Limited, frozen=True, kw_only=True):
@@ -44,10 +42,18 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Show the first documents of a shard (or of the dataset), or those with an id."""
+    """Show the first documents of a shard (or of the dataset), or those with an id.
+
+    Of a configuration whose inputs are not ingested yet these are the documents that they would become.
+    """
     if options.config is None and options.targets and (outputs := _outputs(options.targets[0].rstrip("/"))):
         return _of_output(context, options, outputs)
-    dataset, shards = _places(context)
+    try:
+        dataset, shards = _places(context)
+    except NoDocuments:
+        if options.config is None or options.id is not None or not context.source.value.get("ingest"):
+            raise
+        return _of_inputs(context, options)
     wanted = options.count if options.id is None else sys.maxsize
     found: list[Joined] = []
     for shard in shards:
@@ -62,14 +68,25 @@ def run(context: Context, options: Options) -> Outcome:
     return _outcome(found)
 
 
+def _of_inputs(context: Context, options: Options) -> Outcome:
+    """Show the first documents of the first input of each entry, and the fields that were found."""
+    found, failed = first_documents(context.inputs(asks_web=False), options.count)
+    return Outcome(
+        text="\n\n".join(map(show_preview, found)),
+        data={"first": msgspec.to_builtins(found)},
+        failures=failed,
+        exit_code=1 if failed else 0,
+    )
+
+
 def _outcome(found: list[Joined]) -> Outcome:
     return Outcome(
-        text="\n\n".join(_show(*joined) for joined in found),
+        text="\n\n".join(show_document(*joined) for joined in found),
         data={
             "documents": [
                 {"place": place, "id": row.id, "source": row.source, "text": row.text}
                 | ({"values": attributes[""]} if "" in attributes else {"attributes": attributes})
-                for row, attributes, place in found
+                for row, attributes, place, _ in found
             ]
         },
     )
@@ -113,7 +130,7 @@ def _of_files(outputs: list[tuple[str, Writer]], max_bytes: int) -> Iterator[Joi
             place = f"{path}:{number}" if writer.has_json_lines() else f"{path}, document {number}"
             row = DocumentRow(document.id, document.text, document.source, metadata=document.raw_metadata)
             values = {name: msgspec.to_builtins(getattr(value, name)) for name in names}
-            yield row, {"": {name: each for name, each in values.items() if each is not None}}, place
+            yield row, {"": {name: each for name, each in values.items() if each is not None}}, place, b""
 
 
 # --- datasets ---------------------------------------------------------------------------------------------------------
@@ -161,24 +178,8 @@ def _read(dataset: Dataset, shard: str, max_bytes: int, id: str | None) -> Itera
             elif is_folder(other) or records.load_record(dataset, set_name, shard):
                 raise missing_file(other, path)
         rows = Rows(stack.enter_context(Lines(path, max_bytes)), DOCUMENT_DECODER, path)
-        for row, _ in rows:
+        for row, line in rows:
             found = {name: others.take(row.id, row.source, rows.number)[0] for name, others in sets.items()}
             if id is None or row.id == id:
                 attributes = {name: msgspec.json.decode(each.attributes) for name, each in found.items()}
-                yield row, attributes, f"{path}:{rows.number}"
-
-
-def _show(row: DocumentRow, attributes: dict[str, dict[str, Any]], place: str) -> str:
-    lines = [place, *(f"  {name + ':':8} {value}" for name, value in (("id", row.id), ("source", row.source)) if value)]
-    lines += [f"  {name}: {date}" for name, date in (("added", row.added), ("created", row.created)) if date]
-    for key, value in (msgspec.json.decode(row.metadata) or {}).items():
-        lines.append(f"  {key}: {short(value, VALUE_CHARS)}")
-    for set_name, values in attributes.items():
-        for key, value in values.items() if isinstance(values, dict) else ():
-            lines.append(f"  {f'[{set_name}] ' if set_name else ''}{key}: {short(value, VALUE_CHARS)}")
-    text = row.text.split("\n")
-    lines.append(f"  text ({len(row.text):,} characters):")
-    lines += [f"    | {line[:TEXT_CHARS]}{'…' if len(line) > TEXT_CHARS else ''}" for line in text[:TEXT_LINES]]
-    if len(text) > TEXT_LINES:
-        lines.append(f"    … {len(text) - TEXT_LINES} more lines")
-    return "\n".join(lines)
+                yield row, attributes, f"{path}:{rows.number}", line

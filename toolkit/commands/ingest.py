@@ -1,4 +1,4 @@
-"""Make documents from WET, OSCAR, Dolma, JSON Lines or text files."""
+"""Make documents from WET, WARC, OSCAR, Dolma, JSON Lines, Parquet, Arrow, CSV or text files."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -10,6 +10,7 @@ import msgspec
 from toolkit.commands.command_line.options import Configured, Stage
 from toolkit.commands.steps import places
 from toolkit.commands.steps.context import Context, show_plan
+from toolkit.commands.steps.first_documents import first_documents, show_preview
 from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.commands.steps.passing import Passing
 from toolkit.errors import amount
@@ -84,7 +85,7 @@ def run(
         data = {"documents": dataset.documents, "inputs": 0, "skipped": 0, "failed": [], "gone": [], "counts": {}}
         return Outcome(text=context.share.nothing(), data=data)
     if options.dry_run:
-        return show_plan(context, {"ingest": shards_of(works)})
+        return _shown(context, works)
     context.sweep(dataset.documents, dataset.attributes, dataset.bookkeeping)
     noted = FailureRecords(dataset.bookkeeping, "ingest")
     with context.claimed(dataset.bookkeeping, dataset.documents, ingest_section.holds(entries)):
@@ -126,6 +127,24 @@ def run(
         },
         failures=[*failed, *map(str, refused)],
         exit_code=1 if failed or refused else 0,
+    )
+
+
+SHOWN = 3
+"""Documents of each entry that a dry run shows."""
+
+
+def _shown(context: Context, works: list[ingest_plan.InputToIngest]) -> Outcome:
+    """Return the plan, and the first documents of the first input of each entry; the web is not read."""
+    plan = show_plan(context, {"ingest": shards_of(works)})
+    found, failed = first_documents(works, SHOWN)
+    lines = [line for each in found for line in ("", *show_preview(each).split("\n"))]
+    return replace(
+        plan,
+        text="\n".join([plan.text, *(f"# {line}".rstrip() for line in lines)]),
+        data=plan.data | {"first": msgspec.to_builtins(found)},
+        failures=failed,
+        exit_code=1 if failed else 0,
     )
 
 

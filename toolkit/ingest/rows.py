@@ -8,7 +8,8 @@ import xxhash
 
 from toolkit.data.documents import BAD_ROW, NO_ATTRIBUTES, DocumentRow, explain_bad_row, fault_of, split_lines
 from toolkit.errors import DataError
-from toolkit.ingest.reader import Draft, Input
+from toolkit.ingest.reader import Draft, Input, Reader
+from toolkit.ingest.recognised import LOOKED_AT, recognised
 from toolkit.ingest.section import Common
 from toolkit.storage.reading import HEAD
 
@@ -91,6 +92,31 @@ class RowMaker:
         if self._common.ids == "content":
             return xxhash.xxh3_128_hexdigest(draft.text.encode())
         return f"{self._relative}:{draft.number}"
+
+
+def rows_of(source: Input, reader: Reader, common: Common, relative: str) -> Iterator[Written]:
+    """Yield the documents of an input.
+
+    Args:
+        source: the input.
+        reader: of its format.
+        common: options of its entry.
+        relative: its path, of which ids are made.
+
+    Raises:
+        DataError: it says what the input is, if nothing of it could be read in its format.
+    """
+    maker = RowMaker(source, common, relative)
+    try:
+        for batch in reader.read_batches(source):
+            yield from maker.of(batch)
+    except DataError as error:
+        if source.counts["documents"] or error.path != source.path:
+            raise
+        if not (found := recognised(source.head(LOOKED_AT), common.format)) or found in error.message:
+            raise
+        message = f"{error.message}; the file is {found}, and is read here as `format: {common.format}`"
+        raise DataError(message, path=error.path, line=error.line, id=error.id) from None
 
 
 def trim(text: str, min_chars: int) -> str | None:

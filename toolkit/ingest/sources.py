@@ -17,8 +17,7 @@ from toolkit.ingest.downloads import Keep
 from toolkit.ingest.input_bytes import InputBytes
 from toolkit.ingest.plan import InputFile, InputToIngest
 from toolkit.ingest.reader import Input, Rejects
-from toolkit.ingest.recognised import LOOKED_AT, recognised
-from toolkit.ingest.rows import RowMaker, Written
+from toolkit.ingest.rows import Written, rows_of
 from toolkit.records.ingested import InputOfPack
 from toolkit.storage import Stat
 from toolkit.storage.paths import stat_each
@@ -84,31 +83,16 @@ class Sources:
         """Yield the documents of an input; none behind a fault."""
         source = Input(file.path, self._common.source, self._work.max_document_bytes, self._rejects, opened.open)
         rows = 0
-        try:
-            for batch in self._reader.read_batches(source):
-                for row in RowMaker(source, self._common, file.relative).of(batch):
-                    rows += 1
-                    if not faults:
-                        yield row
-        except DataError as error:
-            raise self._explained(error, source) from None
+        for row in rows_of(source, self._reader, self._common, file.relative):
+            rows += 1
+            if not faults:
+                yield row
         found = self._found[self._current]
         content = opened.content()
         self.counts.update(source.counts)
         self.read.append(
             InputOfPack(input=file.path, key=file.key, size=found.size, stamp=found.stamp, content=content, rows=rows)
         )
-
-    def _explained(self, error: DataError, source: Input) -> DataError:
-        """Return an error; it says what the input is, if nothing of it could be read in its format."""
-        format = self._common.format
-        if source.counts["documents"] or error.path != source.path:
-            return error
-        found = recognised(source.head(LOOKED_AT), format)
-        if not found or found in error.message:
-            return error
-        message = f"{error.message}; the file is {found}, and is read here as `format: {format}`"
-        return DataError(message, path=error.path, line=error.line, id=error.id)
 
     def _ahead(self) -> Iterator[InputBytes]:
         """Yield the inputs; the next ones are being fetched, if they come from afar."""

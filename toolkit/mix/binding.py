@@ -113,6 +113,8 @@ def _check_metadata(where: str, wanted: Wanted, path: tuple[str, ...], found: ru
 
 
 def _null_rule(path: tuple[str, ...]) -> str:
+    if all(key.isidentifier() for key in path):
+        return f"{'.'.join(path)} is None"
     return f'"{value_of(path)} is None"'
 
 

@@ -1,0 +1,86 @@
+"""Each configuration of the page about one's own data runs as it stands there, on small files of the form it names."""
+
+import csv
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.conftest import Run
+from tests.pages import blocks
+
+pa = pytest.importorskip("pyarrow", exc_type=ImportError)
+pq = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
+
+PAGE = "docs/bring-your-own-data.md"
+EXAMPLES = [block.text for block in blocks(PAGE) if block.language == "yaml"]
+ENGLISH = "The library opens at nine in the morning and it closes at six in the evening, on every day of the week."
+GERMAN = "Die Bibliothek öffnet um neun Uhr am Morgen und schließt um sechs Uhr am Abend, an jedem Tag der Woche."
+HEADER = "---\nconfigs:\n- config_name: sample\n  data_files: [{split: train, path: sample/*.parquet}]\n---\n"
+
+
+def _objects(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(b"".join(json.dumps(row).encode() + b"\n" for row in rows)))
+
+
+def _make(folder: Path) -> None:
+    """Writes the inputs that the page names."""
+    (folder / "hub/fineweb/sample").mkdir(parents=True)
+    (folder / "hub/fineweb/README.md").write_text(HEADER)
+    pages = [
+        {"text": ENGLISH, "id": "1", "url": "u1", "language": "en", "language_score": 0.9},
+        {"text": GERMAN, "id": "2", "url": "u2", "language": "de", "language_score": 0.8},
+        {"text": ENGLISH, "id": "3", "url": "u3", "language": None, "language_score": None},
+    ]
+    pq.write_table(pa.Table.from_pylist(pages), folder / "hub/fineweb/sample/000.parquet")
+    reviews = [{"review": f"{ENGLISH} {stars}", "stars": stars, "user": "a"} for stars in (1, 5, 5, None)]
+    (folder / "saved/reviews/train").mkdir(parents=True)
+    (folder / "saved/reviews/dataset_dict.json").write_text('{"splits": ["train"]}')
+    (folder / "saved/reviews/train/state.json").write_text('{"_data_files": [{"filename": "data-0.arrow"}]}')
+    table = pa.Table.from_pylist(reviews)
+    path = str(folder / "saved/reviews/train/data-0.arrow")
+    with pa.OSFile(path, "wb") as out, pa.ipc.new_stream(out, table.schema) as stream:
+        stream.write_table(table)
+    with (folder / "news.csv").open("w", newline="") as out_text:
+        writer = csv.writer(out_text)
+        writer.writerow(["body", "date", "year", "section"])
+        writer.writerow([f"{ENGLISH}\n{ENGLISH}", "2021-01-01", "2021", "city"])
+        writer.writerow([ENGLISH, "2019-01-01", "2019", "city"])
+        writer.writerow([ENGLISH, "2022-01-01", "2022", "sports"])
+        writer.writerow([ENGLISH, "", "", "city"])
+    for name in ("books/a.txt", "books/deep/b.md"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"{ENGLISH}\n\n{ENGLISH}\n{ENGLISH}\n")
+    (folder / "books/tiny.txt").write_text("tiny\n")
+    meta = [{"language": "en", "source_url": f"https://{host}/x"} for host in ("a.org", "b.org")]
+    rows = [{"raw_content": ENGLISH, "doc_id": str(i), "meta": json.dumps(each)} for i, each in enumerate(meta)]
+    _objects(folder / "pajama/0.jsonl.gz", rows)
+    (folder / "my").mkdir()
+    (folder / "my/takedowns.txt").write_text("b.org\n")
+
+
+def test_each_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    """In order: the last one reads what the second has written. Each shows its first documents before it runs."""
+    _make(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    kept: list[tuple[int, int]] = []
+    for text in EXAMPLES:
+        assert len(text.splitlines()) <= 12
+        (tmp_path / "own.yaml").write_text(text)
+        seen = run("ingest", "-c", "own.yaml", "--dry-run", "--json", "executor.type=in_process")
+        assert seen.code == 0, seen.err
+        assert seen.json["first"][0]["documents"]
+        ran = run("run", "-c", "own.yaml", "--json", "executor.type=in_process")
+        assert ran.code == 0, (kept, text, ran.err)
+        manifest = Path(yaml.safe_load(text)["mix"]["output"]["path"]) / ".toolkit" / "manifest.json"
+        totals = json.loads(manifest.read_bytes())["totals"]
+        kept.append((totals["rows"], totals["kept"]))
+    assert kept == [(3, 1), (4, 2), (4, 1), (3, 2), (2, 1), (2, 2)]
+
+
+def test_there_are_six() -> None:
+    assert len(EXAMPLES) == 6

@@ -1,0 +1,136 @@
+"""The first documents of an input as an ingest would make them, and the fields that they have; nothing is written."""
+
+import itertools
+from typing import Any
+
+import msgspec
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data import schema
+from toolkit.data.documents import DocumentRow
+from toolkit.data.schema import Type
+from toolkit.errors import DataError
+from toolkit.ingest.input_bytes import InputBytes
+from toolkit.ingest.plan import InputToIngest
+from toolkit.ingest.reader import Input, Rejects
+from toolkit.ingest.rows import rows_of
+from toolkit.storage.paths import lacking, stat
+
+LOOKED_AT = 1000
+"""Documents of which the fields are shown."""
+
+MOST_BYTES = 16 << 20
+"""Bytes of documents that are looked at, about."""
+
+
+class Field(ConfigStruct):
+    """A field of documents.
+
+    Attributes:
+        name: as rules have it; of a document's own keys the key alone.
+        type: of its values, null left out.
+        documents: that have it, and not null.
+    """
+
+    name: str
+    type: str
+    documents: int
+
+
+class Preview(ConfigStruct):
+    """The beginning of an input.
+
+    Attributes:
+        input: its path.
+        format: by the configuration.
+        documents: the first.
+        looked_at: documents that the fields are of.
+        fields: in their order, those of the metadata in its place.
+        counts: what was left out on the way, and the documents.
+    """
+
+    input: str
+    format: str
+    documents: list[dict[str, Any]]
+    looked_at: int
+    fields: list[Field]
+    counts: dict[str, int]
+
+
+_KEYS = DocumentRow.__struct_fields__
+
+
+class _Unkept(Rejects):
+    """Bad items that are counted, and kept nowhere."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+
+    def add(self, *_: Any, **__: Any) -> None:
+        pass
+
+
+def preview(work: InputToIngest, shown: int) -> Preview:
+    """Return the beginning of an input.
+
+    Args:
+        work: the input.
+        shown: documents to show.
+
+    Raises:
+        DataError: as ingest would, if the beginning is not sound.
+    """
+    found = stat(work.path)
+    if found is None:
+        raise DataError(f"expected an input file, got {lacking(work.path)}", path=work.path)
+    common = work.entry.settings()
+    rejects = _Unkept() if common.on_error == "skip" else None
+    stored = InputBytes(work.path, found)
+    source = Input(work.path, common.source, work.max_document_bytes, rejects, stored.open)
+    lines: list[bytes] = []
+    size = 0
+    rows = rows_of(source, work.entry.reader(), common, work.files[0].relative)
+    for _, _, line in itertools.islice(rows, LOOKED_AT):
+        lines.append(line)
+        if (size := size + len(line)) > MOST_BYTES:
+            break
+    return Preview(
+        input=work.path,
+        format=common.format,
+        documents=[msgspec.json.decode(line) for line in lines[:shown]],
+        looked_at=len(lines),
+        fields=_fields(lines),
+        counts=dict(source.counts),
+    )
+
+
+def _fields(lines: list[bytes]) -> list[Field]:
+    types: dict[str, Type] = {}
+    there: dict[str, int] = {}
+    for line in lines:
+        for name, value in _flat(msgspec.json.decode(line)):
+            type_ = schema.infer(value)
+            types[name] = schema.union(types[name], type_) if name in types else type_
+            there[name] = there.get(name, 0) + (value is not None)
+    order = [name for name in types if not name.startswith("metadata.")]
+    inside = [name for name in types if name.startswith("metadata.")]
+    at = order.index("metadata") + 1 if "metadata" in order else len(order)
+    return [
+        Field(
+            name=name if name in _KEYS or name in inside else f"document.{name}",
+            type=str(_present(types[name])),
+            documents=there[name],
+        )
+        for name in (*order[:at], *inside, *order[at:])
+        if name != "metadata" or not inside
+    ]
+
+
+def _flat(row: dict[str, Any]) -> list[tuple[str, Any]]:
+    metadata = row.get("metadata")
+    inside = metadata.items() if isinstance(metadata, dict) else ()
+    return [*row.items(), *((f"metadata.{name}", value) for name, value in inside)]
+
+
+def _present(type_: Type) -> Type:
+    return type_.item if type_.kind == "nullable" and type_.item else type_
