@@ -124,7 +124,8 @@ def _elsewhere(edges: "np.ndarray[Any, Any]", gone: "np.ndarray[Any, Any]") -> "
     import numpy as np
 
     away = (edges["hash"] == edges["of"]) | ~np.isin(edges["of"], gone)
-    return (edges["flags"] & ELSEWHERE != 0) & away
+    found: np.ndarray[Any, Any] = (edges["flags"] & ELSEWHERE != 0) & away
+    return found
 
 
 def _left(held: "_Held", candidate: "np.dtype[Any]", hashes: "np.dtype[Any]") -> Found:
