@@ -151,6 +151,7 @@ def test_importing_the_toolkit_imports_nothing_heavy(statement: str) -> None:
 
 
 NAMED_FOR_A_REASON = {
+    "toolkit/dedup/exact": "a normalisation is called after the program that has it",
     "toolkit/interop/dolma": "translates another program's configurations into ours, tagger by tagger",
     "toolkit/ingest/formats": "input formats carry attributes under the names that the taggers give them",
     "toolkit/commands/steps/stats_files.py": "where documents without a mix usually have their label",

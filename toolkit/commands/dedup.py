@@ -10,9 +10,9 @@ from toolkit.commands.steps.context import Context, show_plan
 from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.data.dataset import Dataset
 from toolkit.dedup import progress, resolve, section, sign, write
-from toolkit.dedup.records import fates_folder
+from toolkit.dedup.records import fates_folder, load_resolution
 from toolkit.dedup.section import Entry, Plan
-from toolkit.errors import ToolkitError
+from toolkit.errors import ConfigError, ToolkitError
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Report, Task
 
@@ -32,6 +32,7 @@ def run(context: Context, options: Options) -> Outcome:
     shards = context.limited(mine)
     sharing.check_compression(context, dataset, shards)
     section.prepare(plan, dataset, overwrite=options.overwrite, write=False)
+    _check_limit(context, dataset, plan, shards)
     if context.share and not shards:
         return Outcome(text=context.share.nothing(), data={"attributes": dataset.attributes, "shards": 0, "failed": []})
     if options.dry_run:
@@ -42,6 +43,23 @@ def run(context: Context, options: Options) -> Outcome:
         outcome = _Making(context, dataset, plan, shards).outcome()
     outcome.text += unfinished
     return outcome
+
+
+def _check_limit(context: Context, dataset: Dataset, plan: Plan, shards: Sequence[str]) -> None:
+    """Check that `--limit` does not make duplicates among some shards of those among all.
+
+    Raises:
+        ConfigError: if it would.
+    """
+    if context.options.limit is None or context.options.shard is not None or context.options.overwrite:
+        return
+    for entry in plan.entries:
+        found = load_resolution(dataset, entry.set)
+        if found and len(found.shards) > len(shards):
+            raise ConfigError(
+                f"--limit: expected all {len(found.shards)} shards of which {entry.set} says what is a duplicate, got "
+                f"{len(shards)}: it would be made again, of these alone; leave --limit out, or add --overwrite"
+            )
 
 
 def waves(plan: Plan) -> list[list[Entry]]:
@@ -65,7 +83,7 @@ class _Making:
     def __init__(self, context: Context, dataset: Dataset, plan: Plan, shards: list[str]) -> None:
         self.context, self.dataset, self.plan, self.shards = context, dataset, plan, shards
         self.failed: list[str] = []
-        self.rows = [["set", "kind", "documents", "compared", "found", "shards written", "up to date"]]
+        self.rows = [["set", "kind", "documents", "compared", "shards written", "up to date", "found"]]
         self.data: dict[str, Any] = {}
         self.notes: list[str] = []
         self._noted = FailureRecords(dataset.bookkeeping, "dedup")
@@ -94,7 +112,7 @@ class _Making:
                 "--shard"
             )
         elif len(self.rows) > 1:
-            text += table(self.rows, right=[2, 3, 4, 5, 6])
+            text += table(self.rows, right=[2, 3, 4, 5])
         text += "".join(f"\n{note}" for note in self.notes)
         if left and self.failed:
             text += f"\nnot made: {', '.join(left)}"
@@ -129,7 +147,7 @@ class _Making:
         written = [each.written for each in self._run(f"write {entry.set}", write.write_shard, tasks, noted=True)]
         documents = sum(each.record.rows for each in signed if each.own)
         compared = sum(each.record.compared for each in signed if each.own)
-        found = resolution.counts.get("duplicates", 0)
+        found = ", ".join(f"{count:,} {what}" for what, count in resolution.counts.items())
         self.rows.append(
             [entry.set, entry.kind, f"{documents:,}", f"{compared:,}", f"{found:,}", str(sum(written)),
              str(len(written) - sum(written))]
