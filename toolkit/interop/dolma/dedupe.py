@@ -9,8 +9,10 @@ from toolkit.config import settings
 from toolkit.config.settings import ConfigStruct, Source
 from toolkit.errors import ConfigError
 from toolkit.interop.dolma.interpolation import resolve
-from toolkit.interop.dolma.places import roots_of
+from toolkit.interop.dolma.places import DOCUMENTS, roots_of
 from toolkit.rules.expressions import is_name
+from toolkit.storage.globs import glob_regex
+from toolkit.storage.paths import glob_folders, is_glob
 
 
 class DocumentsOptions(ConfigStruct):
@@ -111,7 +113,7 @@ def read_deduper(source: Source) -> Dedupes:
         of = "documents" if dedupe.documents else "paragraphs"
         raise place.error((of, "attribute_name"), f"expected a name of letters, digits and _, got {entry['as']!r}")
     try:
-        roots = roots_of(found.documents, [dedupe.name or entry["as"]])
+        roots = roots_of([_named(each) for each in found.documents], [dedupe.name or entry["as"]])
     except ConfigError as error:
         raise source.error(("documents",), str(error)) from None
     if len(roots) > 1:
@@ -125,6 +127,18 @@ def read_deduper(source: Source) -> Dedupes:
         raise source.error(("documents",), f"expected a folder that may be written in beside {roots[0].path}")
     config = {"processes": max(1, found.processes), **dataset, "dedup": {dedupe.name or entry["as"]: entry}}
     return Dedupes([config], found.dryrun)
+
+
+def _named(pattern: str) -> str:
+    """Return a pattern with the folder `documents` by its name, where a glob stands for it."""
+    parts = pattern.split("/")
+    for i, part in enumerate(parts[:-1]):
+        if DOCUMENTS in parts or not is_glob(part) or not glob_regex(part).match(DOCUMENTS):
+            continue
+        named = "/".join([*parts[:i], DOCUMENTS])
+        if glob_folders(named):
+            return "/".join([named, *parts[i + 1 :]])
+    return pattern
 
 
 def _check(source: Source, found: DeduperOptions) -> None:

@@ -178,7 +178,7 @@ class _Found:
         best = np.maximum.reduceat(self.shares[places_of], begins)[np.searchsorted(self.grams, grams)]
         order = np.lexsort((self.items, -self.shares))[:LISTED]
         listed = [
-            FoundItem(*index.names[item], share=round(share, 4))
+            FoundItem(index.names[item][0], index.names[item][1], round(share, 4))
             for item, share in zip(self.items[order].tolist(), self.shares[order].tolist(), strict=True)
         ]
         spans = _spans(document, words, places.tolist(), index.lengths[grams].tolist(), best.tolist())
@@ -204,7 +204,8 @@ def _found(index: Index, documents: Sequence[Document]) -> list["_Found | None"]
     for i in np.unique(of).tolist():
         mine, first = of == i, int(words.bounds[i])
         begin = int(words.lines.starts[words.lines.bounds[i]])
-        spans = np.stack([words.starts, words.ends], axis=1)[first : words.bounds[i + 1]] - begin
+        last = int(words.bounds[i + 1])
+        spans = np.stack([words.starts[first:last], words.ends[first:last]], axis=1) - begin
         found[i] = _Found(index, documents[i], spans, hits.places[mine] - first, hits.grams[mine])
     return found
 

@@ -34,7 +34,7 @@ class ItemsFile(NamedTuple):
 
     benchmark: str
     path: str
-    form: Literal["rows", "parquet", "text"]
+    form: Literal["rows", "columns", "text"]
     item: str = ""
 
 
@@ -70,7 +70,7 @@ def files_of(against: Sequence[str]) -> list[ItemsFile]:
 
 def _file(path: str, relative: str, folder: str) -> ItemsFile:
     if path.endswith(".parquet"):
-        return ItemsFile(strip_suffix(os.path.basename(path), (".parquet",)), path, "parquet")
+        return ItemsFile(strip_suffix(os.path.basename(path), (".parquet",)), path, "columns")
     if path.endswith(_ROWS):
         return ItemsFile(strip_suffix(os.path.basename(path), sorted(_ROWS, key=len, reverse=True)), path, "rows")
     name = relative

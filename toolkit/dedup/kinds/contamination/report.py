@@ -174,7 +174,7 @@ def make(work: ToReport, report: Report) -> tuple[dict[str, int], list[str]]:
             output.write_row(msgspec.json.encode(row))
     contaminated = sum(signed.record.counts["contaminated"] for signed in work.shards)
     notes = [_note(index, name, found, shares) for name in dict.fromkeys(benchmark for benchmark, _ in index.names)]
-    return {"duplicates": contaminated, "items": len(where)}, [*notes, f"by item, and where: {path}"]
+    return {"contaminated": contaminated, "items": len(where)}, [*notes, f"by item, and where: {path}"]
 
 
 def _note(index: Any, benchmark: str, found: Array, shares: Array) -> str:

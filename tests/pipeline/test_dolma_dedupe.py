@@ -1,0 +1,190 @@
+"""Configurations of Dolma's deduper: what they become, in our form and in Dolma's; what is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Ran, Run
+from tests.pipeline.conftest import Folder, JsonRows, document, read_rows, write_rows
+
+TEXTS = {
+    "a": "one\ntwo\n\nthree",
+    "b": "two\r\nfour\n \nnaïve 🙂",
+    "c": "naïve 🙂\none\n \ntwo\nfive",
+    "d": "one\ntwo\n\nthree",
+    "e": "",
+}
+
+
+@pytest.fixture
+def dolma(tmp_path: Path, run: Run) -> Folder:
+    """Two files below two folders, and a configuration over both."""
+    rows = [document(id, text, metadata={"url": f"u{len(text)}", "deep": {"er": id}}) for id, text in TEXTS.items()]
+    rows[-1]["metadata"] = {}
+    write_rows(tmp_path / "data" / "documents" / "x" / "0.jsonl.gz", rows[:2])
+    write_rows(tmp_path / "data" / "documents" / "y" / "0.jsonl.gz", rows[2:])
+    config = {
+        "documents": [f"{tmp_path}/data/documents/*/*.gz"],
+        "work_dir": {"input": "/tmp/in", "output": "/tmp/out"},
+        "dedupe": {"name": "dups", "paragraphs": {"attribute_name": "dup_par"}, "skip_empty": True},
+        "bloom_filter": {
+            "file": f"{tmp_path}/filter.bin",
+            "read_only": False,
+            "estimated_doc_count": 60000000000,
+            "desired_false_positive_rate": 1e-6,
+        },
+        "processes": 1,
+    }
+    return Folder(tmp_path, run, config)
+
+
+def dedup(dolma: Folder, *arguments: str) -> Ran:
+    path = dolma.root / "dedupe.json"
+    path.write_text(json.dumps(dolma.config))
+    return dolma.run("dedup", "-c", path, *arguments)
+
+
+def rows(dolma: Folder, name: str = "dups") -> JsonRows:
+    return [row for path in sorted((dolma.data / "attributes" / name).rglob("*.gz")) for row in read_rows(path)]
+
+
+def values(dolma: Folder, key: str, name: str = "dups") -> dict[str, Any]:
+    return {row["id"]: row["attributes"][key] for row in rows(dolma, name)}
+
+
+def cut(id: str, spans: list[list[float]]) -> list[str]:
+    return [TEXTS[id][int(a) : int(b)] for a, b, _ in spans]
+
+
+def test_lines_in_both_forms(dolma: Folder) -> None:
+    ran = dedup(dolma, "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["sets"]["dups"]["kind"] == "exact"
+    found = values(dolma, "dup_par")
+    assert found["c"]["seen"] == [True, True, False, True, False]
+    assert (found["a"]["spans"], found["d"]["chars_seen"]) == ([], len(TEXTS["d"]) - 1)
+    ran = dedup(dolma, "form=dolma", "dedupe.name=spans")
+    assert ran.code == 0, ran.err
+    found = values(dolma, "dup_par", "spans")
+    assert {id: cut(id, spans) for id, spans in found.items()} == {
+        "a": [],
+        "b": ["two\r\n"],
+        "c": ["naïve 🙂\n", "one\n", "two\n"],
+        "d": ["one\n", "two\n", "three"],
+        "e": [],
+    }
+    assert {score for spans in found.values() for _, _, score in spans} == {1}
+    assert rows(dolma, "spans")[1] == {"source": "s", "id": "b", "attributes": {"dup_par": [[0, 5, 1.0]]}}
+    assert not (dolma.root / "filter.bin").exists()
+
+
+def test_without_skip_empty_white_space_is_compared(dolma: Folder) -> None:
+    dolma.config["dedupe"]["skip_empty"] = False
+    assert dedup(dolma, "form=dolma").code == 0
+    assert cut("c", values(dolma, "dup_par")["c"]) == ["naïve 🙂\n", "one\n", " \n", "two\n"]
+
+
+@pytest.mark.parametrize(
+    ("key", "copies"),
+    [
+        ("$.text", {"d": "a"}),
+        ("$.metadata.url", {"d": "a"}),
+        ("$['metadata']['url']", {"d": "a"}),
+        ("$.metadata.deep.er", {}),
+        ("$.source", {"b": "a", "c": "a", "d": "a", "e": "a"}),
+        ("$.id", {}),
+    ],
+)
+def test_documents_by_a_key(dolma: Folder, key: str, copies: dict[str, str]) -> None:
+    dolma.config["dedupe"] = {"documents": {"attribute_name": "dup_doc", "key": key}}
+    ran = dedup(dolma)
+    assert ran.code == 0, ran.err
+    found = {id: value["duplicate_of"] for id, value in values(dolma, "dup_doc", "dup_doc").items()}
+    assert found == {id: ["s", copies[id]] if id in copies else None for id in TEXTS}
+    assert dedup(dolma, "form=dolma", "dedupe.name=form").code == 0
+    sizes = {"$.text": len(TEXTS["d"]), "$.source": 1}
+    assert values(dolma, "dup_doc", "form") == {
+        id: [[0, sizes.get(key, 3), 1.0]] if id in copies else [] for id in TEXTS
+    }
+
+
+@pytest.mark.parametrize(("least", "spans"), [(14, [[0, 14, 1.0]]), (15, [])])
+def test_short_texts_are_left_out(dolma: Folder, least: int, spans: JsonRows) -> None:
+    dolma.config["dedupe"] = {"documents": {"attribute_name": "dup", "key": "$.text"}, "min_length": least}
+    assert dedup(dolma, "form=dolma").code == 0
+    assert values(dolma, "dup", "dup")["d"] == spans
+
+
+def test_a_dry_run_writes_nothing(dolma: Folder) -> None:
+    dolma.config["dryrun"] = True
+    ran = dedup(dolma)
+    assert (ran.code, "dups" in ran.out, (dolma.data / "attributes").exists()) == (0, True, False)
+
+
+def test_a_glob_may_stand_for_the_folder_of_documents(dolma: Folder) -> None:
+    dolma.config["documents"] = [f"{dolma.data}/doc*/*/0.jsonl.gz"]
+    assert dedup(dolma).code == 0
+    assert len(rows(dolma)) == len(TEXTS)
+
+
+def test_the_mixer_takes_what_is_written(dolma: Folder) -> None:
+    """A configuration of Dolma's mixer, as they stand in its repository."""
+    assert dedup(dolma, "form=dolma").code == 0
+    stream = {
+        "name": "out",
+        "documents": dolma.config["documents"],
+        "attributes": ["dups"],
+        "output": {"path": f"{dolma.root}/out", "min_text_length": 1},
+        "span_replacement": [{"span": "$.attributes.dup_par", "min_score": 0.5, "replacement": ""}],
+    }
+    path = dolma.root / "mixer.json"
+    path.write_text(json.dumps({"streams": [stream], "processes": 1}))
+    ran = dolma.run("mix", "-c", path)
+    assert ran.code == 0, ran.err
+    texts = {row["id"]: row["text"] for file in dolma.out.glob("*.gz") for row in read_rows(file)}
+    assert texts == {"a": TEXTS["a"], "b": "four\n \nnaïve 🙂", "c": " \nfive"}
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"bloom_filter": {"read_only": True}}, "bloom_filter.read_only: expected false: filters of Dolma's are not"),
+        ({"dedupe": {"paragraphs": {"by_ngram": {"ngram_length": 6}}}}, "dedupe.paragraphs.by_ngram: expected none"),
+        ({"dedupe": {"paragraphs": {"paragraph_separator": "\n\n"}}}, "dedupe.paragraphs.paragraph_separator: expec"),
+        ({"dedupe": {"min_words": 3}}, "dedupe.min_words: expected 0: with another number Dolma finds no duplicates"),
+        ({"dedupe": {"min_length": 3}}, "dedupe.min_length: expected at most 1 for paragraphs"),
+        ({"dedupe": {"num_partitions": 2}}, "dedupe.num_partitions: expected none"),
+        ({"dedupe": {"file_partition": True}}, "dedupe.file_partition: expected none"),
+        ({"dedupe": {"document_dir": "docs"}}, "dedupe.document_dir: expected a folder called `documents`"),
+        ({"dedupe": {"documents": {"attribute_name": "x", "key": "$.text"}}}, "expected one of `documents` and"),
+        ({"dedupe": {"paragraph": {}}}, "paragraphs"),
+        ({"documents": ["data/documents/*", "other/documents/*"]}, "documents: expected documents below one folder"),
+        ({"documents": ["nothing/*"]}, "expected a folder `documents` in the path"),
+        ({"compression": {"output": "zst"}}, "compression: expected none"),
+        ({"form": "theirs"}, "form: expected"),
+    ],
+)
+def test_what_has_no_equal_is_refused(dolma: Folder, change: dict[str, Any], why: str) -> None:
+    def merge(old: Any, new: Any) -> Any:
+        return {**old, **{k: merge(old.get(k, {}), v) for k, v in new.items()}} if isinstance(new, dict) else new
+
+    dolma.config = merge(dolma.config, change)
+    ran = dedup(dolma)
+    assert (ran.code, why in ran.err, f"{dolma.root}/dedupe.json:1: " in ran.err) == (2, True, True), ran.err
+    assert not (dolma.data / "attributes").exists()
+
+
+@pytest.mark.parametrize("key", ["$.added", "$..url", "$.metadata", "$.metadata.urls[0]", "text"])
+def test_keys_that_are_no_field(dolma: Folder, key: str) -> None:
+    dolma.config["dedupe"] = {"documents": {"attribute_name": "dup", "key": key}}
+    ran = dedup(dolma)
+    assert (ran.code, "dedupe.documents.key: expected a path such as $.text" in ran.err) == (2, True), ran.err
+
+
+@pytest.mark.parametrize("command", ["mix", "tag", "run"])
+def test_other_commands_say_which_reads_it(dolma: Folder, command: str) -> None:
+    dedup(dolma)
+    ran = dolma.run(command, "-c", dolma.root / "dedupe.json")
+    assert (ran.code, "run `toolkit dedup -c FILE`" in ran.err) == (2, True)
