@@ -152,6 +152,7 @@ def test_importing_the_toolkit_imports_nothing_heavy(statement: str) -> None:
 
 NAMED_FOR_A_REASON = {
     "toolkit/dedup/near/bands.py": "presets are called as the corpora that were made with them",
+    "toolkit/dedup/exact": "a normalisation is called after the program that has it",
     "toolkit/interop/dolma": "translates another program's configurations into ours, tagger by tagger",
     "toolkit/ingest/formats": "input formats carry attributes under the names that the taggers give them",
     "toolkit/commands/steps/stats_files.py": "where documents without a mix usually have their label",

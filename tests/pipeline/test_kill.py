@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -83,9 +84,17 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], 
     return found, seconds
 
 
-def kill_and_rerun(root: Path, run: Run, expected: tuple[dict[str, str], float], times: int, seed: int) -> None:
+def kill_and_rerun(
+    root: Path,
+    run: Run,
+    expected: tuple[dict[str, str], float],
+    times: int,
+    seed: int,
+    lay_out: Callable[[Path, Run], Project] = prepare,
+) -> None:
+    """Kill runs of what is laid out at random moments, so many times; at the end it is what was expected."""
     whole, seconds = expected
-    project = prepare(root, run)
+    project = lay_out(root, run)
     chance = random.Random(seed)
     killed = 0
     for _ in range(4 * times):

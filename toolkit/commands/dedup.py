@@ -10,9 +10,9 @@ from toolkit.commands.steps.context import Context, show_plan
 from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.data.dataset import Dataset
 from toolkit.dedup import progress, resolve, section, sign, write
-from toolkit.dedup.records import fates_folder
+from toolkit.dedup.records import fates_folder, load_resolution
 from toolkit.dedup.section import Entry, Plan
-from toolkit.errors import ToolkitError
+from toolkit.errors import ConfigError, ToolkitError
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Report, Task
 
@@ -38,6 +38,7 @@ def run(context: Context, options: Options) -> Outcome:
     shards = context.limited(mine)
     sharing.check_compression(context, dataset, shards)
     section.prepare(plan, dataset, overwrite=options.overwrite, write=False)
+    _check_limit(context, dataset, plan, shards)
     if context.share and not shards:
         return Outcome(text=context.share.nothing(), data={"attributes": dataset.attributes, "shards": 0, "failed": []})
     if options.explain is not None:
@@ -50,6 +51,23 @@ def run(context: Context, options: Options) -> Outcome:
         outcome = _Making(context, dataset, plan, shards).outcome()
     outcome.text += unfinished
     return outcome
+
+
+def _check_limit(context: Context, dataset: Dataset, plan: Plan, shards: Sequence[str]) -> None:
+    """Check that `--limit` does not make duplicates among some shards of those among all.
+
+    Raises:
+        ConfigError: if it would.
+    """
+    if context.options.limit is None or context.options.shard is not None or context.options.overwrite:
+        return
+    for entry in plan.entries:
+        found = load_resolution(dataset, entry.set)
+        if found and len(found.shards) > len(shards):
+            raise ConfigError(
+                f"--limit: expected all {len(found.shards)} shards of which {entry.set} says what is a duplicate, got "
+                f"{len(shards)}: it would be made again, of these alone; leave --limit out, or add --overwrite"
+            )
 
 
 def waves(plan: Plan) -> list[list[Entry]]:

@@ -71,7 +71,10 @@ class Files:
         self._outputs[name] = self._stack.enter_context(output)
 
     def states(self) -> dict[str, FileState]:
-        return {name: FileState(output.stat.size, output.sha256) for name, output in self._outputs.items()}
+        return {
+            name: FileState(output.stat.size, output.stat.stamp, output.sha256)
+            for name, output in self._outputs.items()
+        }
 
 
 class Signer:
@@ -164,6 +167,10 @@ class Kind(ConfigStruct, kw_only=True):
     def resolve(self, work: Work) -> Resolved:
         """Write the fates of all documents; by default there are none, and values come from signatures alone."""
         return Resolved({signed.shard: "" for signed in work.shards if signed.own})
+
+    def is_resolved(self, fates: str) -> bool:
+        """Return whether what `resolve` has written is still in its folder."""
+        return True
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         """Yield the value of each row of a shard, in order; `fates` is the folder that `resolve` has written."""

@@ -6,6 +6,7 @@
 ``resolved.json``           a `Resolution`: which signatures the fates were made from, and what became of each shard
 """
 
+import hashlib
 from typing import Any
 
 import msgspec
@@ -13,17 +14,19 @@ import msgspec
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import ShardState
-from toolkit.storage.json_files import load
+from toolkit.storage.json_files import load, save
 from toolkit.storage.paths import join, stat
+from toolkit.storage.reading import stored_digest
 
 NAMES = "names.jsonl.gz"
 """Of each row ``{"source":…,"id":…}``, in order: what is needed of the documents to write attributes."""
 
 
 class FileState(msgspec.Struct, frozen=True):
-    """A file of a shard's signatures: stored bytes, and sha256 (hex) of them."""
+    """A file of a shard's signatures: stored bytes, stamp (the quick test), and sha256 (hex)."""
 
     size: int
+    stamp: str
     sha256: str
 
 
@@ -114,15 +117,31 @@ def signature_path(folder: str, shard: str) -> str:
     return join(folder, shard + ".json")
 
 
-def load_signatures(folder: str, shard: str) -> SignatureRecord | None:
-    """Return the record of a shard's signatures, if the files are there with the sizes that it says; else None."""
+def load_signatures(folder: str, shard: str, *, learn: bool = False) -> SignatureRecord | None:
+    """Return the record of a shard's signatures, if the files are those that it describes; else None.
+
+    By size and stamp; if only a stamp differs (the file was copied), by the content.
+
+    Args:
+        folder: of the signatures.
+        shard: of the dataset.
+        learn: whether the record is to learn other stamps; those who only look write nothing.
+    """
     record = load(signature_path(folder, shard), SignatureRecord)
     if record is None:
         return None
+    learnt = dict(record.files)
     for name, state in record.files.items():
-        found = stat(join(folder, shard, name))
+        path = join(folder, shard, name)
+        found = stat(path)
         if found is None or found.size != state.size:
             return None
+        if found.stamp != state.stamp:
+            if stored_digest(path, hashlib.sha256()) != state.sha256:
+                return None
+            learnt[name] = FileState(state.size, found.stamp, state.sha256)
+    if learn and learnt != record.files:
+        save(signature_path(folder, shard), msgspec.structs.replace(record, files=learnt))
     return record
 
 

@@ -71,10 +71,11 @@ def resolve(dataset: Dataset, entry: Entry, signed: Sequence[SignedShard], run: 
     key = key_of(entry, signed)
     old = load_resolution(dataset, entry.set)
     folder = fates_folder(dataset, entry.set, key)
-    if old and old.key == key:
+    kind = entry.configured()
+    if old and old.key == key and kind.is_resolved(folder):
         return old, False
     work = Work(shards=list(signed), folder=folder, memory=entry.memory, run=run)
-    found = entry.configured().resolve(work)
+    found = kind.resolve(work)
     new = Resolution(
         key=key,
         shards={each.shard: each.record.input.content for each in signed if each.own},

@@ -92,9 +92,11 @@ def folder_of(dataset: Dataset, entry: Entry) -> str:
     return signatures_folder(dataset, entry.set)
 
 
-def is_signed(dataset: Dataset, entry: Entry, folder: str, shard: str, state: ShardState | None) -> bool:
+def is_signed(
+    dataset: Dataset, entry: Entry, folder: str, shard: str, state: ShardState | None, *, learn: bool = False
+) -> bool:
     """Return whether a shard's signatures are there, made from what there is now, with these settings."""
-    record = load_signatures(folder, shard)
+    record = load_signatures(folder, shard, learn=learn)
     if record is None or state is None:
         return False
     if record.input.content != state.content or record.settings != entry.recorded:
@@ -109,12 +111,12 @@ def is_signed(dataset: Dataset, entry: Entry, folder: str, shard: str, state: Sh
     return True
 
 
-def outdated(work: ShardToSign, state: ShardState | None) -> list[str]:
+def outdated(work: ShardToSign, state: ShardState | None, *, learn: bool = False) -> list[str]:
     """Return the sets whose signatures of a shard must be made."""
     return [
         entry.set
         for entry, folder in zip(work.entries, work.folders, strict=True)
-        if not is_signed(work.dataset, entry, folder, work.shard, state)
+        if not is_signed(work.dataset, entry, folder, work.shard, state, learn=learn)
     ]
 
 
@@ -125,7 +127,7 @@ def sign_shard(work: ShardToSign, report: Report) -> SignedRows:
         DataError: if documents, or attributes that are read, are not what they should be; nothing was written.
     """
     dataset, shard = work.dataset, work.shard
-    todo = outdated(work, current(dataset, shard))
+    todo = outdated(work, current(dataset, shard), learn=True)
     if not todo:
         state = current(dataset, shard)
         assert state

@@ -3,10 +3,10 @@
 A partition is a range of hashes: of each run a contiguous slice, so nothing is sorted on disk, and any number of
 partitions gives the same. What is found is written partition by partition, with one section for each run:
 
-``layout.json``      a `Whole`: the shards, and how many partitions there are
-``part-N.bin``       the sections of the runs of own shards, one after the other
-``part-N.offsets``   uint64: where each begins, and where the last ends
-``part-N.json``      a `Part`, written last: an interrupted run finds it
+``layout.json``          a `Whole`: the shards, and how many partitions there are
+``part-N-of-M.bin``      the sections of the runs of own shards, one after the other; each ends with its xxh3-64
+``part-N-of-M.offsets``  uint64: where each begins, and where the last ends
+``part-N-of-M.json``     a `Part`, written last: an interrupted run finds it
 """
 
 from functools import lru_cache
@@ -19,11 +19,12 @@ import xxhash
 from toolkit.config.settings import ConfigStruct
 from toolkit.dedup.exact.runs import Array, Layout, RunOfShard, runs_of
 from toolkit.dedup.kind import Resolved, Work
+from toolkit.errors import DataError
 from toolkit.runs.executors import Report, Task
 from toolkit.storage import store_of
 from toolkit.storage.json_files import load
 from toolkit.storage.outputs import Output, write_file
-from toolkit.storage.paths import join
+from toolkit.storage.paths import exists, join
 from toolkit.storage.threads import for_each
 
 COST = {True: 320, False: 112}
@@ -83,7 +84,8 @@ def resolve(work: Work, layout: Layout, items: str) -> Resolved:
     total = sum(run.run.keys for run in runs)
     parts = max(1, -(-total * COST[layout.names] // max(work.memory, 1)))
     whole = Whole(runs, layout, parts)
-    write_file(join(work.folder, "layout.json"), msgspec.json.encode(whole))
+    write_file(_layout(work.folder), msgspec.json.encode(whole))
+    whole_in.cache_clear()
     tasks = [Task(f"part {part}", PartToResolve(work.folder, part)) for part in range(parts)]
     found: list[Part] = work.run("resolve", resolve_part, tasks)
     fates = {}
@@ -107,19 +109,35 @@ def _collisions(bits: int, distinct: int) -> list[str]:
     return [f"{bits} bits: {expected:.2g} collisions expected among {distinct:,} different hashes: {what}"]
 
 
+def is_resolved(folder: str) -> bool:
+    """Return whether a folder has all partitions."""
+    if not exists(_layout(folder)):
+        return False
+    parts = whole_in(folder).parts
+    return all(for_each(lambda part: exists(_path(folder, part, parts) + ".json"), range(parts)))
+
+
+def _layout(folder: str) -> str:
+    return join(folder, "layout.json")
+
+
+def _path(folder: str, part: int, parts: int) -> str:
+    return join(folder, f"part-{part}-of-{parts}")
+
+
 @lru_cache(maxsize=2)
 def whole_in(folder: str) -> Whole:
     """Return what is resolved in a folder; read once in a process."""
-    path = join(folder, "layout.json")
+    path = _layout(folder)
     return msgspec.json.decode(store_of(path).read(path), type=Whole)
 
 
 def resolve_part(work: PartToResolve, report: Report) -> Part:
     """Resolve a partition, if that has not been done."""
-    path = join(work.folder, f"part-{work.part}")
+    whole = whole_in(work.folder)
+    path = _path(work.folder, work.part, whole.parts)
     if done := load(path + ".json", Part):
         return done
-    whole = whole_in(work.folder)
     slices = for_each(lambda run: run.slice(whole.layout, work.part, whole.parts), whole.runs)
     with Output(path + ".bin") as output:
         part, offsets = _resolve(whole, slices, output)
@@ -161,7 +179,7 @@ def _resolve(whole: Whole, slices: list[tuple[int, Array]], output: Output) -> t
             else:
                 section = len(mine).to_bytes(4, "little") + np.packbits(mine).tobytes()
                 digest = _digest(run.number, before + np.flatnonzero(~mine))
-            output.write(section)
+            output.write(section + xxhash.xxh3_64_digest(section))
             digests[run.shard] = (digests.get(run.shard, 0) + digest) & _MASK
             stay += int(mine.sum())
         offsets.append(output.size)
@@ -236,16 +254,27 @@ def parts_of(folder: str, signed: int) -> tuple[Whole, list[int]]:
     return whole, [i for i, run in enumerate(whole.runs) if run.shard == signed]
 
 
-def _section(folder: str, part: int, run: int) -> bytes:
-    path = join(folder, f"part-{part}")
-    ends = np.frombuffer(store_of(path).read(path + ".offsets", 8 * run, 16), dtype="<u8")
-    begin, end = int(ends[0]), int(ends[1])
-    return store_of(path).read(path + ".bin", begin, end - begin) if end > begin else b""
-
-
 def sections(folder: str, whole: Whole, run: int) -> list[bytes]:
-    """Return what all partitions say of a run, in order."""
-    return for_each(lambda part: _section(folder, part, run), range(whole.parts))
+    """Return what all partitions say of a run, in order.
+
+    Raises:
+        DataError: if a file is not what was written.
+    """
+    return for_each(lambda part: _section(folder, _path(folder, part, whole.parts), run), range(whole.parts))
+
+
+def _section(folder: str, path: str, run: int) -> bytes:
+    store = store_of(path)
+    try:
+        ends = store.read(path + ".offsets", 8 * run, 16)
+        begin, end = int.from_bytes(ends[:8], "little"), int.from_bytes(ends[8:], "little")
+        data = store.read(path + ".bin", begin, max(end - begin, 0))
+    except FileNotFoundError:
+        data = b""
+    if xxhash.xxh3_64_digest(data[:-8]) != data[-8:]:
+        message = f"expected what was resolved, got other bytes: it was damaged; delete {folder}, then run again"
+        raise DataError(message, path=path + ".bin")
+    return data[:-8]
 
 
 def losers(folder: str, whole: Whole, run: int) -> Losers:

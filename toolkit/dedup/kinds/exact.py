@@ -105,6 +105,10 @@ class Exact(Kind, kw_only=True):
         """Find what stays."""
         return resolving.resolve(work, self.layout, f"{self.unit}s")
 
+    def is_resolved(self, fates: str) -> bool:
+        """Return whether what was found is still there."""
+        return resolving.is_resolved(fates)
+
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         """Yield what became of each document."""
         return (values.of_documents if self.unit == "document" else values.of_pieces)(signed, fates)

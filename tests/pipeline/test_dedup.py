@@ -1,0 +1,317 @@
+"""Duplicates, as a user finds them: the command, in a run, in shares; what is stale is refused."""
+
+import random
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Run
+from tests.pipeline.conftest import Project, document, read_rows, strays, tree, write_rows
+from tests.pipeline.test_kill import kill_and_rerun, start
+from tests.waiting import PATIENCE
+from toolkit.storage import outputs
+
+EXACT: dict[str, Any] = {"kind": "exact"}
+LINES: dict[str, Any] = {"kind": "exact", "unit": "line", "normalize": "ccnet", "as": "seen_lines"}
+
+
+def corpus() -> dict[str, list[dict[str, Any]]]:
+    """Two shards with copies within and between them, and repeated lines."""
+    return {
+        "a/0.jsonl.gz": [document("0", "Home\nOne two"), document("1", "home!\nThree"), document("2", "Home\nOne two")],
+        "b/1.jsonl.gz": [document("3", "Three\nFour"), document("4", "Home\nOne two"), document("5", "")],
+    }
+
+
+@pytest.fixture
+def project(tmp_path: Path, run: Run) -> Project:
+    """A dataset of `corpus`, with two sets of duplicates and a mix that uses both."""
+    found = Project(
+        tmp_path,
+        run,
+        {
+            "dataset": str(tmp_path / "data"),
+            "processes": 1,
+            "dedup": {"exact-0": EXACT, "lines-0": LINES},
+            "mix": {
+                "attributes": ["exact-0", "lines-0"],
+                "rules": [
+                    {"drop": "exact.duplicate_of is not None", "name": "copies"},
+                    {"cut": "seen_lines.spans", "name": "repeated"},
+                ],
+                "output": {"format": "dolma", "path": str(tmp_path / "out")},
+            },
+        },
+    )
+    for name, rows in corpus().items():
+        write_rows(found.documents / name, rows)
+    return found
+
+
+def of(project: Project) -> dict[str, Any]:
+    """What each document is a copy of."""
+    return {
+        row["id"]: row["attributes"]["exact"]["duplicate_of"]
+        for path in sorted((project.attributes / "exact-0").rglob("*.gz"))
+        for row in read_rows(path)
+    }
+
+
+COPIES = {"0": None, "1": None, "2": ["s", "0"], "3": None, "4": ["s", "0"], "5": None}
+
+
+def test_a_mix_drops_copies_and_cuts_lines_that_are_elsewhere(project: Project) -> None:
+    shown = project.ok("run").out
+    assert of(project) == COPIES
+    texts = {row["id"]: row["text"] for row in project.output()}
+    assert texts == {"0": "Home\nOne two", "1": "Three", "3": "Four", "5": ""}
+    assert "copies" in shown
+    assert "exact-0  exact          6         6      2" in shown
+    assert project.values("lines-0", "b/1.jsonl.gz")[0] == {
+        "seen_lines": {"seen": [True, False], "spans": [[0, 6, 1.0]], "chars_seen": 6}
+    }
+    project.ok("validate")
+    assert project.ok("status").out.endswith("all is done\n")
+    again = project.ok("dedup", "--json").json
+    assert again["sets"]["lines-0"]["counts"] == {"lines": 10, "distinct": 4, "duplicates": 6}
+    assert [each["written"] for each in again["sets"].values()] == [0, 0]
+    dry = project.ok("mix", "--dry-run").out
+    assert "copies" in dry
+
+
+def test_one_and_two_processes_and_any_memory_write_the_same(project: Project) -> None:
+    project.ok("dedup", "processes=1")
+    whole = tree(project.data)
+    shutil.rmtree(project.attributes)
+    shutil.rmtree(project.data / ".toolkit")
+    project.ok("dedup", "processes=2", "dedup.exact-0.memory=400", "dedup.lines-0.memory=200")
+    assert tree(project.data) == whole
+    assert len(list(project.data.glob(".toolkit/dedup/lines-0/fates-*/part-*.bin"))) > 1
+    project.ok("dedup", "processes=1")  # another bound on memory is no other setting
+    assert tree(project.data) == whole
+
+
+def test_shares_make_signatures_and_the_last_run_the_rest(project: Project) -> None:
+    for share in ("0/2", "1/2"):
+        shown = project.ok("dedup", "--shard", share).out
+        assert "What is a duplicate of what depends on all shards" in shown
+        assert not project.attributes.exists()
+    signed = {path: path.stat().st_mtime_ns for path in project.data.glob(".toolkit/dedup/*/signatures/**/*.bin")}
+    assert len(signed) == 4
+    project.ok("dedup")
+    assert {path: path.stat().st_mtime_ns for path in signed} == signed
+    assert of(project) == COPIES
+
+
+def test_duplicates_of_other_shards_than_there_are_are_refused(project: Project) -> None:
+    project.ok("run")
+    new = write_rows(project.documents / "c.jsonl.gz", [document("6", "Four"), document("7", "")])
+    for command in ("mix", "validate"):
+        ran = project(command)
+        assert ran.code == 1
+        assert "without c.jsonl.gz; run `toolkit dedup`" in ran.out + ran.err
+    assert "has not been resolved over all shards" in project("status").out
+    assert project.ok("dedup", "--json").json["sets"]["exact-0"]["written"] == 1  # nothing is said of old shards anew
+    project.ok("mix")
+    new.unlink()
+    assert "with c.jsonl.gz, which are gone; run `toolkit dedup`" in project("mix").err
+    (project.attributes / "exact-0" / "c.jsonl.gz").unlink()
+    (project.attributes / "lines-0" / "c.jsonl.gz").unlink()
+    project.ok("run")
+    project.ok("validate")
+
+
+def test_a_document_that_has_changed_changes_what_is_said_of_others(project: Project) -> None:
+    project.ok("run")
+    rows = corpus()["a/0.jsonl.gz"]
+    write_rows(project.documents / "a/0.jsonl.gz", [document("0", "Another"), *rows[1:]])
+    assert "run `toolkit dedup`" in project("mix").err
+    project.ok("run")
+    assert of(project) == COPIES | {"2": None, "4": ["s", "2"]}
+
+
+def test_attributes_of_an_earlier_resolution_do_not_count(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where writing fails after a new resolution, what is left of the old one is refused."""
+    project.ok("run")
+    write_rows(project.documents / "a/0.jsonl.gz", [document("9", "Home\nOne two")])
+
+    def fail(self: outputs.RowOutput, row: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("toolkit.dedup.write.RowOutput.write_row", fail)
+        ran = project("dedup")
+    assert ran.code == 1
+    assert "No space left" in ran.err
+    ran = project("mix")
+    assert ran.code == 1
+    assert "run `toolkit dedup`" in ran.err
+    project.ok("run")
+    assert of(project) == {"9": None, "3": None, "4": ["s", "9"], "5": None}
+
+
+def test_settings_that_have_changed_are_refused(project: Project) -> None:
+    project.ok("run")
+    before = tree(project.data)
+    for command in ("dedup", "mix", "run"):
+        ran = project(command, "dedup.exact-0.normalize=ccnet")
+        assert ran.code == 2
+        assert 'exact.settings.options.normalize: "none" -> "ccnet"' in ran.err
+        assert "`toolkit dedup --overwrite`" in ran.err
+    assert tree(project.data) == before
+    assert project("validate", "dedup.exact-0.normalize=ccnet").code == 1
+    project.ok("dedup", "--overwrite", "dedup.exact-0.normalize=ccnet")
+
+
+def test_conditions_scopes_and_ranks_read_other_sets(project: Project) -> None:
+    project.config["tag"] = {"shape-0": "line_shape"}
+    project.config["dedup"] = {
+        "exact-0": {"kind": "exact", "keep": {"max": "line_shape.lines"}, "scope": "shape-0.line_shape.lines"},
+        "second-0": {"kind": "exact", "as": "second", "when": "exact.duplicate_of is None", "of": "document.source"},
+    }
+    project.config["mix"]["attributes"], project.config["mix"]["rules"] = ["exact-0"], []
+    project.ok("run")
+    assert of(project) == COPIES
+    listed = [row["second"]["duplicate_of"] for row in project.values("second-0", "a/0.jsonl.gz")]
+    assert listed == [None, ["s", "0"], None]
+    project.ok("validate")
+    project.config["tag"]["shape-1"] = {"tagger": "line_shape", "short_chars": 5}
+    assert "got it in shape-0, shape-1; say which: `attributes: [SET]`" in project("run").err
+    project.config["dedup"]["exact-0"]["attributes"] = ["shape-0"]
+    project.ok("run")
+    shutil.rmtree(project.data / ".toolkit")
+    assert "`toolkit tag` has not made shape-0, shape-1 yet" in project("dedup").err
+
+
+def test_what_other_datasets_have_goes(project: Project, tmp_path: Path) -> None:
+    write_rows(tmp_path / "old/documents/x.jsonl.gz", [document("old", "Home\nOne two"), document("o2", "Four")])
+    before = tree(tmp_path / "old", bookkeeping=True)
+    project.config["dedup"]["exact-0"] = EXACT | {"against": str(tmp_path / "old")}
+    project.ok("run")
+    assert of(project) == COPIES | {"0": ["s", "old"], "2": ["s", "old"], "4": ["s", "old"]}
+    assert tree(tmp_path / "old", bookkeeping=True) == before
+    project.ok("status")
+    project.config["dedup"]["exact-0"]["against"] = str(project.data)
+    assert "expected another dataset, got this one" in project("dedup").err
+
+
+ERRORS: list[tuple[dict[str, Any], str]] = [
+    ({}, "expected `kind:`, one of "),
+    ({"kind": "exakt"}, "did you mean 'exact'?"),
+    ({"kind": "exact", "unti": "line"}, "did you mean 'unit'?"),
+    ({"kind": "exact", "unit": "line", "of": "document.id"}, "expected `of` only with `unit: document`"),
+    ({"kind": "exact", "keep": {}}, "expected `first`, {max: EXPRESSION} or {min: EXPRESSION}"),
+    ({"kind": "exact", "keep": {"max": "document.id"}}, "expected a number that is never null"),
+    ({"kind": "exact", "of": "document.chars"}, "expected a text, or null"),
+    ({"kind": "exact", "when": "document.chars"}, "expected a condition"),
+    ({"kind": "exact", "when": "lines.x > 1"}, "expected an attribute, got 'lines'"),
+    ({"kind": "exact", "when": "seen_lines.chars_seen > 1"}, "expected an attribute, got 'seen_lines'"),
+    ({"kind": "exact", "attributes": ["none-0"]}, "expected a set that this toolkit has made, got 'none-0'"),
+    ({"kind": "exact", "as": "a-b"}, "expected a name that rules can use"),
+    ({"kind": "exact", "bits": 32}, "bits"),
+    ({"kind": "exact", "approximate": "bloom"}, "unknown option 'approximate'"),
+]
+
+
+@pytest.mark.parametrize(("entry", "message"), ERRORS)
+def test_what_cannot_be_is_refused_with_its_place(entry: dict[str, Any], message: str, project: Project) -> None:
+    project.config["dedup"] = {"exact-0": entry, "lines-0": LINES}
+    for command in ("dedup", "run"):
+        ran = project(command)
+        assert ran.code == 2, ran.out + ran.err
+        assert message in ran.err
+        assert "config.yaml:1: dedup.exact-0" in ran.err
+    assert not (project.data / ".toolkit").exists()
+
+
+def test_a_value_that_cannot_be_used_names_its_document(project: Project) -> None:
+    rows = [document("x", "a", metadata={"n": 1}), document("y", "b", metadata={"n": "many"})]
+    write_rows(project.documents / "a/0.jsonl.gz", rows)
+    project.config["dedup"]["exact-0"] = EXACT | {"keep": {"max": 'get(document.metadata, "n", 0)'}}
+    ran = project("dedup")
+    assert ran.code == 1
+    assert "a/0.jsonl.gz:2: " in ran.err
+    assert "expected a number that is never null, got 'many' (document 'y')" in ran.err
+    assert strays(project.data) == []
+
+
+def test_hashes_of_64_bits_say_how_many_collisions_are_expected(project: Project) -> None:
+    project.config["dedup"]["exact-0"] = EXACT | {"bits": 64}
+    assert "exact-0: 64 bits: 1.6e-19 collisions expected among 3 different hashes" in project.ok("dedup").out
+
+
+def test_only_some_shards(project: Project) -> None:
+    project.ok("dedup", "--limit", "1")
+    assert of(project) == {"0": None, "1": None, "2": ["s", "0"]}
+    project.ok("dedup")
+    ran = project("dedup", "--limit", "1")
+    assert ran.code == 2
+    assert "expected all 2 shards" in ran.err
+    assert of(project) == COPIES
+
+
+def test_damage_is_found(project: Project) -> None:
+    """A signature is made again; what was resolved says what to delete."""
+    project.ok("dedup")
+    whole = tree(project.data)
+    (path,) = project.data.glob(".toolkit/dedup/exact-0/signatures/a/0.jsonl.gz/runs.bin")
+    path.write_bytes(path.read_bytes().replace(b"\x01\0\0\0", b"\x02\0\0\0"))
+    project.ok("dedup")
+    assert tree(project.data) == whole
+    (path,) = project.data.glob(".toolkit/dedup/exact-0/fates-*/*.bin")
+    path.write_bytes(path.read_bytes().replace(b'"s","0"', b'"s","1"'))
+    (project.attributes / "exact-0/b/1.jsonl.gz").unlink()
+    ran = project("dedup")
+    assert ran.code == 1
+    assert "expected what was resolved, got other bytes: it was damaged; delete " in ran.err
+    shutil.rmtree(path.parent)
+    project.ok("dedup", "dedup.exact-0.memory=400")
+    assert tree(project.data) == whole
+
+
+# --- kills ------------------------------------------------------------------------------------------------------------
+
+
+def prepare(root: Path, run: Run) -> Project:
+    """Inputs with copies and repeated lines, and a pipeline over them with two workers and many partitions."""
+    chance = random.Random(6)
+    words = ["the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog"]
+    lines = [" ".join(chance.choices(words, k=4)) for _ in range(200)]
+    for number in range(4):
+        texts = ["\n".join(chance.choices(lines, k=i % 9)) for i in range(250)]
+        write_rows(root / f"in/{number}.jsonl.gz", [{"id": f"{number}-{i}", "text": x} for i, x in enumerate(texts)])
+    config: dict[str, Any] = {
+        "dataset": str(root / "data"),
+        "processes": 2,
+        "ingest": [{"format": "jsonl", "from": [f"{root}/in/*"], "source": "j", "shard_size": "40 kB"}],
+        "tag": {"shape-0": "line_shape"},
+        "dedup": {
+            "exact-0": EXACT | {"keep": {"max": "line_shape.chars"}, "normalize": "unicode", "memory": 20_000},
+            "lines-0": LINES | {"when": "exact.duplicate_of is None", "memory": 2000},
+        },
+        "mix": {
+            "attributes": ["exact-0", "lines-0"],
+            "rules": [
+                {"drop": "exact.duplicate_of is not None", "name": "copies"},
+                {"cut": "seen_lines.spans", "name": "repeated"},
+            ],
+            "output": {"format": "dolma", "path": str(root / "out"), "part_size": "30 kB"},
+        },
+    }
+    return Project(root, run, config)
+
+
+@pytest.mark.slow
+def test_runs_killed_at_random_moments_end_with_the_same_bytes(tmp_path: Path, run: Run) -> None:
+    root = tmp_path / "whole"
+    project = prepare(root, run)
+    begin = time.monotonic()
+    process = start(project)
+    assert process.wait(PATIENCE) == 0, (root / "log").read_text()
+    seconds = time.monotonic() - begin
+    found = tree(root / "data") | {f"out/{path}": digest for path, digest in tree(root / "out").items()}
+    assert sum(path.startswith("attributes/lines-0") for path in found) > 3
+    kill_and_rerun(tmp_path / "killed", run, (found, seconds), times=12, seed=3, lay_out=prepare)
