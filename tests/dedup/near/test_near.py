@@ -305,3 +305,9 @@ def test_who_loses_most_is_told(near: Near) -> None:
         "near-0: warning: of 2 documents of the source y",
     ]
     assert "cluster of 3: d0 is kept, not d1 (1.000), d2 (1.000)" in out
+
+
+@pytest.mark.parametrize("texts", [[""], ["a b", "a b"], [" ".join(WORDS[:60]), " ".join(WORDS[60:120])]])
+def test_where_nothing_is_like_anything_all_stays(near: Near, texts: list[str]) -> None:
+    near.write(texts)
+    assert kept_for(near.near()) == [None] * len(texts)

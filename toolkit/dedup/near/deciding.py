@@ -91,7 +91,9 @@ def decide_unit(work: ToDecide, report: Report) -> Decided:
             _decide(work, told, shards < work.own)
         told.end()
         path = join(work.folder, f"{DECIDED}-{work.number}")
-        write_sections(path, (told.section(documents, np.flatnonzero(shards == i)) for i in range(work.shards)))
+        order = np.argsort(documents)
+        edges = np.searchsorted(shards[order], np.arange(work.shards + 1)).tolist()
+        write_sections(path, (told.section(documents, order[begin:end]) for begin, end in pairwise(edges)))
         _keep(work, told, begins, components)
         return told.decided()
 

@@ -19,7 +19,7 @@ from toolkit.dedup.near.shingles import Size
 from toolkit.dedup.records import SignedShard
 from toolkit.runs.executors import Task
 from toolkit.storage import store_of
-from toolkit.storage.paths import exists, join, remove_tree
+from toolkit.storage.paths import exists, join, remove, remove_tree
 
 
 class Comparing(ConfigStruct):
@@ -55,6 +55,7 @@ def resolve(work: Work, comparing: Comparing) -> Resolved:
     folder = join(work.folder, f"work-{work.memory}")
     own = next((each.number for each in work.shards if each.own), len(work.shards))
     place = _Place(folder, _known(work.folder), own)
+    remove(join(work.folder, INDEX))  # of an attempt that was not finished: what it points to is written anew
     pairs, bucketed = _bucket(work, comparing, place)
     planned = _plan(work, comparing, place, pairs)
     evidence = _read(work, comparing, folder, planned)
