@@ -69,7 +69,7 @@ def test_a_mix_drops_copies_and_cuts_lines_that_are_elsewhere(project: Project) 
     texts = {row["id"]: row["text"] for row in project.output()}
     assert texts == {"0": "Home\nOne two", "1": "Three", "3": "Four", "5": ""}
     assert "copies" in shown
-    assert "exact-0  exact          6         6      2" in shown
+    assert "exact-0  exact          6         6               2           0  5 documents, 3 distinct, 2 dupl" in shown
     assert project.values("lines-0", "b/1.jsonl.gz")[0] == {
         "seen_lines": {"seen": [True, False], "spans": [[0, 6, 1.0]], "chars_seen": 6}
     }

@@ -91,7 +91,7 @@ class _Making:
     def __init__(self, context: Context, dataset: Dataset, plan: Plan, shards: list[str]) -> None:
         self.context, self.dataset, self.plan, self.shards = context, dataset, plan, shards
         self.failed: list[str] = []
-        self.rows = [["set", "kind", "documents", "compared", "found", "shards written", "up to date"]]
+        self.rows = [["set", "kind", "documents", "compared", "shards written", "up to date", "found"]]
         self.data: dict[str, Any] = {}
         self.notes: list[str] = []
         self._noted = FailureRecords(dataset.bookkeeping, "dedup")
@@ -120,7 +120,7 @@ class _Making:
                 "--shard"
             )
         elif len(self.rows) > 1:
-            text += table(self.rows, right=[2, 3, 4, 5, 6])
+            text += table(self.rows, right=[2, 3, 4, 5])
         text += "".join(f"\n{note}" for note in self.notes)
         if left and self.failed:
             text += f"\nnot made: {', '.join(left)}"
@@ -155,11 +155,9 @@ class _Making:
         written = [each.written for each in self._run(f"write {entry.set}", write.write_shard, tasks, noted=True)]
         documents = sum(each.record.rows for each in signed if each.own)
         compared = sum(each.record.compared for each in signed if each.own)
-        found = resolution.counts.get("duplicates", 0)
-        self.rows.append(
-            [entry.set, entry.kind, f"{documents:,}", f"{compared:,}", f"{found:,}", str(sum(written)),
-             str(len(written) - sum(written))]
-        )  # fmt: skip
+        found = ", ".join(f"{count:,} {what}" for what, count in resolution.counts.items())
+        counts = [str(sum(written)), str(len(written) - sum(written))]
+        self.rows.append([entry.set, entry.kind, f"{documents:,}", f"{compared:,}", *counts, found])
         self.notes += [f"{entry.set}: {note}" for note in resolution.notes]
         self.data[entry.set] = {
             "kind": entry.kind,

@@ -1,12 +1,15 @@
 """Normalisations: what is the same is made equal before it is compared. Line ends stay where they are."""
 
+import itertools
 import re
 import sys
 import unicodedata
 from collections.abc import Callable
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
+
+import numpy as np
 
 from toolkit.errors import DataError
 
@@ -23,25 +26,32 @@ def ccnet(text: str) -> str:
     text = text.lower()
     if text.isascii():
         return text.translate(_ascii())
-    digits, away = _unlike_ascii()
-    return away.sub("", digits.sub("0", unicodedata.normalize("NFD", text)))
+    decomposed = unicodedata.normalize("NFD", text)
+    codes = _table()[np.frombuffer(decomposed.encode("utf-32-le", "surrogatepass"), dtype="<u4")]
+    kept: bytes = codes[codes != GONE].tobytes()
+    return kept.decode("utf-32-le", "surrogatepass")
+
+
+GONE = 0
+"""What the table has for what goes away; U+0000 itself does."""
 
 
 @cache
 def _ascii() -> dict[int, str | None]:
-    found: dict[int, str | None] = dict.fromkeys(range(ord("0"), ord("9") + 1), "0")
-    return found | dict.fromkeys(code for code in range(128) if _goes(chr(code)))
+    return {code: chr(to) if to else None for code, to in enumerate(_table()[:128].tolist())}
 
 
 @cache
-def _unlike_ascii() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    away = "".join(re.escape(chr(code)) for code in range(sys.maxunicode + 1) if _goes(chr(code)))
-    return re.compile(r"\d"), re.compile(f"[{away}]+")
-
-
-def _goes(character: str) -> bool:
-    category = unicodedata.category(character)
-    return (category[0] == "P" or category in ("Mn", "Cc")) and character != "\n"
+def _table() -> "np.ndarray[Any, np.dtype[np.uint32]]":
+    """Return what each code point becomes."""
+    found = np.arange(sys.maxunicode + 1, dtype="<u4")
+    for code in itertools.chain(range(0x20000), range(0xE0000, 0xE0200)):  # in between are ideographs and nothing
+        category = unicodedata.category(chr(code))
+        if category == "Nd":
+            found[code] = ord("0")
+        elif (category[0] == "P" or category in ("Mn", "Cc")) and code != ord("\n"):
+            found[code] = GONE
+    return found
 
 
 def unicode(text: str) -> str:
