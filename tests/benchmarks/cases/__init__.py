@@ -11,6 +11,7 @@ NAMES = (
     "predict",
     "tag",
     "signals",
+    "near",
     "mix",
     "stages",
     "one_pass",

@@ -187,6 +187,7 @@ def test_without_verification_the_first_of_a_bucket_is_kept_and_no_similarity_is
     text = " ".join(WORDS[:60])
     near.write([text, " ".join(WORDS[60:130]), text])
     values = near.near(preset="fineweb", verify=False)
+    assert near.ok("dedup", "--json").json["sets"]["near-0"]["counts"]["unverified"] == 1
     assert kept_for(values) == [None, None, 0]
     assert values[2]["jaccard"] is values[2]["containment"] is None
     assert values[2]["size"] == values[0]["size"] == 2
@@ -285,3 +286,28 @@ def test_a_pair_is_explained_by_what_differs(near: Near) -> None:
     assert near.ok("dedup", "--explain", "d0").out == ran.out
     assert "a duplicate of nothing" in near.ok("dedup", "--explain", "d2").out
     assert near("dedup", "--explain", "d3").code == 2
+
+
+def test_who_loses_most_is_told(near: Near) -> None:
+    """A source, a host and a language of which more than a part is removed; a single document is nobody's loss."""
+    text, other = " ".join(WORDS[:60]), " ".join(WORDS[60:120])
+    hosts = ["a.example", "b.example", "b.example", "c.example", "c.example", "c.example"]
+    near.write(
+        [text, text, text, other, other, " ".join(WORDS[120:180])],
+        source=["x", "y", "y", "x", "x", "x"],
+        metadata=[{"warc_headers": {"warc-target-uri": f"https://{host}/page"}} for host in hosts],
+    )
+    near.config["dedup"] = {"near-0": {"kind": "near"}}
+    out = near.ok("dedup", "--quiet").out
+    warned = [line.split(",")[0] for line in out.splitlines() if "warning" in line]
+    assert warned == [
+        "near-0: warning: of 2 documents of the host b.example",
+        "near-0: warning: of 2 documents of the source y",
+    ]
+    assert "cluster of 3: d0 is kept, not d1 (1.000), d2 (1.000)" in out
+
+
+@pytest.mark.parametrize("texts", [[""], ["a b", "a b"], [" ".join(WORDS[:60]), " ".join(WORDS[60:120])]])
+def test_where_nothing_is_like_anything_all_stays(near: Near, texts: list[str]) -> None:
+    near.write(texts)
+    assert kept_for(near.near()) == [None] * len(texts)

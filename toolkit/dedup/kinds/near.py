@@ -25,6 +25,7 @@ class Near(Kind, kw_only=True):
 
     VERSION: ClassVar[int] = VERSION
     AGAINST: ClassVar[bool] = True
+    NEUTRAL: ClassVar[frozenset[str]] = frozenset({"warn"})
 
     preset: Annotated[str | None, Description(description="bands and shingles that somebody has published")] = None
     jaccard: Annotated[float, Description(description="the least similarity of two duplicates")] = 0.8
@@ -47,6 +48,11 @@ class Near(Kind, kw_only=True):
         Description(description="all; source; or SET.KEY.field: only documents with the same value are compared"),
     ] = "all"
 
+    language: Annotated[
+        str | None, Description(description="SET.KEY.field with a label: whose losses are told apart")
+    ] = None
+    warn: Annotated[float, Description(description="a part; a source, host or language that loses more is told")] = 0.5
+
     def check(self) -> None:
         """Raise ConfigError for options that do not go together."""
         if self.preset is not None and self.preset not in PRESETS:
@@ -59,6 +65,8 @@ class Near(Kind, kw_only=True):
             given = getattr(self, name)
             if given is not None and not least <= given <= most:
                 raise ConfigError(f"{name}: expected a number from {least} to {most}, got {given}")
+        if not 0 <= self.warn <= 1:
+            raise ConfigError(f"warn: expected a part, a number from 0 to 1, got {self.warn}")
         if not 0 < self.jaccard <= 1:
             raise ConfigError(f"jaccard: expected a number above 0 and up to 1, got {self.jaccard}")
         if self.containment is not None and not self.jaccard < self.containment <= 1:
@@ -94,6 +102,8 @@ class Near(Kind, kw_only=True):
         found = {}
         if isinstance(self.keep, Best):
             found["keep"] = Asked(self.keep.max or self.keep.min or "", "number")
+        if self.language is not None:
+            found["language"] = Asked(self.language, "value")
         if self.scope != "all":
             found["scope"] = Asked("document.source" if self.scope == "source" else self.scope, "value")
         return found
@@ -113,6 +123,7 @@ class Near(Kind, kw_only=True):
             size=self.size() if self.verify else None,
             jaccard=self.jaccard,
             containment=self.containment or 0.0,
+            warn=self.warn,
             descending=isinstance(self.keep, Best) and self.keep.max is not None,
         )
         found = resolve(work, comparing)
@@ -124,6 +135,9 @@ class Near(Kind, kw_only=True):
                 f"of pairs as similar as the threshold ({self.jaccard}), {1 - chance:.1%} are not compared; without "
                 "`preset`, `bands` and `rows` the bands are computed so that it is less than 1%",
             )
+        if not self.verify:
+            unverified = found.counts["unverified"]
+            found.notes.insert(1, f"{unverified:,} documents count as duplicates unverified, by `verify: false`")
         return found
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:

@@ -53,7 +53,7 @@ class Bucketed(ConfigStruct):
 
 def runs_of(signed: Sequence[SignedShard]) -> list[Runs]:
     """Return where the sorted keys of shards are."""
-    return [Runs(folder=each.path(""), number=each.number, runs=each.record.details["runs"]) for each in signed]
+    return [Runs(folder=each.path(""), number=each.number, runs=each.record.details) for each in signed]
 
 
 def ranges(signed: Sequence[SignedShard], bands: int, memory: int) -> list[tuple[int, int]]:

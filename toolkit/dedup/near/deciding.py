@@ -71,10 +71,9 @@ class ToDecide(ConfigStruct):
 
 
 class Decided(ConfigStruct):
-    """What was decided: counts; the sources of what is removed; the largest clusters."""
+    """What was decided: counts, and the largest clusters."""
 
     counts: dict[str, int]
-    removed: dict[str, int]
     clusters: list[Cluster]
 
 
@@ -92,7 +91,9 @@ def decide_unit(work: ToDecide, report: Report) -> Decided:
             _decide(work, told, shards < work.own)
         told.end()
         path = join(work.folder, f"{DECIDED}-{work.number}")
-        write_sections(path, (told.section(documents, np.flatnonzero(shards == i)) for i in range(work.shards)))
+        order = np.argsort(documents)
+        edges = np.searchsorted(shards[order], np.arange(work.shards + 1)).tolist()
+        write_sections(path, (told.section(documents, order[begin:end]) for begin, end in pairwise(edges)))
         _keep(work, told, begins, components)
         return told.decided()
 
@@ -148,7 +149,6 @@ class _Told:
     def __init__(self) -> None:
         self.counts = Counter({"duplicates": 0, "clusters": 0})
         self._sizes: list[int] = []
-        self._removed = Counter[str]()
         self._largest: dict[tuple[str, ...], Cluster] = {}
 
     def __enter__(self) -> Self:
@@ -175,7 +175,6 @@ class _Told:
                 del self._largest[min(reversed(self._largest), key=lambda each: self._largest[each].size)]
             return
         self.counts["duplicates"] += 1
-        self._removed[name[0]] += 1
         cluster = self._largest.get(tuple(value.duplicate_of))
         if cluster and len(cluster.some) < SHOWN - 1:
             cluster.some.append((name, value.jaccard))
@@ -208,7 +207,7 @@ class _Told:
         return os.pread(self._file.fileno(), end - begin, begin)
 
     def decided(self) -> Decided:
-        return Decided(counts=dict(self.counts), removed=dict(self._removed), clusters=list(self._largest.values()))
+        return Decided(counts=dict(self.counts), clusters=list(self._largest.values()))
 
 
 def _keep(work: ToDecide, told: _Told, begins: Array, components: Array) -> None:

@@ -5,13 +5,16 @@ not depend on units: the values of the rows that have some, in the order of the 
 """
 
 from collections.abc import Iterator
+from itertools import compress
 
 import msgspec
 import xxhash
 
 from toolkit.config.settings import ConfigStruct
+from toolkit.dedup.losses import most_removed
 from toolkit.dedup.near.graph import MEMBER, MEMBERS
 from toolkit.dedup.near.sections import Sections, bounds_of, packed, unpacked
+from toolkit.dedup.records import SignedShard
 from toolkit.runs.executors import Report
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join
@@ -41,31 +44,48 @@ class NearCopies(msgspec.Struct, frozen=True):
 
 
 class ToGather(ConfigStruct):
-    """A shard of which the fates are gathered: its number, the folder of what was decided, and where they go."""
+    """A shard of which the fates are gathered, the folder of what was decided, and where they go."""
 
-    number: int
+    signed: SignedShard
     folder: str
     path: str
 
 
-def gather_shard(work: ToGather, report: Report) -> str:
-    """Write what became of the documents of a shard; return a digest of it."""
+class Gathered(ConfigStruct):
+    """The fates of a shard: a digest of them, and the groups that lose most (see `toolkit.dedup.losses`)."""
+
+    digest: str
+    removed: list[tuple[str, str, int]]
+
+
+class _Removed(msgspec.Struct):
+    duplicate_of: msgspec.Raw
+
+
+_REMOVED = msgspec.json.Decoder(_Removed)
+
+
+def gather_shard(work: ToGather, report: Report) -> Gathered:
+    """Write what became of the documents of a shard."""
     import numpy as np
 
-    with open_stored(join(work.folder, f"{MEMBERS}-{work.number}")) as stream:
+    number = work.signed.number
+    with open_stored(join(work.folder, f"{MEMBERS}-{number}")) as stream:
         units = np.unique(np.frombuffer(stream.read(), dtype=MEMBER)["unit"])
     found: list[list[Array]] = []
     for unit in units.tolist():
         with Sections(join(work.folder, f"{DECIDED}-{unit}")) as sections:
-            found.append(unpacked(sections.read(work.number), TYPES))
+            found.append(unpacked(sections.read(number), TYPES))
     rows, sizes, values = (np.concatenate(columns) for columns in zip(*found, strict=True))
     starts = bounds_of(sizes).tolist()
     order = np.argsort(rows)
     text = values.tobytes()
-    joined = b"".join(text[starts[i] : starts[i + 1]] for i in order.tolist())
-    data = packed([rows[order], sizes[order], np.frombuffer(joined, dtype=VALUES)])
+    told = [text[starts[i] : starts[i + 1]] for i in order.tolist()]
+    data = packed([rows[order], sizes[order], np.frombuffer(b"".join(told), dtype=VALUES)])
     write_file(work.path, data)
-    return xxhash.xxh3_128_hexdigest(data)
+    are_gone = (bytes(_REMOVED.decode(value).duplicate_of) != b"null" for value in told)
+    gone = compress(rows[order].tolist(), are_gone)
+    return Gathered(digest=xxhash.xxh3_128_hexdigest(data), removed=most_removed(work.signed, gone))
 
 
 def values_of(path: str | None, rows: int) -> Iterator[NearCopies | msgspec.Raw]:

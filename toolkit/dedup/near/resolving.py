@@ -1,26 +1,25 @@
 """Step 2, whole: from signatures to fates, task by task (see `toolkit.dedup.near`)."""
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
 import xxhash
 
 from toolkit.config.settings import ConfigStruct
+from toolkit.dedup import losses
 from toolkit.dedup.kind import Resolved, Work
 from toolkit.dedup.near.buckets import Bucketed, ToBucket, find_buckets, ranges, runs_of
 from toolkit.dedup.near.deciding import SHOWN, Cluster, Decided, ToDecide, ToIndex, decide_unit, index_units
 from toolkit.dedup.near.evidence import ToRead, read_shard
-from toolkit.dedup.near.fates import FATES, ToGather, gather_shard
+from toolkit.dedup.near.fates import FATES, Gathered, ToGather, gather_shard
 from toolkit.dedup.near.graph import INDEX, Planned, ToPlan, plan_units
 from toolkit.dedup.near.shingles import Size
 from toolkit.dedup.records import SignedShard
 from toolkit.runs.executors import Task
 from toolkit.storage import store_of
-from toolkit.storage.paths import exists, join, remove_tree
-
-LOSS = 0.5
-"""A part of the documents of a source; where more is removed, that is told."""
+from toolkit.storage.paths import exists, join, remove, remove_tree
 
 
 class Comparing(ConfigStruct):
@@ -32,6 +31,7 @@ class Comparing(ConfigStruct):
         jaccard: the least similarity.
         containment: the least part of what is removed that the kept document has.
         descending: whether the document with the greatest order is kept.
+        warn: a part of a source, host or language; where more is removed, that is told.
     """
 
     bands: int
@@ -39,6 +39,7 @@ class Comparing(ConfigStruct):
     jaccard: float
     containment: float
     descending: bool
+    warn: float
 
 
 class _Place(NamedTuple):
@@ -54,14 +55,18 @@ def resolve(work: Work, comparing: Comparing) -> Resolved:
     folder = join(work.folder, f"work-{work.memory}")
     own = next((each.number for each in work.shards if each.own), len(work.shards))
     place = _Place(folder, _known(work.folder), own)
+    remove(join(work.folder, INDEX))  # of an attempt that was not finished: what it points to is written anew
     pairs, bucketed = _bucket(work, comparing, place)
     planned = _plan(work, comparing, place, pairs)
     evidence = _read(work, comparing, folder, planned)
     decided = _decide(work, comparing, place, planned, evidence)
     work.run("index", index_units, [Task("index", ToIndex(units=planned.units, folder=folder, fates=work.folder))])
-    fates = {each.shard: "" for each in work.shards if each.own} | _gather(work, folder, planned)
+    gathered = _gather(work, folder, planned)
+    fates = {each.shard: "" for each in work.shards if each.own}
+    fates |= {shard: found.digest for shard, found in gathered.items()}
+    notes = [*_losses(work, comparing, gathered.values()), *_largest(decided)]
     remove_tree(folder)
-    return Resolved(fates, _counts(planned, bucketed, decided), _notes(work, decided))
+    return Resolved(fates, _counts(comparing, planned, bucketed, decided), notes)
 
 
 def _known(folder: str) -> str:
@@ -118,17 +123,16 @@ def _decide(
     return work.run("decide", decide_unit, tasks)
 
 
-def _gather(work: Work, folder: str, planned: Planned) -> dict[str, str]:
+def _gather(work: Work, folder: str, planned: Planned) -> dict[str, Gathered]:
     mine = [each for each in work.shards if each.own and planned.candidates[each.number]]
     tasks = [
         Task(
             f"{each.shard} ({each.number})",
-            ToGather(number=each.number, folder=folder, path=join(work.folder, f"{FATES}-{each.number}")),
+            ToGather(signed=each, folder=folder, path=join(work.folder, f"{FATES}-{each.number}")),
         )
         for each in mine
     ]
-    digests = work.run("gather", gather_shard, tasks)
-    return {each.shard: digest for each, digest in zip(mine, digests, strict=True)}
+    return dict(zip((each.shard for each in mine), work.run("gather", gather_shard, tasks), strict=True))
 
 
 def _bucket(work: Work, comparing: Comparing, place: _Place) -> tuple[list[str], list[Bucketed]]:
@@ -165,7 +169,7 @@ def _mark(signed: SignedShard) -> int:
     return xxhash.xxh3_64_intdigest(msgspec.json.encode(parts))
 
 
-def _counts(planned: Planned, bucketed: list[Bucketed], decided: list[Decided]) -> dict[str, int]:
+def _counts(comparing: Comparing, planned: Planned, bucketed: list[Bucketed], decided: list[Decided]) -> dict[str, int]:
     found = Counter({"duplicates": 0, "clusters": 0, "candidates": sum(planned.candidates)})
     found["components"], found["largest component"] = planned.components, planned.largest
     found["buckets"], found["largest bucket"] = (
@@ -174,23 +178,25 @@ def _counts(planned: Planned, bucketed: list[Bucketed], decided: list[Decided]) 
     )
     for each in decided:
         found.update(each.counts)
+    found["unverified"] = found["duplicates"] if comparing.size is None else 0
     return dict(found)
 
 
-def _notes(work: Work, decided: list[Decided]) -> list[str]:
-    compared, removed = Counter[str](), Counter[str]()
-    for signed in work.shards:
-        compared.update(signed.record.details["compared"] if signed.own else {})
-    for each in decided:
-        removed.update(each.removed)
-    notes = [
-        f"warning: of {compared[source]:,} documents of the source {source} that were compared, {count:,} "
-        f"({count / compared[source]:.0%}) are duplicates of others; look at some pairs before you drop them"
-        for source, count in sorted(removed.items(), key=lambda each: -each[1])
-        if count > LOSS * compared[source]
-    ]
+def _losses(work: Work, comparing: Comparing, gathered: Iterable[Gathered]) -> list[str]:
+    """Return warnings of groups that lose much."""
+    removed = losses.added_up(found.removed for found in gathered)
+    if not removed:
+        return []
+    mine = [each for each in work.shards if each.own]
+    tasks = [Task(each.shard, losses.ToCount(signed=each, groups=list(removed))) for each in mine]
+    counts = work.run("count groups", losses.count_groups, tasks)
+    return losses.warnings(removed, [sum(column) for column in zip(*counts, strict=True)], comparing.warn)
+
+
+def _largest(decided: list[Decided]) -> list[str]:
+    """Return sentences about the largest clusters."""
     clusters = sorted((each for unit in decided for each in unit.clusters), key=lambda each: (-each.size, each.kept))
-    return notes + [_shown(each) for each in clusters[:SHOWN]]
+    return [_shown(each) for each in clusters[:SHOWN]]
 
 
 def _shown(cluster: Cluster) -> str:

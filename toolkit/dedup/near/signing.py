@@ -4,17 +4,17 @@
 ``keys``       8 bytes a band and row: the keys, row by row
 ``sorted-N``   sections (see `sections`), by the upper bits of the key: 12 bytes a key of a row that is compared, key
                (uint64) and row (uint32); sorted runs of at most `RUN` of them
+``groups…``    see `toolkit.dedup.losses`
 """
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
+from toolkit.dedup import losses
 from toolkit.dedup.exact.pieces import seed_of
 from toolkit.dedup.kind import Block, Files, Kind, Signer
 from toolkit.dedup.near.sections import starts_of
 from toolkit.dedup.near.signatures import Signer as Signing
+from toolkit.storage.outputs import RowOutput
 
 if TYPE_CHECKING:
     from toolkit.text.kernels.signatures import Array
@@ -27,18 +27,6 @@ PREFIXES = 1024
 
 RUN = 1 << 20
 """Keys that are held until they are sorted and written."""
-
-
-class Details(msgspec.Struct):
-    """What is known of a shard's signatures.
-
-    Attributes:
-        runs: files of sorted keys.
-        compared: documents with enough shingles, by group of the report.
-    """
-
-    runs: int
-    compared: dict[str, int]
 
 
 class NearSigner(Signer):
@@ -55,8 +43,9 @@ class NearSigner(Signer):
         self._signing = signing
         self._rows, self._keys = files.open("rows"), files.open("keys")
         self._held: list[Array] = []
-        self._size = self._runs = self._short = self._shingles = 0
-        self._compared = Counter[str]()
+        self._groups = RowOutput(files.path(losses.FILE))
+        files.add(losses.FILE, self._groups)
+        self._size = self._runs = self._short = self._shingles = self._compared = 0
 
     def add(self, block: Block) -> None:
         import numpy as np
@@ -76,9 +65,12 @@ class NearSigner(Signer):
         self._keys.write(keys.astype("<u8").tobytes())
         self._short += int((competes & ~found.enough).sum())
         self._shingles += int(found.shingles.sum())
-        self._compared.update(
-            document.source for document, enough in zip(block.documents, found.enough, strict=True) if enough
+        languages = block.values.get("language") or [None] * len(texts)
+        self._groups.write_rows(
+            losses.groups_row(document, language) if enough else b"null"
+            for document, language, enough in zip(block.documents, languages, found.enough, strict=True)
         )
+        self._compared += int(found.enough.sum())
         entries = np.empty((int(found.enough.sum()), keys.shape[1]), dtype=KEY)
         entries["key"] = keys[found.enough]
         entries["row"] = (block.first + np.flatnonzero(found.enough))[:, None]
@@ -104,5 +96,5 @@ class NearSigner(Signer):
 
     def finish(self) -> tuple[dict[str, int], Any]:
         self._sort()
-        counts = {"compared": sum(self._compared.values()), "short": self._short, "shingles": self._shingles}
-        return counts, msgspec.to_builtins(Details(self._runs, dict(sorted(self._compared.items()))))
+        counts = {"compared": self._compared, "short": self._short, "shingles": self._shingles}
+        return counts, self._runs
