@@ -94,6 +94,13 @@ def test_a_crawl_is_read_by_its_list_from_disk_and_from_the_web(
     assert not (project.data / ".toolkit" / "downloads").exists()
 
 
+def test_inputs_whose_sizes_nobody_lists_are_not_packed(
+    project: Project, crawl: list[Path], expected: dict[str, str]
+) -> None:
+    assert project.ingest(entry(project.root / "www", pack="1 GB")).code == 0
+    assert tree(project.documents) == expected
+
+
 @pytest.mark.parametrize(
     ("files", "numbers"),
     [(2, [2]), ("1-2", [1, 2]), ("0-3", [0, 1, 2, 3]), ([0, "2-3", 2], [0, 2, 3]), (None, [0, 1, 2, 3]), ("3", [3])],

@@ -270,12 +270,13 @@ def run_inputs(
     def needs(task: Task[Any]) -> Need | None:
         return context.disk.of_input(by_name[task.name])
 
+    unit = "packs" if any(work.is_pack for work in works) else "inputs"
     results = []
     if near or not far:
         sized = [replace(task, size=work.size) for task, work in near]
-        results += context.run(what, function, sized, "inputs", spreads=spreads, failed=noted, needs=needs)
+        results += context.run(what, function, sized, unit, spreads=spreads, failed=noted, needs=needs)
     if far:
         connections = min(work.entry.settings().connections for _, work in far)
         tasks = [task for task, _ in far]
-        results += context.run(what, function, tasks, "inputs", at_once=connections, failed=noted, needs=needs)
+        results += context.run(what, function, tasks, unit, at_once=connections, failed=noted, needs=needs)
     return results

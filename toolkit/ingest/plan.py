@@ -175,7 +175,8 @@ def _together(pack: int | None, files: Mapping[str, InputFile]) -> Iterator[tupl
         pack: inputs with fewer bytes share shards.
         files: by the name of the shard that each would be by itself.
     """
-    small = [(shard, size) for shard in sorted(files) if (size := _size_in_pack(files[shard], pack)) is not None]
+    by_path = sorted(files, key=lambda shard: files[shard].relative)
+    small = [(shard, size) for shard in by_path if (size := _size_in_pack(files[shard], pack)) is not None]
     yield from ((shard, [files[shard]]) for shard in files.keys() - {shard for shard, _ in small})
     for places in packs.divide(((files[shard].relative, size) for shard, size in small), pack or 1):
         names = [small[i][0] for i in places]

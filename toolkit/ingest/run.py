@@ -24,6 +24,7 @@ from toolkit.ingest.plan import InputToIngest
 from toolkit.ingest.reader import Rejects
 from toolkit.ingest.rows import ENCODER, Written
 from toolkit.ingest.section import settings_of, settings_of_set
+from toolkit.ingest.superseded import forget_shard
 from toolkit.records import sets
 from toolkit.records.ingested import InputRecord
 from toolkit.runs.blocks import BLOCK_BYTES, BLOCK_ROWS
@@ -129,7 +130,7 @@ def ingest_input(work: InputToIngest, report: Report, follow: Follow | None = No
         with closing(inputs.rows()) as rows:
             written.run(rows)
     for shard in claims.shards - written.shards.keys():
-        remove(work.dataset.shard_path(shard))
+        forget_shard(work.dataset, shard)
     made = InputRecord(
         input=work.name,
         size=sum(each.size for each in inputs.read),
