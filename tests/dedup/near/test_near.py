@@ -23,7 +23,7 @@ def planted(seed: int, families: int = 150) -> list[str]:
     for _ in range(families):
         words = random_.choices(WORDS, k=random_.randint(100, 300))
         found.append(words)
-        for share in random_.choices([0, 0.003, 0.01, 0.015, 0.02, 0.022, 0.04], k=random_.choice([0, 1, 1, 2])):
+        for share in random_.choices([0, 0.005, 0.01, 0.015, 0.017, 0.02, 0.022, 0.04], k=random_.choice([0, 1, 1, 2])):
             found.append(edited(words, round(share * len(words)), WORDS, random_))
     random_.shuffle(found)
     return [" ".join(words) for words in found]
@@ -68,7 +68,7 @@ def test_planted_copies_are_found_and_nothing_else_is_removed(near: Near) -> Non
     pairs = similar_pairs(texts)
     of = kept_for(values)
     missed = [pair for pair in pairs if of[pair[0]] is None and of[pair[1]] is None]
-    assert sum(similarity < 0.9 for similarity in pairs.values()) > len(pairs) / 3
+    assert sum(similarity < 0.9 for similarity in pairs.values()) > len(pairs) / 2
     assert len(missed) <= 0.02 * len(pairs)
     # what is removed is what goes first come, first kept over the pairs that share a band
     expected: list[int | None] = []
