@@ -125,7 +125,23 @@ def reference(shards: Sequence[Sequence[Row]], entry: Mapping[str, Any], others:
 # --- corpora with planted duplicates ----------------------------------------------------------------------------------
 
 LINES = st.sampled_from(
-    ["Page 12", "page 34", "PAGE 12!", "", "  ", "Página 7", "pagina 7", "a b", "A  b", "ﬁn", "fin", "\r", "x\r", "…"]
+    [
+        "Page 12",
+        "page 34",
+        "PAGE 12!",
+        "",
+        "  ",
+        "Página 7",
+        "pagina 7",
+        "a b",
+        "A  b",
+        "ﬁn",
+        "fin",
+        "\r",
+        "x\r",
+        "…",
+        "\x1c",
+    ]
 )
 TEXTS = st.lists(LINES, max_size=5).map("\n".join) | st.lists(LINES, max_size=3).map(lambda x: "\n".join([*x, ""]))
 

@@ -1,6 +1,6 @@
 """What is kept of a shard: runs of sorted distinct hashes, and which of them each text or piece has.
 
-``runs.bin`` has, for each run (at most `ITEMS` items and a document), little-endian:
+``runs.bin`` has, for each run (about `ITEMS` items: it ends with a document), little-endian:
 
     fan     2^bits + 1 uint32: how many keys are below each value of the first bits of a hash
     keys    a record a distinct hash, sorted by it: the hash, what `Layout` adds
@@ -23,6 +23,8 @@ from toolkit.dedup.records import SignedShard
 from toolkit.storage import store_of
 
 ITEMS = 1 << 19
+NAMES = 1 << 25
+"""Bytes of names after which a run ends, too."""
 FIRST = 1 << 31
 ABSENT = (1 << 32) - 1
 FILE = "runs.bin"
@@ -91,7 +93,7 @@ class RunsOutput:
         self._names: list[bytes] = []
         self._sizes = array("I")
         self._bounds = array("I")
-        self._count = self._documents = 0
+        self._count = self._documents = self._named = 0
 
     def add(
         self,
@@ -110,20 +112,23 @@ class RunsOutput:
             sizes: code points of pieces.
             before: code points before the first.
         """
-        for i, each in enumerate(hashes, self._count):
-            if each is not None:
-                self._hashes += each
-                self._places.append(i)
-                if self._layout.ranks:
-                    self._ranks.append(rank)
-                if self._layout.names:
-                    self._names.append(name)
+        found = [each for each in hashes if each is not None]
+        self._hashes += b"".join(found)
+        if len(found) == len(hashes):
+            self._places.extend(range(self._count, self._count + len(hashes)))
+        else:
+            self._places.extend(i for i, each in enumerate(hashes, self._count) if each is not None)
+        if self._layout.ranks:
+            self._ranks.extend([rank] * len(found))
+        if self._layout.names:
+            self._names += [name] * len(found)
+            self._named += len(name)
         if sizes is not None:
             self._sizes.extend(sizes)
             self._bounds.extend((len(hashes), before))
         self._count += len(hashes)
         self._documents += 1
-        if self._count >= ITEMS:
+        if self._count >= ITEMS or self._named >= NAMES:
             self.flush()
 
     def flush(self) -> None:

@@ -8,7 +8,8 @@ code). Around them the steps that need more room than memory has, each a task of
     buckets    per range of keys    signatures -> pairs of documents that share a bucket
     graph      whole                pairs -> components -> units: documents that are decided together, in order
     evidence   per shard            text of the documents of units -> sets of shingles, in files by unit
-    fates      per unit             `unit` in order -> `decision` -> values; then per shard: values in the order of rows
+    deciding   per unit             `unit` in order -> `decision` -> values, by shard; or what was decided before
+    fates      per shard            values of all units in the order of the rows
 
 Tasks hand their work over in files of `sections`. `resolving` runs them.
 """

@@ -33,6 +33,7 @@ SHOWN = 3
 
 _BETWEEN = b"\t"  # name and value of a document; JSON has none
 _END = b"\n"
+_PIECE = 1 << 22  # bytes that are read at once
 
 
 class Cluster(ConfigStruct):
@@ -135,8 +136,14 @@ _VALUE = msgspec.json.Decoder(NearCopies)
 
 def _remembered(folder: str, components: Array) -> Iterator[bytes]:
     """Yield the same of documents of components that were decided before."""
+    pieces: list[tuple[int, int, int]] = []
     for unit, at, size in zip(*(components[name].tolist() for name in ("unit", "at", "size")), strict=True):
-        yield from store_of(folder).read(join(folder, f"{KNOWN}-{unit}"), at, size).split(_END)[:-1]
+        if pieces and pieces[-1][::2] == (unit, at) and at - pieces[-1][1] < _PIECE:
+            pieces[-1] = (unit, pieces[-1][1], at + size)
+        else:
+            pieces.append((unit, at, at + size))
+    for unit, begin, end in pieces:
+        yield from store_of(folder).read(join(folder, f"{KNOWN}-{unit}"), begin, end - begin).split(_END)[:-1]
 
 
 class _Told:

@@ -183,8 +183,9 @@ def _documents(work: ToPlan) -> Array:
                 if _BYTES * len(found) > work.memory:
                     least = -(-_BYTES * len(found) * 5 // 4 // 10**6)
                     raise DataError(
-                        f"expected as many documents with a similar one as `memory: {work.memory // 10**6} MB` can put "
-                        f"in order, got more than {len(found):,}; set at least `memory: {least} MB`",
+                        f"expected at most {work.memory // _BYTES:,} documents that share a bucket, as many as "
+                        f"`memory` ({work.memory:,} bytes) can put in order, got {len(found):,} and maybe more; set at "
+                        f"least `memory: {least} MB`",
                         path=work.folder,
                     )
     return found

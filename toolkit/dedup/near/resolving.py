@@ -21,6 +21,8 @@ from toolkit.runs.executors import Task
 from toolkit.storage import store_of
 from toolkit.storage.paths import exists, join, remove, remove_tree
 
+_WORK = "work-"
+
 
 class Comparing(ConfigStruct):
     """How documents are compared.
@@ -52,7 +54,7 @@ class _Place(NamedTuple):
 
 def resolve(work: Work, comparing: Comparing) -> Resolved:
     """Write the fates of all documents, and what later resolutions can use of them."""
-    folder = join(work.folder, f"work-{work.memory}")
+    folder = join(work.folder, f"{_WORK}{work.memory}")
     own = next((each.number for each in work.shards if each.own), len(work.shards))
     place = _Place(folder, _known(work.folder), own)
     remove(join(work.folder, INDEX))  # of an attempt that was not finished: what it points to is written anew
@@ -64,9 +66,11 @@ def resolve(work: Work, comparing: Comparing) -> Resolved:
     gathered = _gather(work, folder, planned)
     fates = {each.shard: "" for each in work.shards if each.own}
     fates |= {shard: found.digest for shard, found in gathered.items()}
-    notes = [*_losses(work, comparing, gathered.values()), *_largest(decided)]
-    remove_tree(folder)
-    return Resolved(fates, _counts(comparing, planned, bucketed, decided), notes)
+    notes = [_sizes(planned, bucketed), *_losses(work, comparing, gathered.values()), *_largest(decided)]
+    for name in store_of(work.folder).folders(work.folder):
+        if name.startswith(_WORK):  # of attempts with another memory, too
+            remove_tree(join(work.folder, name))
+    return Resolved(fates, _counts(comparing, planned, decided), notes)
 
 
 def _known(folder: str) -> str:
@@ -169,17 +173,23 @@ def _mark(signed: SignedShard) -> int:
     return xxhash.xxh3_64_intdigest(msgspec.json.encode(parts))
 
 
-def _counts(comparing: Comparing, planned: Planned, bucketed: list[Bucketed], decided: list[Decided]) -> dict[str, int]:
-    found = Counter({"duplicates": 0, "clusters": 0, "candidates": sum(planned.candidates)})
-    found["components"], found["largest component"] = planned.components, planned.largest
-    found["buckets"], found["largest bucket"] = (
-        sum(each.buckets for each in bucketed),
-        max((each.largest for each in bucketed), default=0),
-    )
+def _counts(comparing: Comparing, planned: Planned, decided: list[Decided]) -> dict[str, int]:
+    names = ("duplicates", "clusters", "candidates", "pairs", "compared pairs", "similar pairs", "unverified")
+    found = Counter(dict.fromkeys(names, 0))
+    found["candidates"] = sum(planned.candidates)
     for each in decided:
         found.update(each.counts)
     found["unverified"] = found["duplicates"] if comparing.size is None else 0
-    return dict(found)
+    return {name: found[name] for name in names}
+
+
+def _sizes(planned: Planned, bucketed: list[Bucketed]) -> str:
+    """Return a sentence about what was large."""
+    largest = max((each.largest for each in bucketed), default=0)
+    return (
+        f"{sum(each.buckets for each in bucketed):,} buckets with several documents, at most {largest:,}; "
+        f"{planned.components:,} groups decided by themselves, of at most {planned.largest:,} documents"
+    )
 
 
 def _losses(work: Work, comparing: Comparing, gathered: Iterable[Gathered]) -> list[str]:
