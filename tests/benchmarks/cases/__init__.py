@@ -17,6 +17,7 @@ NAMES = (
     "goclassy",
     "throttled",
     "documents",
+    "own_data",
     "processes",
     "storage",
     "requests",

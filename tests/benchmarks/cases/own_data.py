@@ -16,7 +16,7 @@ from tests.benchmarks.race import Benchmark, Command, Contender, Counts, faster
 def _rows(dataset: Path) -> list[dict[str, Any]]:
     shards = sorted((dataset / "documents").rglob("*.jsonl.gz"))
     rows = (row for path in shards for row in datasets.rows(path))
-    return [{"id": row["id"], "text": row["text"], "url": row["id"], "n": i} for i, row in enumerate(rows)]
+    return [{"id": row.id, "text": row.text, "url": row.id, "n": i} for i, row in enumerate(rows)]
 
 
 def _write(folder: Path, name: str, rows: list[dict[str, Any]]) -> Path:
