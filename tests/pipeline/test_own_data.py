@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import xxhash
 
 from tests.pipeline.conftest import Project, write_rows
+from tests.storage.web_server import Behaviour, web
 
 pa = pytest.importorskip("pyarrow", exc_type=ImportError)
 pq = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
@@ -227,3 +229,18 @@ def test_a_dry_run_tells_what_cannot_be_read(project: Project) -> None:
         ran = project(*command)
         assert ran.code == 1
         assert "a Parquet file (`format: parquet`)" in ran.err
+
+
+def test_tables_from_the_web_and_compressed_ones_are_read_once(project: Project, naps: list[float]) -> None:
+    """Connections break; every byte is fetched once, and what is recorded is the digest of the file."""
+    path = write(project.root / "in" / "a.parquet", [{"text": "x" * 999 + str(i)} for i in range(99)])
+    data = path.read_bytes()
+    (project.root / "in" / "b.parquet.gz").write_bytes(gzip.compress(data, mtime=0))
+    behaviour = Behaviour(chances={"drop": 0.5}, seed=3)
+    with web(project.root / "in", behaviour) as url:
+        ran = project.ingest({"format": "parquet", "from": [f"{url}a.parquet", f"{url}b.parquet.gz"], "source": "own"})
+    assert ran.code == 0, ran.err
+    assert texts(project) == {"own/a.jsonl.gz": 99, "own/b.jsonl.gz": 99}
+    assert sum(each.sent for each in behaviour.bodies("a.parquet")) == len(data)
+    (record,) = (project.data / ".toolkit" / "ingest").rglob("a.parquet.json")
+    assert json.loads(record.read_bytes())["content"] == xxhash.xxh3_128_hexdigest(data)

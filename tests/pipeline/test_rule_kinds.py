@@ -83,7 +83,15 @@ def mix(out: Path, *rules: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_new_kind_is_one_file_in_the_folder_and_nothing_else(mixed: Project) -> None:
-    effect = {"documents": 1, "chars": 6, "reached": 3, "spans": 1, "name": "shorten to 3", "kind": "shorten"}
+    effect = {
+        "documents": 1,
+        "chars": 6,
+        "reached": 3,
+        "spans": 1,
+        "nulls": 0,
+        "name": "shorten to 3",
+        "kind": "shorten",
+    }
     preview = mixed.ok("mix", "--dry-run", "--json").json
     assert preview["rules"] == [effect | {"stream": "", "group": "", "only": None}]
     assert "edits 1 spans" in mixed.ok("mix", "--dry-run").out
@@ -114,7 +122,10 @@ def test_a_new_kind_is_one_file_in_the_folder_and_nothing_else(mixed: Project) -
         ({"shorten": -1}, "config.yaml:1: mix.rules[0].shorten: expected a number of characters, got -1"),
         ({"shorten": 3, "to": 1}, "config.yaml:1: mix.rules[0].to: unknown option 'to' of the rule 'shorten'"),
         ({"shoten": 3}, "did you mean 'shorten'?"),
-        ({"shorten": 3, "when": "document.ic == 1"}, "config.yaml:1: rule 'shorten to 3': expected a field, got 'ic'"),
+        (
+            {"shorten": 3, "when": "document.id.ic == 1"},
+            "config.yaml:1: rule 'shorten to 3': expected an object with the field ic",
+        ),
     ],
 )
 def test_errors_of_a_new_kind_name_their_place(mixed: Project, rule: dict[str, Any], message: str) -> None:

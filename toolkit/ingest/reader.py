@@ -155,14 +155,16 @@ class Input:
         """
         with ExitStack() as stack:
             stored = stack.enter_context(self._opened() if self._opened else open_stored(self.path))
-            if not stored.seekable() or compression_in(stored.read(MAGIC_BYTES)):
-                stack.pop_all().close()
+            is_plain = stored.seekable() and not compression_in(stored.read(MAGIC_BYTES))
+            if stored.seekable():
+                stored.seek(0)
+            if not is_plain:
                 copy = stack.enter_context(tempfile.TemporaryFile())
-                with self.stream() as stream:
+                with Decompressed(self.path, stored) as stream:
                     while block := stream.read(READ):
                         copy.write(block)
+                copy.seek(0)
                 stored = copy
-            stored.seek(0)
             yield stored if hasattr(stored, "read1") else io.BufferedReader(cast("io.RawIOBase", stored), READ)
 
     def items(self, lines: Lines, make: Callable[[bytes, int], T | None]) -> Iterator[T]:

@@ -18,6 +18,7 @@ NAMES = (
     "goclassy",
     "throttled",
     "documents",
+    "own_data",
     "processes",
     "storage",
     "requests",
