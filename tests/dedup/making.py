@@ -44,12 +44,12 @@ def write_shards(root: Path, shards: Mapping[str, Sequence[Mapping[str, Any]]]) 
     return dataset_in(root)
 
 
-def make(dataset: Dataset, entries: Mapping[str, Mapping[str, Any]], shards: Sequence[str] | None = None) -> Made:
-    """Make the sets of a section; values are those of the last."""
+def make(dataset: Dataset, entries: Mapping[str, Mapping[str, Any]], *, values: bool = True) -> Made:
+    """Make the sets of a section; values, if they are asked for, are those of the last."""
     plan = section.read_section(Source({name: dict(entry) for name, entry in entries.items()}), dataset, {})
     section.prepare(plan, dataset, overwrite=False, write=True)
     made = Made({}, {}, [], [])
-    listed = dataset.shards() if shards is None else list(shards)
+    listed = dataset.shards()
     for entry in plan.entries:
         works = sign.works(dataset, [entry], listed, LIMIT) + sign.works_against(entry, None, LIMIT)
         made.signed += [f"{entry.set} {each.shard}" for each in run_here("", sign.sign_shard, works) if each.written]
@@ -61,7 +61,7 @@ def make(dataset: Dataset, entries: Mapping[str, Mapping[str, Any]], shards: Seq
         found = run_here("", write.write_shard, tasks)
         made.written += [f"{entry.set} {each.shard}" for each in found if each.written]
     last = plan.entries[-1]
-    for shard in listed:
+    for shard in listed if values else ():
         rows = gzip.decompress(Path(dataset.attribute_path(last.set, shard)).read_bytes()).splitlines()
         made.values[shard] = [json.loads(row)["attributes"][last.key] for row in rows]
     return made

@@ -1,6 +1,5 @@
 """The whole path on S3: the same bytes as on disk, whatever the connection does meanwhile."""
 
-import hashlib
 import json
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.test_crawl import CRAWL, write_crawl
+from tests.recipes import tree
 from tests.storage import faults
 from tests.storage.faults import KINDS, Corpus, play
 from tests.storage.servers import Seaweed
@@ -31,11 +31,6 @@ MIX = {
 def lay_out(root: str, sample: list[Path], **more: Any) -> str:
     """Write the sample, the model and the configuration below a root; return the configuration's path."""
     return faults.lay_out(root, {path.name: path.read_bytes() for path in sample}, MIX, **more)
-
-
-def tree(root: str) -> dict[str, str]:
-    store = store_of(root)
-    return {name: hashlib.sha256(store.read(join(root, name))).hexdigest() for name in list_files(root)}
 
 
 @pytest.fixture
@@ -223,3 +218,25 @@ def test_croissant_on_s3_is_that_on_disk(tmp_path: Path, bucket: str, sample: li
         made.append({name: digest for name, digest in tree(root).items() if name != "c.yaml"})
     assert made[0] == made[1]
     assert {"oscar/croissant.json", "data/croissant.json"} <= made[0].keys()
+
+
+def test_duplicates_on_s3_are_those_on_disk(bucket: str, tmp_path: Path, sample: list[Path], run: Run) -> None:
+    """With copies of the sample's inputs, in many partitions."""
+    dedup = {
+        "exact-0": {"kind": "exact", "memory": 3000},
+        "seen-0": {"kind": "exact", "unit": "line", "as": "seen", "memory": 3000, "when": "exact.duplicate_of is None"},
+    }
+    mix = {
+        "attributes": ["lines-0", "language-0", "exact-0", "seen-0"],
+        "rules": [{"drop": "exact.duplicate_of is not None", "name": "copies"}, {"cut": "seen.spans", "name": "seen"}],
+        "output": {"format": "oscar", "path": "oscar"},
+    }
+    inputs = {f"{i}-{path.name}": path.read_bytes() for path in sample for i in range(2)}
+    roots = str(tmp_path / "local"), join(bucket, "corpus")
+    for root, processes in zip(roots, (1, 2), strict=True):
+        path = faults.lay_out(root, inputs, mix, processes=processes, dedup=dedup)
+        for command in ("run", "validate", "status"):
+            ran = run(command, "-c", path)
+            assert ran.code == 0, ran.out + ran.err
+    local, remote = ({name: digest for name, digest in tree(root).items() if name != "c.yaml"} for root in roots)
+    assert remote == local

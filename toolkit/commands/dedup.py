@@ -148,10 +148,8 @@ class _Making:
         documents = sum(each.record.rows for each in signed if each.own)
         compared = sum(each.record.compared for each in signed if each.own)
         found = ", ".join(f"{count:,} {what}" for what, count in resolution.counts.items())
-        self.rows.append(
-            [entry.set, entry.kind, f"{documents:,}", f"{compared:,}", f"{found:,}", str(sum(written)),
-             str(len(written) - sum(written))]
-        )  # fmt: skip
+        counts = [str(sum(written)), str(len(written) - sum(written))]
+        self.rows.append([entry.set, entry.kind, f"{documents:,}", f"{compared:,}", *counts, found])
         self.notes += [f"{entry.set}: {note}" for note in resolution.notes]
         self.data[entry.set] = {
             "kind": entry.kind,

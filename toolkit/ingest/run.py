@@ -22,7 +22,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, NO_ATTRIBUTES, DocumentRow, explain_bad_row, fault_of, split_lines
 from toolkit.errors import DataError
 from toolkit.ingest import downloads, input_bytes
-from toolkit.ingest.inputs import Attempt, note_entry, record_path, still_done
+from toolkit.ingest.inputs import Attempt, forget_attempt, note_entry, record_path, still_done
 from toolkit.ingest.plan import InputToIngest, settings_of, settings_of_set
 from toolkit.ingest.reader import Draft, Input, Rejects
 from toolkit.records import sets
@@ -116,7 +116,7 @@ def ingest_input(work: InputToIngest, report: Report, follow: Follow | None = No
     settings = settings_of(work.entry)
     record, damaged = json_files.load_told(record_path(work), InputRecord)
     if record is not None and still_done(work, record, found, settings):
-        remove(record_path(work) + ".started")  # of an attempt that was killed just before its end
+        forget_attempt(work)
         input_bytes.InputBytes(work.path, found, _keep(work)).discard()
         note_entry(work, record)
         report(record.rows, 0)

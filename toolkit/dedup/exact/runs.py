@@ -1,6 +1,6 @@
 """What is kept of a shard: runs of sorted distinct hashes, and which of them each text or piece has.
 
-``runs.bin`` has, for each run (at most `ITEMS` items and a document), little-endian:
+``runs.bin`` has, for each run (about `ITEMS` items: it ends with a document), little-endian:
 
     fan     2^bits + 1 uint32: how many keys are below each value of the first bits of a hash
     keys    a record a distinct hash, sorted by it: the hash, what `Layout` adds
@@ -23,6 +23,8 @@ from toolkit.dedup.records import SignedShard
 from toolkit.storage import store_of
 
 ITEMS = 1 << 19
+NAMES = 1 << 25
+"""Bytes of names after which a run ends, too."""
 FIRST = 1 << 31
 ABSENT = (1 << 32) - 1
 FILE = "runs.bin"
@@ -91,7 +93,7 @@ class RunsOutput:
         self._names: list[bytes] = []
         self._sizes = array("I")
         self._bounds = array("I")
-        self._count = self._documents = 0
+        self._count = self._documents = self._named = 0
 
     def add(
         self,
@@ -118,12 +120,13 @@ class RunsOutput:
                     self._ranks.append(rank)
                 if self._layout.names:
                     self._names.append(name)
+                    self._named += len(name)
         if sizes is not None:
             self._sizes.extend(sizes)
             self._bounds.extend((len(hashes), before))
         self._count += len(hashes)
         self._documents += 1
-        if self._count >= ITEMS:
+        if self._count >= ITEMS or self._named >= NAMES:
             self.flush()
 
     def flush(self) -> None:

@@ -1,7 +1,7 @@
 """A configuration of Dolma's deduper becomes a ``dedup:`` section of ours."""
 
 import re
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -25,8 +25,8 @@ class DocumentsOptions(ConfigStruct):
 class NgramOptions(ConfigStruct):
     """``dedupe.paragraphs.by_ngram``; its page calls the threshold otherwise than its code does."""
 
-    ngram_length: int = 0
-    stride: int = 0
+    ngram_length: Annotated[int, msgspec.Meta(ge=0)] = 0
+    stride: Annotated[int, msgspec.Meta(ge=0)] = 0
     overlap_threshold: float = 1.0
     skip_short_paragraphs: bool = False
 
