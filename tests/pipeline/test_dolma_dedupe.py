@@ -119,7 +119,7 @@ def test_short_texts_are_left_out(dolma: Folder, least: int, spans: JsonRows) ->
     assert values(dolma, "dup", "dup")["d"] == spans
 
 
-def slowly(texts: list[str], length: int, stride: int, threshold: float, skip: bool) -> list[list[list[float]]]:
+def slowly(texts: list[str], length: int, stride: int, threshold: float, skip: bool) -> list[list[list[Any]]]:
     """The spans of texts of words that spaces part, one after the other; `skip_empty` is on."""
     known: set[tuple[str, ...]] = set()
 
@@ -128,7 +128,7 @@ def slowly(texts: list[str], length: int, stride: int, threshold: float, skip: b
         known.add(key)
         return found
 
-    spans: list[list[list[float]]] = []
+    spans: list[list[list[Any]]] = []
     for text in texts:
         spans.append([])
         start = 0
