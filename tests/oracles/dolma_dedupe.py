@@ -60,9 +60,9 @@ def made(config: dict[str, Any], root: Path) -> dict[str, Any]:
     return {**config, "documents": patterns, "bloom_filter": bloom, "work_dir": None, "processes": 1}
 
 
-def spans_of(root: Path, name: str) -> dict[str, set[tuple[int, str]]]:
-    """Return, by document, what is called repeated: where it begins and, of lines, the text."""
-    found: dict[str, set[tuple[int, str]]] = {}
+def spans_of(root: Path, name: str) -> dict[str, set[tuple[int, str, float]]]:
+    """Return, by document, what is called repeated: where it begins, the text, and the score."""
+    found: dict[str, set[tuple[int, str, float]]] = {}
     for path in sorted(root.rglob("*")):
         if f"/attributes/{name}/" not in str(path) or not path.is_file():
             continue
@@ -72,8 +72,8 @@ def spans_of(root: Path, name: str) -> dict[str, set[tuple[int, str]]]:
                 assert row["id"] == document["id"]
                 values = row["attributes"].values() if isinstance(row["attributes"], dict) else [[]]
                 text = document["text"]
-                pieces = {(a, text[a:b].rstrip("\n")) for spans in values for a, b, _ in spans}
-                found[row["id"]] = {(a, piece) for a, piece in pieces if piece.strip()}
+                pieces = {(a, text[a:b].rstrip("\n"), round(score, 5)) for spans in values for a, b, score in spans}
+                found[row["id"]] = {each for each in pieces if each[1].strip()}
     return found
 
 

@@ -1,6 +1,8 @@
 """Configurations of Dolma's deduper: what they become, in our form and in Dolma's; what is refused."""
 
 import json
+import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +119,52 @@ def test_short_texts_are_left_out(dolma: Folder, least: int, spans: JsonRows) ->
     assert values(dolma, "dup", "dup")["d"] == spans
 
 
+def slowly(texts: list[str], length: int, stride: int, threshold: float, skip: bool) -> list[list[list[Any]]]:
+    """The spans of texts of words that spaces part, one after the other; `skip_empty` is on."""
+    known: set[tuple[str, ...]] = set()
+
+    def was_known(key: tuple[str, ...]) -> bool:
+        found = key in known
+        known.add(key)
+        return found
+
+    spans: list[list[list[Any]]] = []
+    for text in texts:
+        spans.append([])
+        start = 0
+        for line in text.splitlines(keepends=True):
+            words, end = line.split(), start + len(line)
+            starts = [0, *range(1, len(words), max(stride, 1))]
+            grams = [tuple(words[i : i + length]) for i in starts if i + length <= len(words)]
+            repeated = [was_known(gram) for gram in grams]
+            score = sum(repeated) / len(grams) if grams else -1.0
+            if len(grams) < 2 and not skip and line.strip():
+                score = float(was_known(("whole", line.removesuffix("\n"))))
+            if score >= threshold and line.strip():
+                spans[-1].append([start, end, pytest.approx(score, abs=1e-6)])
+            start = end
+    return spans
+
+
+@pytest.mark.parametrize(
+    ("length", "stride", "threshold", "skip"),
+    [(2, 0, 0.4, False), (3, 2, 1.0, True), (2, 3, 0.5, False), (5, 1, 0.0, False), (1, 0, 0.7, True)],
+)
+def test_lines_by_their_ngrams(dolma: Folder, length: int, stride: int, threshold: float, skip: bool) -> None:
+    chance = random.Random(length)
+    lines = [" ".join(chance.choices("abcdefgh", k=chance.randint(0, 9))) for _ in range(40)]
+    texts = ["\n".join(chance.choices(lines, k=chance.randint(0, 6))) for _ in range(300)]
+    shutil.rmtree(dolma.data)
+    for number, part in enumerate((texts[:100], texts[100:])):
+        listed = [document(f"{number}-{i}", text) for i, text in enumerate(part)]
+        write_rows(dolma.data / "documents" / "x" / f"{number}.jsonl.gz", listed)
+    by = {"ngram_length": length, "stride": stride, "overlap_threshold": threshold, "skip_short_paragraphs": skip}
+    dolma.config["dedupe"]["paragraphs"]["by_ngram"] = by
+    ran = dedup(dolma)
+    assert ran.code == 0, ran.err
+    assert [row["attributes"]["dup_par"] for row in rows(dolma)] == slowly(texts, length, stride, threshold, skip)
+
+
 def test_a_dry_run_writes_nothing(dolma: Folder) -> None:
     dolma.config["dryrun"] = True
     ran = dedup(dolma)
@@ -151,7 +199,8 @@ def test_the_mixer_takes_what_is_written(dolma: Folder) -> None:
     ("change", "why"),
     [
         ({"bloom_filter": {"read_only": True}}, "bloom_filter.read_only: expected false: filters of Dolma's are not"),
-        ({"dedupe": {"paragraphs": {"by_ngram": {"ngram_length": 6}}}}, "dedupe.paragraphs.by_ngram: expected none"),
+        ({"dedupe": {"paragraphs": {"by_ngram": {"threshold": 0.5}}}}, "dedupe.paragraphs.by_ngram"),
+        ({"dedupe": {"paragraphs": {"by_ngram": {"ngram_length": 2, "stride": -1}}}}, "stride: expected"),
         ({"dedupe": {"paragraphs": {"paragraph_separator": "\n\n"}}}, "dedupe.paragraphs.paragraph_separator: expec"),
         ({"dedupe": {"min_words": 3}}, "dedupe.min_words: expected 0: with another number Dolma finds no duplicates"),
         ({"dedupe": {"min_length": 3}}, "dedupe.min_length: expected at most 1 for paragraphs"),

@@ -1,30 +1,63 @@
 """Exact duplicates in the attribute form of Dolma's deduper: a list of spans, empty where nothing is a duplicate."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 
+from toolkit.config.settings import ConfigStruct, Description
 from toolkit.data.documents import Span
-from toolkit.dedup.exact.pieces import PIECES
-from toolkit.dedup.kind import Block, Files, Signer
+from toolkit.dedup.exact import resolving
+from toolkit.dedup.exact.pieces import PIECES, hasher
+from toolkit.dedup.exact.runs import RunsOutput
+from toolkit.dedup.kind import Block, Files, Resolved, Signer, Work
 from toolkit.dedup.kinds.exact import TEXT, Copies, Exact, Seen
 from toolkit.dedup.records import SignedShard
+from toolkit.errors import ConfigError
 from toolkit.storage.outputs import Output
 from toolkit.storage.reading import open_stored
+from toolkit.text import LineTable, Words, shortest_float32
 
 SIZES = "sizes.bin"
 """int64: code points of what is compared of each document; of lines or paragraphs those before the first, then those
-from the start of each to that of the next."""
+from the start of each to that of the next; by n-grams, of each document its lines, then of each line its code points,
+how many n-grams it has, and whether it is compared as a whole."""
+
+_GRAM, _WHOLE = b"\0", b"\1"
+"""Stand before what is hashed, so that a line of one word is no n-gram."""
+
+
+class ByNgram(ConfigStruct):
+    """Lines are repeats by their n-grams.
+
+    Attributes:
+        ngram_length: words of an n-gram: segments between Unicode's word boundaries that are not white space.
+        stride: words from one n-gram to the next; 0 as 1.
+        overlap_threshold: the part of its n-grams by which a line is a repeat.
+        skip_short_paragraphs: whether lines of fewer than two n-grams are not compared as a whole.
+    """
+
+    ngram_length: Annotated[int, msgspec.Meta(ge=1)]
+    stride: Annotated[int, msgspec.Meta(ge=0)] = 0
+    overlap_threshold: float = 1.0
+    skip_short_paragraphs: bool = False
 
 
 class Dolma(Exact, kw_only=True):
     """Exact duplicates, as spans.
 
     A document that is a duplicate has one span, as long as what is compared; otherwise each line, or paragraph, that is
-    a repeat has one, with its line end. The score is 1.
+    a repeat has one, with its line end. The score is 1; by n-grams it is the part of those that have been seen before.
     """
+
+    by_ngram: Annotated[ByNgram | None, Description(description="compare lines by their n-grams")] = None
+
+    def check(self) -> None:
+        """Raise ConfigError for options that do not go together."""
+        super().check()
+        if self.by_ngram and (self.unit, self.keep, self.scope) != ("line", "first", "all"):
+            raise ConfigError("expected `by_ngram` only with `unit: line`, `keep: first` and `scope: all`")
 
     def value_type(self) -> Any:
         """Return the type of the values."""
@@ -32,14 +65,25 @@ class Dolma(Exact, kw_only=True):
 
     def signer(self, files: Files) -> Signer:
         """Return what writes the hashes of a shard, and the sizes of what was compared."""
+        if self.by_ngram:
+            return _Grams(self, files, self.by_ngram)
         return _Sized(self, files, super().signer(files))
+
+    def resolve(self, work: Work) -> Resolved:
+        """Find what stays."""
+        return resolving.resolve(work, self.layout, "n-grams") if self.by_ngram else super().resolve(work)
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         """Yield the spans of each document."""
         found = super().values(signed, fates)
         with open_stored(signed.path(SIZES)) as stream:
             for value in found:
-                yield _of_document(value, stream.read) if self.unit == "document" else _of_pieces(value, stream.read)
+                if self.by_ngram:
+                    yield _of_lines(value, stream.read, self.by_ngram)
+                elif self.unit == "document":
+                    yield _of_document(value, stream.read)
+                else:
+                    yield _of_pieces(value, stream.read)
 
 
 _COPIES, _SEEN = msgspec.json.Decoder(Copies), msgspec.json.Decoder(Seen)
@@ -54,6 +98,22 @@ def _of_pieces(value: Any, read: Any) -> list[Span]:
     seen = _SEEN.decode(value).seen
     places = np.cumsum(_sizes(read, len(seen) + 1)).tolist()
     return [Span(*places[i : i + 2]) for i, repeated in enumerate(seen) if repeated]
+
+
+def _of_lines(value: Any, read: Any, by: ByNgram) -> list[Span]:
+    seen = iter(_SEEN.decode(value).seen)
+    (lines,) = _sizes(read, 1)
+    start = 0
+    found = []
+    limit = np.float32(by.overlap_threshold)
+    listed = _sizes(read, 3 * lines)
+    for size, grams, whole in zip(listed[::3], listed[1::3], listed[2::3], strict=True):
+        repeated = sum(next(seen) for _ in range(grams))
+        score = np.float32(next(seen)) if whole else np.float32(repeated) / np.float32(grams) if grams else None
+        if score is not None and score >= limit:
+            found.append(Span(start, start + size, shortest_float32(np.array([score]))[0]))
+        start += size
+    return found
 
 
 def _sizes(read: Any, number: int) -> list[int]:
@@ -92,3 +152,43 @@ class _Sized(Signer):
     def finish(self) -> tuple[dict[str, int], Any]:
         """Return what the other signer says."""
         return self._inner.finish()
+
+
+class _Grams(Signer):
+    """Writes the hashes of the n-grams of lines, and how many each line has."""
+
+    def __init__(self, kind: Dolma, files: Files, by: ByNgram) -> None:
+        super().__init__(kind, files)
+        self._exact, self._by = kind, by
+        self._hash = hasher(kind.bits)
+        self._runs = RunsOutput(files, kind.layout)
+        self._out = files.open(SIZES)
+
+    def add(self, block: Block) -> None:
+        """Take the next documents."""
+        words = Words.of(LineTable.of([document.utf8 for document in block.documents]), "segments")
+        texts, first = words.strings(), words.of_lines().tolist()
+        lines = words.lines.bounds.tolist()
+        for i, (document, competes) in enumerate(zip(block.documents, block.competes, strict=True)):
+            pieces = PIECES["line"](document, self._exact.normalize)
+            sizes = [len(pieces.sizes)]
+            hashes: list[bytes | None] = []
+            for n, (size, compared) in enumerate(zip(pieces.sizes, pieces.compared, strict=True), lines[i]):
+                grams = self._grams(texts[first[n] : first[n + 1]]) if competes and compared else []
+                whole = bool(competes and compared and len(grams) < 2 and not self._by.skip_short_paragraphs)
+                hashes += [self._hash(_GRAM + "\0".join(gram).encode(), 0) for gram in grams]
+                hashes += [self._hash(_WHOLE + compared, 0)] if whole else []
+                sizes += [size, len(grams), whole]
+            self._runs.add(hashes, sizes=[0] * len(hashes))
+            self._out.write(np.array(sizes, dtype="<i8").tobytes())
+
+    def _grams(self, words: Sequence[str]) -> list[Sequence[str]]:
+        """Return the n-grams of a line; as Dolma begins to count strides at the second, so is it here."""
+        length, stride = self._by.ngram_length, max(1, self._by.stride)
+        starts = range(len(words) - length + 1)
+        return [words[i : i + length] for i in starts if i == 0 or (i - 1) % stride == 0]
+
+    def finish(self) -> tuple[dict[str, int], Any]:
+        """Write the last run."""
+        self._runs.flush()
+        return {"n-grams": self._runs.items}, self._runs.runs

@@ -1,7 +1,7 @@
 """A configuration of Dolma's deduper becomes a ``dedup:`` section of ours."""
 
 import re
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -23,12 +23,11 @@ class DocumentsOptions(ConfigStruct):
 
 
 class NgramOptions(ConfigStruct):
-    """``dedupe.paragraphs.by_ngram``; its page calls the threshold otherwise than its code."""
+    """``dedupe.paragraphs.by_ngram``; its page calls the threshold otherwise than its code does."""
 
-    ngram_length: int = 0
-    stride: int = 0
+    ngram_length: Annotated[int, msgspec.Meta(ge=0)] = 0
+    stride: Annotated[int, msgspec.Meta(ge=0)] = 0
     overlap_threshold: float = 1.0
-    threshold: float | None = None
     skip_short_paragraphs: bool = False
 
 
@@ -108,7 +107,7 @@ def read_deduper(source: Source) -> Dedupes:
     if (dedupe.documents is None) == (dedupe.paragraphs is None):
         raise place.error((), "expected one of `documents` and `paragraphs`")
     entry = _documents(dedupe.documents, dedupe, place) if dedupe.documents else _paragraphs(dedupe, place)
-    entry |= {"kind": "dolma" if found.form == "dolma" else "exact"}
+    entry["kind"] = "dolma" if found.form == "dolma" or "by_ngram" in entry else "exact"
     if not is_name(entry["as"]):
         of = "documents" if dedupe.documents else "paragraphs"
         raise place.error((of, "attribute_name"), f"expected a name of letters, digits and _, got {entry['as']!r}")
@@ -184,12 +183,6 @@ def _documents(options: DocumentsOptions, dedupe: DedupeOptions, place: Source) 
 def _paragraphs(dedupe: DedupeOptions, place: Source) -> dict[str, Any]:
     options = dedupe.paragraphs
     assert options
-    if options.by_ngram and options.by_ngram.ngram_length:
-        raise place.error(
-            ("paragraphs", "by_ngram"),
-            "expected none: there are no n-grams of paragraphs here; `kind: near` compares documents by their n-grams, "
-            "`kind: exact` with `normalize: unicode` lines without regard to case",
-        )
     if options.paragraph_separator not in (None, "\n"):
         raise place.error(
             ("paragraphs", "paragraph_separator"),
@@ -200,7 +193,10 @@ def _paragraphs(dedupe: DedupeOptions, place: Source) -> dict[str, Any]:
         raise place.error(
             ("min_length",), "expected at most 1 for paragraphs: lines are compared whatever their length"
         )
-    return {"unit": "line", "as": options.attribute_name, "normalize": _normalisation(dedupe)}
+    entry: dict[str, Any] = {"unit": "line", "as": options.attribute_name, "normalize": _normalisation(dedupe)}
+    if options.by_ngram and options.by_ngram.ngram_length:
+        entry["by_ngram"] = msgspec.to_builtins(options.by_ngram)
+    return entry
 
 
 def _normalisation(dedupe: DedupeOptions) -> str:
