@@ -1,10 +1,12 @@
 """SIGTERM as an interruption: schedulers send it some time before they kill."""
 
+import contextlib
 import os
 import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from types import FrameType
 
 STATUS = 128 + signal.SIGTERM
@@ -101,6 +103,29 @@ def raise_on_sigterm(error: type[Terminated | Ended]) -> None:
 
     sys.unraisablehook = dropped
     signal.signal(signal.SIGTERM, terminate)
+
+
+@contextlib.contextmanager
+def held_back() -> Iterator[None]:
+    """Let SIGINT and SIGTERM wait for the end of the ``with`` block.
+
+    A mask of the main thread does not do that: the system gives a signal to any thread that does not block it, and
+    Python calls the handler in the main thread all the same. In another thread, which no handler interrupts, nothing
+    changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    with contextlib.ExitStack() as restored:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            handler = signal.getsignal(number)
+            if callable(handler):  # what is ignored stays so, in processes that begin here, too
+                restored.callback(signal.signal, number, handler)
+                signal.signal(number, lambda number, frame: came.append(number))
+        yield
+    for one in dict.fromkeys(came):
+        signal.raise_signal(one)
 
 
 def hear_interrupts() -> None:

@@ -15,6 +15,8 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, strays, tree
+from toolkit.errors import Unreadable
+from toolkit.storage import paths
 
 TEXT = ["The library opens at nine.\nIt is closed on Sundays.", "La biblioteca abre a las nueve.", "Die Tür ist offen."]
 
@@ -273,6 +275,22 @@ def test_documents_of_others_are_not_left_out_unseen(project: Project) -> None:
     project.config |= {"documents": {"path": str(project.documents), "exclude": ["s/03*"]}}
     project.config["attributes"] = str(project.attributes)
     assert "without `include` and `exclude`" in project("run", "--per-shard").err
+
+
+def test_the_note_of_an_attempt_that_could_not_be_deleted_goes_with_the_next_run(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(path: str) -> None:
+        if path.endswith(".started"):
+            raise Unreadable(f"{path}: expected to delete it, got: permission denied")
+        paths.remove(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("toolkit.ingest.run.remove", denied)
+        assert project("run", "--per-shard").code == 1
+    assert [name for name in strays(project.data) if name.endswith(".started")]
+    project.ok("run", "--per-shard")
+    assert strays(project.data) == []
 
 
 def test_a_publication_that_was_killed_is_finished_and_nothing_is_done_again(

@@ -98,3 +98,45 @@ def test_what_a_signal_left_half_made_is_closed_without_a_traceback() -> None:
     reported, _, after = ran.stderr.partition("before\n")
     assert "a finalizer has failed" in reported
     assert after == "ended\n"
+
+
+ELSEWHERE = """
+import socket, threading
+from toolkit.runs.child import begin_masked
+
+beside = threading.Thread(target=time.sleep, args=(600,), daemon=True)  # it blocks no signal
+beside.start()
+
+class Started:
+    def start(self):
+        theirs, ours = socket.socketpair()
+        theirs.setblocking(False)
+        signal.set_wakeup_fd(theirs.fileno())
+        signal.pthread_kill(beside.ident, signal.{number})
+        ours.recv(1)  # the signal has come; Python calls the handler before what follows
+        signal.set_wakeup_fd(-1)
+        print("started")
+
+{begin}
+try:
+    begin_masked(Started())
+    print("goes on")
+except {error}:
+    print("ended")
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "error", "begin"),
+    [
+        ("SIGTERM", "Terminated", ""),
+        ("SIGINT", "KeyboardInterrupt", "from toolkit.interrupts import note_sigint\nnote_sigint()"),
+    ],
+)
+def test_a_signal_that_another_thread_gets_does_not_interrupt_the_start_of_a_process(
+    number: str, error: str, begin: str
+) -> None:
+    """A process whose start is interrupted complains that nobody says what it is to do."""
+    code = BEGIN + ELSEWHERE.format(number=number, error=error, begin=begin)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE)
+    assert (run.returncode, run.stderr, run.stdout) == (0, "", "started\nended\n")

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Run
+from tests import recipes
+from tests.conftest import ROOT, Run
 from tests.pipeline import test_kill
 from tests.pipeline.conftest import Project, document, strays, tree, write_rows
 from tests.runs.cluster import CannotStart, Cluster
@@ -375,3 +376,18 @@ def small(tmp_path: Path, run: Run) -> Project:
     project = Project(tmp_path, run, {"dataset": str(tmp_path / "data"), "tag": {"shape-0": "line_shape"}})
     write_rows(project.documents / "a.jsonl", [document("a", "text")])
     return project
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", recipes.FROM_WET)
+def test_a_recipe_gives_the_same_bytes_in_one_pass_on_nodes(
+    cluster: Cluster, second: int, tmp_path: Path, run: Run, recipe: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    expected = recipes.made(run, recipe, str(tmp_path / "singly"), "ingest", "tag", "mix")
+    root = str(tmp_path / "nodes")
+    given = ["-c", recipes.path_of(recipe), *recipes.places(recipe, root), "executor.type=ray"]
+    ran = cluster.run(sys.executable, "-m", "toolkit.cli", "run", *given)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert recipes.tree(root) == expected

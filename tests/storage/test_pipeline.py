@@ -1,6 +1,5 @@
 """The whole path on S3: the same bytes as on disk, whatever the connection does meanwhile."""
 
-import hashlib
 import json
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.test_crawl import CRAWL, write_crawl
+from tests.recipes import tree
 from tests.storage import faults
 from tests.storage.faults import KINDS, Corpus, play
 from tests.storage.servers import Seaweed
@@ -31,11 +31,6 @@ MIX = {
 def lay_out(root: str, sample: list[Path], **more: Any) -> str:
     """Write the sample, the model and the configuration below a root; return the configuration's path."""
     return faults.lay_out(root, {path.name: path.read_bytes() for path in sample}, MIX, **more)
-
-
-def tree(root: str) -> dict[str, str]:
-    store = store_of(root)
-    return {name: hashlib.sha256(store.read(join(root, name))).hexdigest() for name in list_files(root)}
 
 
 @pytest.fixture

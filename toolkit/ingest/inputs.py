@@ -229,6 +229,11 @@ def note_deletion(work: InputToIngest, record: InputRecord) -> None:
         json_files.save(record_path(work), msgspec.structs.replace(record, deleted=True))
 
 
+def forget_attempt(work: InputToIngest) -> None:
+    """Forget the attempt at an input that is done: it was killed, or could not delete its note, just before its end."""
+    remove(record_path(work) + ".started")
+
+
 def forget_attempts(works: Iterable[InputToIngest], dataset: Dataset) -> None:
     """Forget failed attempts at inputs that are not wanted any more, where they have left no shard."""
     known = {record_path(work) + ".started" for work in works}

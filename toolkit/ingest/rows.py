@@ -1,6 +1,7 @@
-"""From the drafts of one input to rows of documents: trimmed, with ids, as JSON."""
+"""From one input to rows of documents: trimmed, with ids, as JSON."""
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -8,7 +9,7 @@ import xxhash
 
 from toolkit.data.documents import BAD_ROW, NO_ATTRIBUTES, DocumentRow, explain_bad_row, fault_of, split_lines
 from toolkit.errors import DataError
-from toolkit.ingest.reader import Draft, Input
+from toolkit.ingest.reader import Draft, Input, Reader
 from toolkit.ingest.section import Common
 from toolkit.storage.reading import HEAD
 
@@ -25,24 +26,26 @@ def _with_text(row: bytes | None, text: str) -> bytes | None:
     return ENCODER.encode(msgspec.json.decode(row, type=dict[str, msgspec.Raw]) | {"text": text})
 
 
-class RowMaker:
-    """Makes rows of the drafts of an input.
+class Documents:
+    """The documents of an input, as rows.
 
     Args:
         source: the input.
         common: options of its entry.
+        reader: of its format.
         relative: its path, of which ids are made.
     """
 
-    def __init__(self, source: Input, common: Common, relative: str) -> None:
+    def __init__(self, source: Input, common: Common, reader: Reader, relative: str) -> None:
         self._source = source
         self._common = common
+        self._reader = reader
         self._relative = relative
 
-    def of(self, drafts: Iterable[Draft]) -> Iterator[Written]:
-        """Yield the documents as rows; one that cannot be written is a bad item, too."""
+    def rows(self) -> Iterator[Written]:
+        """Yield the documents; one that cannot be written is a bad item, too."""
         counts, source = self._source.counts, self._source
-        for draft in drafts:
+        for draft in itertools.chain.from_iterable(self._reader.read_batches(source)):
             try:
                 if self._common.trim:
                     trimmed = trim(draft.text, self._common.trim.min_chars)

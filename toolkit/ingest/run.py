@@ -19,7 +19,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DocumentRow
 from toolkit.errors import DataError
 from toolkit.ingest import downloads, sources
-from toolkit.ingest.inputs import Attempt, is_of_these, look_at, note_entry, record_path, still_done
+from toolkit.ingest.inputs import Attempt, forget_attempt, is_of_these, look_at, note_entry, record_path, still_done
 from toolkit.ingest.plan import InputToIngest
 from toolkit.ingest.reader import Rejects
 from toolkit.ingest.rows import ENCODER, Written
@@ -110,7 +110,7 @@ def ingest_input(work: InputToIngest, report: Report, follow: Follow | None = No
     settings = settings_of(work.entry)
     record, damaged = json_files.load_told(record_path(work), InputRecord)
     if record is not None and still_done(work, record, found, settings):
-        remove(record_path(work) + ".started")  # of an attempt that was killed just before its end
+        forget_attempt(work)
         sources.Sources(work, found, _keep(work), None).discard()
         note_entry(work, record)
         report(record.rows, 0)

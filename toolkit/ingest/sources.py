@@ -17,7 +17,7 @@ from toolkit.ingest.downloads import Keep
 from toolkit.ingest.input_bytes import InputBytes
 from toolkit.ingest.plan import InputFile, InputToIngest
 from toolkit.ingest.reader import Input, Rejects
-from toolkit.ingest.rows import RowMaker, Written
+from toolkit.ingest.rows import Documents, Written
 from toolkit.records.ingested import InputOfPack
 from toolkit.storage import Stat
 from toolkit.storage.paths import stat_each
@@ -83,11 +83,10 @@ class Sources:
         """Yield the documents of an input; none behind a fault."""
         source = Input(file.path, self._common.source, self._work.max_document_bytes, self._rejects, opened.open)
         rows = 0
-        for batch in self._reader.read_batches(source):
-            for row in RowMaker(source, self._common, file.relative).of(batch):
-                rows += 1
-                if not faults:
-                    yield row
+        for row in Documents(source, self._common, self._reader, file.relative).rows():
+            rows += 1
+            if not faults:
+                yield row
         found = self._found[self._current]
         content = opened.content()
         self.counts.update(source.counts)

@@ -139,6 +139,7 @@ def do(work: InputToPass, report: Report) -> InputMixed:
     """
     record = inputs.recorded(work.input)
     if record and is_mixed(work, record):
+        inputs.forget_attempt(work.input)
         forget_data(work, record)  # an attempt may have been killed before it could
         report(record.rows, 0)
         return InputMixed(shards=list(record.shards), counts=record.counts, skipped=True, rejects=record.rejects)

@@ -23,7 +23,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 from toolkit.errors import ToolkitError
-from toolkit.interrupts import Ended, raise_on_sigterm
+from toolkit.interrupts import Ended, held_back, raise_on_sigterm
 from toolkit.runs.processes import one_thread_each
 
 JOIN_SECONDS = 5
@@ -112,13 +112,15 @@ def begin_masked(process: BaseProcess) -> None:
     """Start a process that gets no SIGINT: what is blocked now stays blocked in it.
 
     SIGTERM waits, too, until the process is known here, or nobody would end it; in the process until it can hear it.
+    A start that is interrupted would leave a process that finds the pipe closed from which it reads what to do.
     """
     resource_tracker.ensure_running()  # the first start does so too, and would unblock both before the process begins
-    masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        process.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
+    with held_back():
+        masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, masked)
 
 
 def _die_with_parent() -> None:

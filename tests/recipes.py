@@ -1,0 +1,45 @@
+"""The configurations that ship, run on the sample."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, Run
+from toolkit.storage import store_of
+from toolkit.storage.paths import join, list_files
+
+FROM_WET = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml") if "format: wet" in path.read_text())
+
+
+def path_of(recipe: str) -> Path:
+    return ROOT / "configs" / f"{recipe}.yaml"
+
+
+def places(recipe: str, root: str) -> list[str]:
+    """What puts all that a recipe reads and writes below a root."""
+    given = {
+        "dataset": join(root, "data"),
+        "ingest.0.from": f"[{ROOT}/configs/sample/*.warc.wet.gz]",
+        "mix.output.path": join(root, "out"),
+    }
+    if "rejected:" in path_of(recipe).read_text():
+        given["mix.rejected"] = join(root, "rejected")
+    return [f"{name}={place}" for name, place in given.items()]
+
+
+def made(run: Run, recipe: str, root: str, *commands: str, processes: int = 1) -> dict[str, str]:
+    """What commands make of the sample below a root, by `tree`; lists lie beside the configurations."""
+    for command in commands:
+        ran = run(command, "-c", path_of(recipe), "--quiet", *places(recipe, root), f"processes={processes}")
+        said = ran.out + ran.err
+        if "expected the package" in said:
+            pytest.skip(f"{recipe} needs the package{said.rpartition('expected the package')[2].strip()}")
+        assert ran.code == 0, said
+    return tree(root)
+
+
+def tree(root: str) -> dict[str, str]:
+    """The sha256 of every file below a root that is no bookkeeping."""
+    store = store_of(root)
+    return {name: hashlib.sha256(store.read(join(root, name))).hexdigest() for name in list_files(root)}
