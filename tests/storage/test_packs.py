@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
-from tests.storage.test_pipeline import tree
+from tests.recipes import tree
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, list_files, remove
