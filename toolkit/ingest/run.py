@@ -24,7 +24,7 @@ from toolkit.ingest.plan import InputToIngest
 from toolkit.ingest.reader import Rejects
 from toolkit.ingest.rows import ENCODER, Written
 from toolkit.ingest.section import settings_of, settings_of_set
-from toolkit.ingest.superseded import forget_shard
+from toolkit.ingest.superseded import forget_shards
 from toolkit.records import sets
 from toolkit.records.ingested import InputRecord
 from toolkit.runs.blocks import BLOCK_BYTES, BLOCK_ROWS
@@ -129,8 +129,7 @@ def ingest_input(work: InputToIngest, report: Report, follow: Follow | None = No
         written = _ShardsOutput(work, claims, Position(report, inputs.stored), follow)
         with closing(inputs.rows()) as rows:
             written.run(rows)
-    for shard in claims.shards - written.shards.keys():
-        forget_shard(work.dataset, shard)
+    forget_shards(work.dataset, sorted(claims.shards - written.shards.keys()))
     made = InputRecord(
         input=work.name,
         size=sum(each.size for each in inputs.read),
