@@ -19,8 +19,8 @@ from tests.conftest import Run
 from tests.pipeline.conftest import Project, attributes, document, strays, tree, write_rows
 from tests.waiting import PATIENCE
 from toolkit.errors import DataError
-from toolkit.ingest import input_bytes
 from toolkit.ingest import plan as ingest_plan
+from toolkit.ingest.reading import input_bytes
 from toolkit.records import sets
 from toolkit.runs.claims import claimed
 

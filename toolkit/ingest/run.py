@@ -18,11 +18,11 @@ from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DocumentRow
 from toolkit.errors import DataError
-from toolkit.ingest import downloads, sources
 from toolkit.ingest.inputs import Attempt, forget_attempt, is_of_these, look_at, note_entry, record_path, still_done
 from toolkit.ingest.plan import InputToIngest
 from toolkit.ingest.reader import Rejects
-from toolkit.ingest.rows import ENCODER, Written
+from toolkit.ingest.reading import downloads, sources
+from toolkit.ingest.reading.rows import ENCODER, Written
 from toolkit.ingest.section import settings_of, settings_of_set
 from toolkit.ingest.superseded import forget_shards
 from toolkit.records import sets
@@ -95,7 +95,7 @@ def sweep_downloads(works: Iterable[InputToIngest], dataset: Dataset) -> None:
 
 
 def ingest_input(work: InputToIngest, report: Report, follow: Follow | None = None) -> IngestedInput:
-    """Make the documents of one input file, unless that has been done.
+    """Make the documents of one input file, or pack, unless that has been done.
 
     Args:
         work: the input.

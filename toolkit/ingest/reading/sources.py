@@ -13,11 +13,11 @@ from contextlib import ExitStack
 import xxhash
 
 from toolkit.errors import DataError
-from toolkit.ingest.downloads import Keep
-from toolkit.ingest.input_bytes import InputBytes
 from toolkit.ingest.plan import InputFile, InputToIngest
 from toolkit.ingest.reader import Input, Rejects
-from toolkit.ingest.rows import Documents, Written
+from toolkit.ingest.reading.downloads import Keep
+from toolkit.ingest.reading.input_bytes import InputBytes
+from toolkit.ingest.reading.rows import Documents, Written
 from toolkit.records.ingested import InputOfPack
 from toolkit.storage import Stat
 from toolkit.storage.paths import stat_each
