@@ -20,7 +20,7 @@ from tests.pipeline.conftest import Project, attributes, document, strays, tree,
 from tests.waiting import PATIENCE
 from toolkit.errors import DataError
 from toolkit.ingest import plan as ingest_plan
-from toolkit.ingest.reading import input_bytes
+from toolkit.ingest.reading import input_bytes, sources
 from toolkit.records import sets
 from toolkit.runs.claims import claimed
 
@@ -177,12 +177,13 @@ def test_an_input_that_two_runs_ingest_at_once(cut: Project, monkeypatch: pytest
 
     def late(*arguments: Any) -> input_bytes.InputBytes:
         """The other run does all of it when this one has just begun."""
-        monkeypatch.setattr(input_bytes, "InputBytes", original)
+        monkeypatch.setattr(sources, "InputBytes", original)
         subprocess.run(other, check=True, capture_output=True)
         return original(*arguments)
 
-    monkeypatch.setattr(input_bytes, "InputBytes", late)
+    monkeypatch.setattr(sources, "InputBytes", late)
     cut.ok("ingest", "--shard", "1/2")
+    assert sources.InputBytes is original, "the other run was there"
     cut.ok("run")
     assert_as_one_run(cut)
 
