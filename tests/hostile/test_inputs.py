@@ -153,7 +153,8 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 LIMITED = """
 import resource, sys
 from toolkit.cli import main
-from toolkit.ingest import input_bytes, run; from toolkit.ingest.web import records  # not what is measured
+from toolkit.ingest import run  # not what is measured, as the following
+from toolkit.ingest.web import records
 from toolkit.ingest.formats import dolma, jsonl, oscar, text, wet
 import fastwarc.warc, isal.igzip
 held = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()

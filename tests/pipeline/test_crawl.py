@@ -21,7 +21,7 @@ from tests.pipeline.test_ingest import INFO, record
 from tests.storage.web_server import Behaviour, web
 from tests.waiting import PATIENCE
 from toolkit.errors import DataError
-from toolkit.ingest.input_bytes import InputBytes
+from toolkit.ingest.reading.input_bytes import InputBytes
 from toolkit.storage import Stat
 
 CRAWL = "CC-MAIN-2024-10"
@@ -328,7 +328,7 @@ def test_reading_and_processing_overlap(project: Project, monkeypatch: pytest.Mo
     monkeypatch.setattr(wet, "decode", meeting)
     for name in (
         "toolkit.storage.reading.READ",
-        "toolkit.ingest.input_bytes.BLOCK",
+        "toolkit.ingest.reading.input_bytes.BLOCK",
     ):  # less than a half
         monkeypatch.setattr(name, 1 << 12)
     with web(project.root / "www", behaviour) as url:

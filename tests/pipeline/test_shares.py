@@ -19,8 +19,8 @@ from tests.conftest import Run
 from tests.pipeline.conftest import Project, attributes, document, strays, tree, write_rows
 from tests.waiting import PATIENCE
 from toolkit.errors import DataError
-from toolkit.ingest import input_bytes
 from toolkit.ingest import plan as ingest_plan
+from toolkit.ingest.reading import input_bytes, sources
 from toolkit.records import sets
 from toolkit.runs.claims import claimed
 
@@ -172,17 +172,18 @@ def test_shares_at_once(processes: int, cut: Project) -> None:
 
 def test_an_input_that_two_runs_ingest_at_once(cut: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where an input grew between the beginnings of two shares, or one was begun again too soon."""
-    original = input_bytes.InputBytes
+    original, came = input_bytes.InputBytes, list[Any]()
     other = [sys.executable, "-m", "toolkit.cli", "ingest", "-c", str(cut.yaml), "--shard", "1/2"]
 
     def late(*arguments: Any) -> input_bytes.InputBytes:
         """The other run does all of it when this one has just begun."""
-        monkeypatch.setattr(input_bytes, "InputBytes", original)
-        subprocess.run(other, check=True, capture_output=True)
+        monkeypatch.setattr(sources, "InputBytes", original)
+        came.append(subprocess.run(other, check=True, capture_output=True))
         return original(*arguments)
 
-    monkeypatch.setattr(input_bytes, "InputBytes", late)
+    monkeypatch.setattr(sources, "InputBytes", late)
     cut.ok("ingest", "--shard", "1/2")
+    assert came
     cut.ok("run")
     assert_as_one_run(cut)
 

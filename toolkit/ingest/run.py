@@ -18,13 +18,13 @@ from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DocumentRow
 from toolkit.errors import DataError
-from toolkit.ingest import downloads, sources
 from toolkit.ingest.inputs import Attempt, forget_attempt, is_of_these, look_at, note_entry, record_path, still_done
 from toolkit.ingest.plan import InputToIngest
 from toolkit.ingest.reader import Rejects
-from toolkit.ingest.rows import ENCODER, Written
+from toolkit.ingest.reading import downloads, sources
+from toolkit.ingest.reading.rows import ENCODER, Written
 from toolkit.ingest.section import settings_of, settings_of_set
-from toolkit.ingest.superseded import forget_shard
+from toolkit.ingest.superseded import forget_shards
 from toolkit.records import sets
 from toolkit.records.ingested import InputRecord
 from toolkit.runs.blocks import BLOCK_BYTES, BLOCK_ROWS
@@ -95,7 +95,7 @@ def sweep_downloads(works: Iterable[InputToIngest], dataset: Dataset) -> None:
 
 
 def ingest_input(work: InputToIngest, report: Report, follow: Follow | None = None) -> IngestedInput:
-    """Make the documents of one input file, unless that has been done.
+    """Make the documents of one input file, or pack, unless that has been done.
 
     Args:
         work: the input.
@@ -129,8 +129,7 @@ def ingest_input(work: InputToIngest, report: Report, follow: Follow | None = No
         written = _ShardsOutput(work, claims, Position(report, inputs.stored), follow)
         with closing(inputs.rows()) as rows:
             written.run(rows)
-    for shard in claims.shards - written.shards.keys():
-        forget_shard(work.dataset, shard)
+    forget_shards(work.dataset, sorted(claims.shards - written.shards.keys()))
     made = InputRecord(
         input=work.name,
         size=sum(each.size for each in inputs.read),

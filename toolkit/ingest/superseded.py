@@ -73,22 +73,21 @@ def lost(works: Iterable[InputToIngest], planned: Sequence[InputToIngest], forme
 
 def forget(former: Iterable[Superseded], dataset: Dataset) -> None:
     """Delete the shards of what is superseded, then its records: killed between, the next run does the rest."""
-    for each in former:
-        for shard in each.shards:
-            forget_shard(dataset, shard)
+    listed = list(former)
+    forget_shards(dataset, [shard for each in listed for shard in each.shards])
+    for each in listed:
         remove(each.record)
         remove(each.record + ".started")
 
 
-def forget_shard(dataset: Dataset, shard: str) -> None:
-    """Delete the documents of a shard, its row index, and its attributes in the sets that we have made."""
-    path = dataset.shard_path(shard)
-    remove(path)
-    remove_empty_folders(path.rpartition("/")[0], dataset.documents)
-    row_index.forget(dataset, shard)
-    for name in dataset.sets():
-        if sets.load_schema(dataset, name) is not None:
-            attributes = dataset.attribute_path(name, shard)
+def forget_shards(dataset: Dataset, shards: Sequence[str]) -> None:
+    """Delete the documents of shards, their row indexes, and their attributes in the sets that we have made."""
+    ours = [name for name in dataset.sets() if sets.load_schema(dataset, name) is not None] if shards else []
+    for shard in shards:
+        places = [(dataset.attribute_path(name, shard), dataset.attributes) for name in ours]
+        for path, root in ((dataset.shard_path(shard), dataset.documents), *places):
+            remove(path)
+            remove_empty_folders(path.rpartition("/")[0], root)
+        row_index.forget(dataset, shard)
+        for name in ours:
             sets.forget(dataset, name, shard)
-            remove(attributes)
-            remove_empty_folders(attributes.rpartition("/")[0], dataset.attributes)

@@ -9,7 +9,7 @@ from toolkit.commands.steps.outcome import table
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow
 from toolkit.errors import ToolkitError, amount, short
 from toolkit.ingest.plan import InputToIngest
-from toolkit.ingest.preview import Preview, preview
+from toolkit.ingest.reading.preview import Preview, preview
 from toolkit.storage import store_of
 
 TEXT_LINES = 12

@@ -1,7 +1,7 @@
 """The stored bytes of inputs: each read once, digested on the way; from afar by a thread that reads ahead.
 
 web or bucket ──thread──> a bounded queue ──> decompressor, reader, writer
-                  └──> what is kept of a download, with `max_disk:` (see `toolkit.ingest.downloads`)
+                  └──> what is kept of a download, with `max_disk:` (see `toolkit.ingest.reading.downloads`)
 """
 
 import io
@@ -14,7 +14,7 @@ from typing import IO, Any, Self, cast
 import xxhash
 
 from toolkit.errors import DataError, Unreadable
-from toolkit.ingest.downloads import BLOCK, Keep, Kept
+from toolkit.ingest.reading.downloads import BLOCK, Keep, Kept
 from toolkit.storage import Stat, store_of
 from toolkit.storage.reading import open_stored
 

@@ -13,11 +13,11 @@ from contextlib import ExitStack
 import xxhash
 
 from toolkit.errors import DataError
-from toolkit.ingest.downloads import Keep
-from toolkit.ingest.input_bytes import InputBytes
 from toolkit.ingest.plan import InputFile, InputToIngest
 from toolkit.ingest.reader import Input, Rejects
-from toolkit.ingest.rows import Written, rows_of
+from toolkit.ingest.reading.downloads import Keep
+from toolkit.ingest.reading.input_bytes import InputBytes
+from toolkit.ingest.reading.rows import Documents, Written
 from toolkit.records.ingested import InputOfPack
 from toolkit.storage import Stat
 from toolkit.storage.paths import stat_each
@@ -83,7 +83,7 @@ class Sources:
         """Yield the documents of an input; none behind a fault."""
         source = Input(file.path, self._common.source, self._work.max_document_bytes, self._rejects, opened.open)
         rows = 0
-        for row in rows_of(source, self._reader, self._common, file.relative):
+        for row in Documents(source, self._common, self._reader, file.relative).rows():
             rows += 1
             if not faults:
                 yield row

@@ -10,10 +10,10 @@ from toolkit.data import schema
 from toolkit.data.documents import DocumentRow
 from toolkit.data.schema import Type
 from toolkit.errors import DataError
-from toolkit.ingest.input_bytes import InputBytes
 from toolkit.ingest.plan import InputToIngest
 from toolkit.ingest.reader import Input, Rejects
-from toolkit.ingest.rows import rows_of
+from toolkit.ingest.reading.input_bytes import InputBytes
+from toolkit.ingest.reading.rows import Documents
 from toolkit.storage.paths import lacking, stat
 
 LOOKED_AT = 1000
@@ -89,7 +89,7 @@ def preview(work: InputToIngest, shown: int) -> Preview:
     source = Input(work.path, common.source, work.max_document_bytes, rejects, stored.open)
     lines: list[bytes] = []
     size = 0
-    rows = rows_of(source, work.entry.reader(), common, work.files[0].relative)
+    rows = Documents(source, common, work.entry.reader(), work.files[0].relative).rows()
     for _, _, line in itertools.islice(rows, LOOKED_AT):
         lines.append(line)
         if (size := size + len(line)) > MOST_BYTES:

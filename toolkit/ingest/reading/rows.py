@@ -1,6 +1,7 @@
-"""From the drafts of one input to rows of documents: trimmed, with ids, as JSON."""
+"""From one input to rows of documents: trimmed, with ids, as JSON."""
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -26,24 +27,42 @@ def _with_text(row: bytes | None, text: str) -> bytes | None:
     return ENCODER.encode(msgspec.json.decode(row, type=dict[str, msgspec.Raw]) | {"text": text})
 
 
-class RowMaker:
-    """Makes rows of the drafts of an input.
+class Documents:
+    """The documents of an input, as rows.
 
     Args:
         source: the input.
         common: options of its entry.
+        reader: of its format.
         relative: its path, of which ids are made.
     """
 
-    def __init__(self, source: Input, common: Common, relative: str) -> None:
+    def __init__(self, source: Input, common: Common, reader: Reader, relative: str) -> None:
         self._source = source
         self._common = common
+        self._reader = reader
         self._relative = relative
 
-    def of(self, drafts: Iterable[Draft]) -> Iterator[Written]:
-        """Yield the documents as rows; one that cannot be written is a bad item, too."""
+    def rows(self) -> Iterator[Written]:
+        """Yield the documents; one that cannot be written is a bad item, too.
+
+        Raises:
+            DataError: it says what the input is, if nothing of it could be read in its format.
+        """
+        try:
+            yield from self._rows()
+        except DataError as error:
+            source, format = self._source, self._common.format
+            if source.counts["documents"] or error.path != source.path:
+                raise
+            if not (found := recognised(source.head(LOOKED_AT), format)) or found in error.message:
+                raise
+            message = f"{error.message}; the file is {found}, and is read here as `format: {format}`"
+            raise DataError(message, path=error.path, line=error.line, id=error.id) from None
+
+    def _rows(self) -> Iterator[Written]:
         counts, source = self._source.counts, self._source
-        for draft in drafts:
+        for draft in itertools.chain.from_iterable(self._reader.read_batches(source)):
             try:
                 if self._common.trim:
                     trimmed = trim(draft.text, self._common.trim.min_chars)
@@ -92,31 +111,6 @@ class RowMaker:
         if self._common.ids == "content":
             return xxhash.xxh3_128_hexdigest(draft.text.encode())
         return f"{self._relative}:{draft.number}"
-
-
-def rows_of(source: Input, reader: Reader, common: Common, relative: str) -> Iterator[Written]:
-    """Yield the documents of an input.
-
-    Args:
-        source: the input.
-        reader: of its format.
-        common: options of its entry.
-        relative: its path, of which ids are made.
-
-    Raises:
-        DataError: it says what the input is, if nothing of it could be read in its format.
-    """
-    maker = RowMaker(source, common, relative)
-    try:
-        for batch in reader.read_batches(source):
-            yield from maker.of(batch)
-    except DataError as error:
-        if source.counts["documents"] or error.path != source.path:
-            raise
-        if not (found := recognised(source.head(LOOKED_AT), common.format)) or found in error.message:
-            raise
-        message = f"{error.message}; the file is {found}, and is read here as `format: {common.format}`"
-        raise DataError(message, path=error.path, line=error.line, id=error.id) from None
 
 
 def trim(text: str, min_chars: int) -> str | None:
