@@ -14,7 +14,7 @@ from toolkit.mix.effects.before_after import SizesByLabel
 from toolkit.mix.effects.counts import Counted, RuleCount, Totals, finish
 from toolkit.mix.encode import Encoded, Encoder
 from toolkit.mix.join import ShardToMix, inputs_of, joint_blocks
-from toolkit.mix.orphans.copies import Copies
+from toolkit.mix.orphans.copies import Copies, keys_of_copies
 from toolkit.mix.orphans.judging import Noted
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.runs.blocks import in_order, threads_for
@@ -107,8 +107,8 @@ def made_from(work: ShardToMix, documents: str, attributes: dict[str, str] | Non
     if record is None or (record.documents, record.attributes) != (documents, attributes):
         return None
     path = stage_path(work.settings.output.path, record.settings, work.key)
-    if bool(Copies(work.compile_rules(), work.sets).rules) != (record.noted is not None):
-        return None
+    if record.noted is None and keys_of_copies(work.sets) and Copies(work.compile_rules(), work.sets).rules:
+        return None  # an earlier version has made it
     sizes = {"": record.size} | dict(zip(_NOTES, record.noted or (), strict=False))
     found = {suffix: stat(path + suffix) for suffix in sizes}
     return record if {suffix: each.size for suffix, each in found.items() if each} == sizes else None
