@@ -161,6 +161,14 @@ def test_a_truncated_file_is_an_error_wherever_it_ends(class_: type[FieldReader]
             read(class_(), content[:end])
 
 
+def test_names_that_are_no_text_are_damage() -> None:
+    rows = [{"text": "a", "of": {"abcdef": 1}}]
+    for class_, content in ((Arrow, stream(rows)), (Parquet, parquet(rows))):
+        for name in (b"abcdef", b"text"):
+            with pytest.raises(DataError, match=r"expected a (sound|column)"):
+                read(class_(), content.replace(name, name[:-1] + b"\xff"))
+
+
 def test_damage_in_a_row_group_names_it_and_the_row() -> None:
     plain = {"compression": "none", "use_dictionary": False, "write_statistics": False}
     content = bytearray(parquet(ROWS, row_group_size=2, write_page_checksum=True, **plain))

@@ -60,6 +60,7 @@ def _batches(source: Input) -> Iterator[Any]:
         with ExitStack() as stack:
             for number, batch in enumerate(_opened(source, stack), 1):
                 place = f"in record batch {number}"
+                arrow_rows.names_in(batch.schema)
                 batch.validate(full=True)  # offsets out of range would end the process
                 yield batch
                 row += batch.num_rows

@@ -49,6 +49,7 @@ class Parquet(FieldReader):
             with pq.ParquetFile(
                 stored, pre_buffer=False, buffer_size=arrow_rows.READ, page_checksum_verification=True
             ) as file:
+                arrow_rows.names_in(file.schema_arrow)
                 names = self.columns(file.schema_arrow.names, source.path)
                 groups = file.metadata.num_row_groups
                 for group in range(groups):

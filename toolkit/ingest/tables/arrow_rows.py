@@ -1,6 +1,6 @@
 """Record batches of Arrow as documents: what is shared by the formats whose rows pyarrow reads."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -37,6 +37,19 @@ def damage(what: str, error: BaseException, source: Input, place: str, row: int 
     said = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
     message = f"expected a sound {what}, got damage {place}: {said}; {DAMAGED}"
     return DataError(message, path=source.path, line=row)
+
+
+def names_in(fields: Iterable[Any]) -> list[str]:
+    """Return the names of fields, at any depth.
+
+    Raises:
+        UnicodeDecodeError: if one is not UTF-8.
+    """
+    found = []
+    for field in fields:
+        inner = field.type
+        found += [field.name, *names_in(inner.field(i) for i in range(inner.num_fields))]
+    return found
 
 
 def plain_schema(schema: Any, source: Input) -> Any:
