@@ -125,7 +125,23 @@ def reference(shards: Sequence[Sequence[Row]], entry: Mapping[str, Any], others:
 # --- corpora with planted duplicates ----------------------------------------------------------------------------------
 
 LINES = st.sampled_from(
-    ["Page 12", "page 34", "PAGE 12!", "", "  ", "Página 7", "pagina 7", "a b", "A  b", "ﬁn", "fin", "\r", "x\r", "…"]
+    [
+        "Page 12",
+        "page 34",
+        "PAGE 12!",
+        "",
+        "  ",
+        "Página 7",
+        "pagina 7",
+        "a b",
+        "A  b",
+        "ﬁn",
+        "fin",
+        "\r",
+        "x\r",
+        "…",
+        "\x1c",
+    ]
 )
 TEXTS = st.lists(LINES, max_size=5).map("\n".join) | st.lists(LINES, max_size=3).map(lambda x: "\n".join([*x, ""]))
 
@@ -206,6 +222,20 @@ def test_shards_that_are_added_change_no_more_than_they_must(
         assert {f"exact-0 {name}" for name in changed} == {*after.written} - {f"exact-0 {name}" for name in more}
         if entry["keep"] == "first":
             assert {k: fate(v) for k, v in before.values.items()} == {k: fate(after.values[k]) for k in before.values}
+
+
+@given(corpora(), entries(), st.sampled_from([1, 1 << 19]))
+def test_digests_of_fates_do_not_depend_on_partitions(
+    shards: list[list[Row]], entry: dict[str, Any], items: int
+) -> None:
+    """Or else attributes would be written again for nothing."""
+    found = []
+    for memory in (300, "256 MB"):
+        with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(runs, "ITEMS", items)
+            dataset = write_shards(Path(folder), named(shards))
+            found.append(make(dataset, {"exact-0": entry | {"memory": memory}}).resolutions["exact-0"].fates)
+    assert found[0] == found[1]
 
 
 def fate(values: list[Any]) -> list[Any]:

@@ -30,19 +30,26 @@ class Pieces(NamedTuple):
 def lines_of(document: Document, name: Normalisation) -> Pieces:
     """Return the lines of a document."""
     text = document.text
-    if name == "none":
-        compared = document.utf8.split(b"\n")
-        if not compared[-1]:
+    if name in ("none", "dolma"):
+        raw = document.utf8.split(b"\n")
+        compared = [line[:-1] if line.endswith(b"\r") else line for line in raw]
+        if name == "dolma":
+            compared = [line if _is_seen(line) else b"" for line in compared]
+        if not raw[-1]:
             compared.pop()
-        compared = [line[:-1] if line.endswith(b"\r") else line for line in compared]
     else:
         compared = [line.encode() for line in normalize.lines(name, text)]
-    sizes = [len(line) + 1 for line in text.split("\n")]
+    sizes = [size + 1 for size in map(len, text.split("\n"))]
     if sizes[-1] == 1:
         sizes.pop()
     else:
         sizes[-1] -= 1
     return Pieces(compared, sizes)
+
+
+def _is_seen(line: bytes) -> bool:
+    """Return whether a line has more than white space."""
+    return b"!" <= line[:1] <= b"~" or bool(line.decode().strip())
 
 
 def paragraphs_of(document: Document, name: Normalisation) -> Pieces:

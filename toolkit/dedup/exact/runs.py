@@ -112,15 +112,17 @@ class RunsOutput:
             sizes: code points of pieces.
             before: code points before the first.
         """
-        for i, each in enumerate(hashes, self._count):
-            if each is not None:
-                self._hashes += each
-                self._places.append(i)
-                if self._layout.ranks:
-                    self._ranks.append(rank)
-                if self._layout.names:
-                    self._names.append(name)
-                    self._named += len(name)
+        found = [each for each in hashes if each is not None]
+        self._hashes += b"".join(found)
+        if len(found) == len(hashes):
+            self._places.extend(range(self._count, self._count + len(hashes)))
+        else:
+            self._places.extend(i for i, each in enumerate(hashes, self._count) if each is not None)
+        if self._layout.ranks:
+            self._ranks.extend([rank] * len(found))
+        if self._layout.names:
+            self._names += [name] * len(found)
+            self._named += len(name)
         if sizes is not None:
             self._sizes.extend(sizes)
             self._bounds.extend((len(hashes), before))

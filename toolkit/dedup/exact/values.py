@@ -51,19 +51,25 @@ def _pieces(run: RunOfShard, stays: np.ndarray) -> Iterator[msgspec.Raw]:
     seen = compared.copy()
     numbers = items[compared]
     seen[compared] = ~(stays[numbers & np.uint32(_NUMBER)] & (numbers >= FIRST))
-    sizes = run.sizes()
-    at = 0
-    for pieces, before in run.bounds().tolist():
-        mine = seen[at : at + pieces]
-        if mine.any():
-            ends = np.cumsum(sizes[at : at + pieces], dtype=np.int64) + before
-            edges = np.flatnonzero(np.diff(np.r_[0, mine.astype("i1"), 0]))
-            begins = np.r_[before, ends]
-            spans = begins[edges].reshape(-1, 2).tolist()
-            chars = sum(end - begin for begin, end in spans)
-            text = ",".join([f"[{begin},{end},1.0]" for begin, end in spans])
-        else:
-            text, chars = "", 0
-        flags = ",".join(["true" if each else "false" for each in mine.tolist()])
-        yield msgspec.Raw(f'{{"seen":[{flags}],"spans":[{text}],"chars_seen":{chars}}}'.encode())
-        at += pieces
+    bounds = run.bounds()
+    firsts = np.r_[0, np.cumsum(bounds[:, 0], dtype=np.int64)]  # the first piece of each document
+    ends = np.cumsum(run.sizes(), dtype=np.int64)
+    begins = ends - run.sizes()
+    shift = bounds[:, 1] - np.r_[0, ends][firsts[:-1]]
+    owners = np.repeat(np.arange(len(bounds)), bounds[:, 0])
+    edge = np.zeros(len(seen) + 1, dtype=bool)
+    edge[firsts] = True
+    after = np.r_[False, seen[:-1]]
+    opens = np.flatnonzero(seen & (~after | edge[:-1]))
+    closes = np.flatnonzero(seen & (~np.r_[seen[1:], False] | edge[1:]))
+    spans = np.stack([begins[opens] + shift[owners[opens]], ends[closes] + shift[owners[closes]]], axis=1)
+    places: list[int] = np.asarray(np.searchsorted(opens, firsts)).tolist()
+    flags = ["true" if each else "false" for each in seen.tolist()]
+    listed: list[list[int]] = spans.tolist()
+    pieces: list[int] = firsts.tolist()
+    for i in range(len(bounds)):
+        mine = listed[places[i] : places[i + 1]]
+        text = ",".join([f"[{begin},{end},1.0]" for begin, end in mine])
+        chars = sum([end - begin for begin, end in mine])
+        of_pieces = ",".join(flags[pieces[i] : pieces[i + 1]])
+        yield msgspec.Raw(f'{{"seen":[{of_pieces}],"spans":[{text}],"chars_seen":{chars}}}'.encode())
