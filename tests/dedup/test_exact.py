@@ -224,6 +224,20 @@ def test_shards_that_are_added_change_no_more_than_they_must(
             assert {k: fate(v) for k, v in before.values.items()} == {k: fate(after.values[k]) for k in before.values}
 
 
+@given(corpora(), entries(), st.sampled_from([1, 1 << 19]))
+def test_digests_of_fates_do_not_depend_on_partitions(
+    shards: list[list[Row]], entry: dict[str, Any], items: int
+) -> None:
+    """Or else attributes would be written again for nothing."""
+    found = []
+    for memory in (300, "256 MB"):
+        with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(runs, "ITEMS", items)
+            dataset = write_shards(Path(folder), named(shards))
+            found.append(make(dataset, {"exact-0": entry | {"memory": memory}}).resolutions["exact-0"].fates)
+    assert found[0] == found[1]
+
+
 def fate(values: list[Any]) -> list[Any]:
     """The values without the number of copies, which grows."""
     return [{key: found for key, found in value.items() if key != "copies"} for value in values]

@@ -14,7 +14,7 @@ import pytest
 
 from tests import recipes
 from tests.conftest import ROOT, Run
-from tests.pipeline import test_kill
+from tests.pipeline import test_dedup, test_kill
 from tests.pipeline.conftest import Project, document, strays, tree, write_rows
 from tests.runs.cluster import CannotStart, Cluster
 from tests.runs.test_executors import is_alive
@@ -242,6 +242,21 @@ SHARDS = 10
 def slow(tmp_path: Path, run: Run) -> Project:
     """A dataset of shards that take half a second each."""
     return prepare(tmp_path, run)
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_duplicates_found_on_a_cluster_are_those_found_locally(
+    cluster: Cluster, second: int, tmp_path: Path, run: Run
+) -> None:
+    """In partitions, which are tasks of the cluster; sets that read one another."""
+    local = test_dedup.prepare(tmp_path / "local", run)
+    local.ok("run")
+    remote = test_dedup.prepare(tmp_path / "remote", run)
+    ran = toolkit(cluster, remote, "run")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert tree(remote.data) == tree(local.data)
+    assert tree(remote.out) == tree(local.out)
 
 
 @pytest.fixture(scope="module")

@@ -97,6 +97,7 @@ class _Making:
         self.data: dict[str, Any] = {}
         self.notes: list[str] = []
         self._noted = FailureRecords(dataset.bookkeeping, "dedup")
+        self._keys: set[str] = set()
 
     def outcome(self) -> Outcome:
         done: set[str] = set()
@@ -112,7 +113,7 @@ class _Making:
             except _Failed:
                 break
         if not self.context.in_part:
-            self._noted.keep_only(self.shards)
+            self._noted.keep_only(self._keys)
         left = [entry.set for entry in self.plan.entries if entry.set not in done]
         text = f"{len(self.shards)} shards, {len(self.failed)} failed -> {self.dataset.attributes}\n"
         if self.context.options.shard is not None and not self.failed:
@@ -174,6 +175,8 @@ class _Making:
         self, what: str, function: Callable[[Any, Report], Any], tasks: Sequence[Task[Any]], *, noted: bool = False
     ) -> list[Any]:
         unit = "shards" if noted else "tasks"
+        if noted:
+            self._keys |= {task.key for task in tasks}
         results = self.context.run(what, function, tasks, unit, failed=self._noted if noted else None)
         if broken := failures(results):
             self.failed += broken

@@ -23,7 +23,7 @@ from toolkit.records import sets as records
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import is_name
 from toolkit.storage.paths import absolute, is_set_name, join
-from toolkit.tag.declared import declare_set, digest_of, made_otherwise, what_to_declare
+from toolkit.tag.declared import declare_set, digest_of, what_to_declare
 
 MEMORY = Size(256_000_000)
 
@@ -291,6 +291,3 @@ def prepare(plan: Plan, dataset: Dataset, *, overwrite: bool, write: bool) -> No
 def holds(plan: Plan) -> dict[str, str]:
     """Return what a run works on, by set, with a digest of its settings: for `toolkit.runs.claims`."""
     return {f"the set {entry.set}": entry.digest for entry in plan.entries}
-
-
-__all__ = ["Entry", "Plan", "checked", "holds", "made_otherwise", "prepare", "read_section"]

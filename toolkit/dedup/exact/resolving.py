@@ -189,7 +189,12 @@ def _resolve(whole: Whole, slices: list[tuple[int, Array]], output: Output) -> t
 def _digest(run: int, keys: Array) -> int:
     """Return a number that tells which keys of a run these are, whatever their order: it can be added to others."""
     numbers = keys.astype(np.uint64) + np.uint64((run + 1) << 40)
-    return sum(int(_mixed(numbers, seed).sum(dtype=np.uint64)) << shift for seed, shift in ((0, 0), (1, 64)))
+    found = 0
+    for seed, shift in ((0, 0), (1, 64)):
+        mixed = _mixed(numbers, seed)
+        low, high = mixed & np.uint64(0xFFFFFFFF), mixed >> np.uint64(32)
+        found += (int(low.sum(dtype=np.uint64)) + (int(high.sum(dtype=np.uint64)) << 32)) << shift  # nothing is lost
+    return found & _MASK
 
 
 def _mixed(numbers: Array, seed: int) -> Array:
