@@ -125,7 +125,7 @@ def test_a_folder_of_texts_and_of_nothing_that_fits(project: Project) -> None:
     (project.root / "in" / "picture.png").write_bytes(b"\x89PNG")
     entry = {"from": str(project.root / "in"), "source": "own"}
     assert project.ingest({"format": "text", "documents": "file", **entry}).code == 0
-    assert texts(project) == {f"own/{name}.jsonl.gz": 1 for name in ("a", "c", "deep/b")}
+    assert texts(project) == {"own/a.pack.jsonl.gz": 3}
     ran = project.ingest({"format": "parquet", **entry})
     assert ran.code == 2
     assert "expected files that end in .parq, .parquet, .pq, got none among 4, such as a.txt; give a glob" in ran.err
