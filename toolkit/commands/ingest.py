@@ -82,7 +82,8 @@ def run(
     found = planned or plan(context)
     entries, works = found.entries, found.works
     if context.share and not works:
-        data = {"documents": dataset.documents, "inputs": 0, "skipped": 0, "failed": [], "gone": [], "counts": {}}
+        none = dict.fromkeys(Numbers._fields, 0)
+        data = {"documents": dataset.documents, **none, "failed": [], "gone": [], "lost": [], "counts": {}}
         return Outcome(text=context.share.nothing(), data=data)
     if options.dry_run:
         return _shown(context, works)
@@ -115,10 +116,7 @@ def run(
         text=text + table(rows, right=[1]),
         data={
             "documents": dataset.documents,
-            "inputs": numbers.inputs,
-            "packs": numbers.packs,
-            "done": numbers.done,
-            "skipped": numbers.skipped,
+            **numbers._asdict(),
             "failed": failed,
             "gone": gone,
             "lost": lost,
