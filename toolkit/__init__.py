@@ -7,7 +7,8 @@ command line is `toolkit.cli`.
 from toolkit.config.sizes import Size
 from toolkit.data import documents as _documents
 from toolkit.data.addresses import host_of, split_url, url_of
-from toolkit.data.documents import Document, Labelled, Prediction, Span, explain_bad_row, split_lines, value_at
+from toolkit.data.documents import Document, Labelled, Prediction, Span, explain_bad_row, value_at
+from toolkit.data.lines import split_lines
 from toolkit.data.metadata_fields import label_of
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, DataError, MissingExtra

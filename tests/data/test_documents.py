@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from toolkit.data.documents import DOCUMENT_DECODER, Document, Rows, Span, split_lines, to_document
+from toolkit.data.documents import DOCUMENT_DECODER, Document, Rows, Span, to_document
+from toolkit.data.lines import split_lines
 from toolkit.errors import AlignmentError, DataError
 
 TEXTS = (

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.dedup.making import make, write_shards
-from toolkit.data.documents import split_lines
+from toolkit.data.lines import split_lines
 from toolkit.dedup.exact import runs
 
 Row = dict[str, Any]

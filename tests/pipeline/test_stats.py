@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, attributes, document, read_rows, tree, write_rows
 from toolkit.commands.steps import places
-from toolkit.data.documents import split_lines
+from toolkit.data.lines import split_lines
 
 Counts = dict[str, int]
 TEXTS = [

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from toolkit.data.documents import split_lines
+from toolkit.data.lines import split_lines
 from toolkit.text.counting import Counts, measure, measure_json
 from toolkit.text.words import words_of
 

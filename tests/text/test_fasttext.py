@@ -28,7 +28,8 @@ from tests.text.fasttext_models import (
     table,
     trained,
 )
-from toolkit.data.documents import Prediction, split_lines
+from toolkit.data.documents import Prediction
+from toolkit.data.lines import split_lines
 from toolkit.storage import models
 from toolkit.text.fasttext.model import load_fasttext
 from toolkit.text.line_table import PADDING, LineTable

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.text.fasttext_models import ODD, PROB, Pair, agree, odd_line, of_library, pair_of
-from toolkit.data.documents import split_lines
+from toolkit.data.lines import split_lines
 from toolkit.storage import models
 from toolkit.text.line_table import LineTable
 

@@ -11,15 +11,15 @@ from toolkit.commands.command_line.options import Configured, Stage
 from toolkit.commands.steps import places
 from toolkit.commands.steps.context import Context, show_plan
 from toolkit.commands.steps.first_documents import first_documents, show_preview
+from toolkit.commands.steps.one_pass import Passing
 from toolkit.commands.steps.outcome import Outcome, failures, table
-from toolkit.commands.steps.passing import Passing
 from toolkit.errors import amount
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import run as ingesting
 from toolkit.ingest import section as ingest_section
 from toolkit.ingest import superseded
-from toolkit.passes import one_input
+from toolkit.one_pass import one_input
 from toolkit.records import rejected
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import P, R, Report, Result, Task

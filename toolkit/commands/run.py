@@ -5,7 +5,7 @@ from typing import Annotated
 
 from toolkit.commands import dedup, ingest, mix, tag
 from toolkit.commands.command_line.options import Configured, Flag, Stage
-from toolkit.commands.steps import conflicts, passing, per_shard
+from toolkit.commands.steps import conflicts, one_pass, per_shard
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.errors import ConfigError
@@ -32,7 +32,7 @@ def run(context: Context, options: Options) -> Outcome:
     inputs = conflicts.check(context, shares_output=options.per_shard or options.shard is not None)
     if options.per_shard:
         return per_shard.run(context)
-    ahead = passing.plan(context) if context.has("ingest") and not options.dry_run else None
+    ahead = one_pass.plan(context) if context.has("ingest") and not options.dry_run else None
     stages: dict[str, Callable[[], Outcome]] = {
         "ingest": lambda: ingest.run(context, options.as_of(ingest.Options), inputs, ahead),
         "tag": lambda: tag.run(context, options.as_of(tag.Options), ahead.tagged if ahead else ()),

@@ -24,7 +24,7 @@ from toolkit.mix import stage
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.settings import MixSettings, Stream, work_folder
 from toolkit.mix.unchanged import Published
-from toolkit.passes import one_input
+from toolkit.one_pass import one_input
 from toolkit.records import foreign, ingested, rejected
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecords

@@ -1,4 +1,4 @@
-"""Documents, as the stages read them, and the one definition of a line."""
+"""Documents, as the stages read them."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from toolkit.data.lines import split_lines
 from toolkit.errors import DataError
 
 T = TypeVar("T")
@@ -45,25 +46,6 @@ class Labelled(msgspec.Struct, frozen=True, gc=False):
 
     label: str
     prob: float | None = None
-
-
-def split_lines(text: str) -> list[str]:
-    r"""Return the lines of a text: split at ``\n``, one trailing ``\r`` of each stripped, no last empty line.
-
-    What Rust's ``str::lines`` yields, hence what OSCAR's tools counted; never ``str.splitlines``, which also splits at
-    form feeds, U+2028 and others.
-
-    >>> split_lines("a\r\nb\n\nc\n")
-    ['a', 'b', '', 'c']
-    """
-    if not text:
-        return []
-    lines = text.split("\n")
-    if not lines[-1]:
-        lines.pop()
-    if "\r" in text:
-        lines = [line[:-1] if line.endswith("\r") else line for line in lines]
-    return lines
 
 
 def is_reference(option: str) -> bool:

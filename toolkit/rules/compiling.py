@@ -1,4 +1,7 @@
-"""Checks rules against the types of attributes and compiles them; notes on the way what they need of documents."""
+"""Checks rules against the types of attributes and compiles them; notes on the way what they need of documents.
+
+`toolkit.rules.running` makes the code of an expression a function.
+"""
 
 import math
 from collections.abc import Callable, Mapping
@@ -11,7 +14,7 @@ from toolkit.data.schema import ANY, BOOL, NEVER, STR, Type, infer, list_of, uni
 from toolkit.errors import ConfigError
 from toolkit.rules import filters
 from toolkit.rules.checker import Facts, Name
-from toolkit.rules.compiled import CompiledRule, Function, label_function
+from toolkit.rules.compiled_rule import CompiledRule, Function, label_function
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import Expression, check, check_condition, paths_in
 from toolkit.rules.running import compile_function

@@ -4,8 +4,8 @@ The file has three classes:
 
 - a `Form`, which is what stands in YAML, with its options and their types, and makes rules of it
 - a `Rule`, whose name is that of the file: what is sent to a worker, recorded, and compiled there
-- if the kind does more than drop or annotate documents, a `toolkit.rules.compiled.CompiledRule`: what the rule does to
-  a document, and how that is explained
+- if the kind does more than drop or annotate documents, a `toolkit.rules.compiled_rule.CompiledRule`: what the rule
+  does to a document, and how that is explained
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Self
 import xxhash
 
 from toolkit.config.settings import ConfigStruct, Description, Source
-from toolkit.rules.compiled import CompiledRule
+from toolkit.rules.compiled_rule import CompiledRule
 from toolkit.rules.compiling import Compiler
 from toolkit.rules.written import Written
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from toolkit.data.documents import Document
 from toolkit.errors import DataError
 from toolkit.rules.checker import Name
-from toolkit.rules.compiled import CompiledRule, Function, Values
+from toolkit.rules.compiled_rule import CompiledRule, Function, Values
 from toolkit.rules.compiling import Compiler, refused
 from toolkit.rules.rule import Rule
 from toolkit.rules.running import compile_chain

@@ -12,7 +12,8 @@ import msgspec
 from toolkit.config import settings
 from toolkit.config.settings import Source
 from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
-from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, Document, Rows, split_lines, to_document
+from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, Document, Rows, to_document
+from toolkit.data.lines import split_lines
 from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.plugins import default_name
 from toolkit.storage.paths import strip_suffix

@@ -11,7 +11,7 @@ PADDING = 16
 
 
 class LineTable(NamedTuple):
-    r"""The lines of some texts, as `toolkit.data.documents.split_lines` has them, in one buffer.
+    r"""The lines of some texts, as `toolkit.data.lines.split_lines` has them, in one buffer.
 
     Attributes:
         utf8: int8; the texts in UTF-8, each line with its ``\n``, one ``\n`` before the first, `PADDING` behind.

@@ -11,7 +11,7 @@ from functools import partial
 from toolkit.commands.ingest import Numbers, run_inputs, shards_of, task_name, verdicts
 from toolkit.commands.mixing import preparation, publishing
 from toolkit.commands.mixing.preparation import PreparedMix
-from toolkit.commands.steps import passing
+from toolkit.commands.steps import one_pass
 from toolkit.commands.steps.context import Context, show_plan
 from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.data.dataset import Dataset
@@ -23,7 +23,7 @@ from toolkit.ingest import section as ingest_section
 from toolkit.ingest import superseded
 from toolkit.mix import join, publish, unchanged
 from toolkit.mix.settings import MixSettings, work_folder
-from toolkit.passes import one_input
+from toolkit.one_pass import one_input
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs.executors import Task
 from toolkit.storage.threads import for_each
@@ -117,15 +117,15 @@ def plan(context: Context, *, writes: bool) -> PlannedRun:
     inputs, entries = context.inputs(), context.entries
     mine = (context.share.inputs if context.share else inputs)[: options.limit]
     carried = ingest_section.set_schemas(entries)
-    tagged = passing.schemas(context, tags, carried)
-    tag = passing.to_tag(context, tags, tagged) if tags.sets else None
+    tagged = one_pass.schemas(context, tags, carried)
+    tag = one_pass.to_tag(context, tags, tagged) if tags.sets else None
     made = {**carried, **tagged}
     for given in settings.streams[0].attributes:
         if given.set not in made:  # it may have cost much, and would be deleted
             raise ConfigError(
                 f"{settings.place}: expected sets that this configuration makes for --per-shard, got {given.set!r}"
             )
-    mix = passing.to_mix(context, settings, made)
+    mix = one_pass.to_mix(context, settings, made)
     listed = [one_input.InputToPass(input=work, tag=tag, mix=mix) for work in mine]
     return PlannedRun(settings, entries, tags, listed, inputs)
 

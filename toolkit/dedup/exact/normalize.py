@@ -115,7 +115,7 @@ def whole(name: Normalisation, text: str) -> str:
 def lines(name: Normalisation, text: str) -> list[str]:
     r"""Return the lines of a text as they are compared; nothing is left of one that is not.
 
-    Lines are those of `toolkit.data.documents.split_lines`.
+    Lines are those of `toolkit.data.lines.split_lines`.
     """
     if not text:
         return []

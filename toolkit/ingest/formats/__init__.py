@@ -1,1 +1,1 @@
-"""Input formats, one file each, found by name."""
+"""Input formats, one file each, found by name; each extends `toolkit.ingest.reader.Reader`."""

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import xxhash
 
-from toolkit.data.documents import BAD_ROW, NO_ATTRIBUTES, DocumentRow, explain_bad_row, fault_of, split_lines
+from toolkit.data.documents import BAD_ROW, NO_ATTRIBUTES, DocumentRow, explain_bad_row, fault_of
+from toolkit.data.lines import split_lines
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Draft, Input, Reader
 from toolkit.ingest.recognised import LOOKED_AT, recognised

@@ -11,7 +11,7 @@ from toolkit.config.settings import Description, Source
 from toolkit.data.metadata_fields import path_of
 from toolkit.errors import ConfigError
 from toolkit.rules.blocklist import Entries, Watch
-from toolkit.rules.compiled import CompiledRule, Values
+from toolkit.rules.compiled_rule import CompiledRule, Values
 from toolkit.rules.compiling import Compiler
 from toolkit.rules.rule import Form, Rule
 from toolkit.rules.written import Role

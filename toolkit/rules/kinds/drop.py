@@ -9,7 +9,7 @@ from toolkit.config.settings import Description, Source
 from toolkit.errors import ConfigError
 from toolkit.rules import filters
 from toolkit.rules.checker import Name
-from toolkit.rules.compiled import CompiledRule, of_joined
+from toolkit.rules.compiled_rule import CompiledRule, of_joined
 from toolkit.rules.compiling import Compiler, refused
 from toolkit.rules.filters import Syntax
 from toolkit.rules.rule import Form, Rule

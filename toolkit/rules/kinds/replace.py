@@ -9,7 +9,7 @@ from toolkit.data.documents import Document, Span
 from toolkit.data.schema import SPANS
 from toolkit.errors import ConfigError, DataError
 from toolkit.rules import filters
-from toolkit.rules.compiled import CompiledRule, Function, Values, of_joined
+from toolkit.rules.compiled_rule import CompiledRule, Function, Values, of_joined
 from toolkit.rules.compiling import WHOLE, Compiler, refused
 from toolkit.rules.filters import Syntax
 from toolkit.rules.rule import Form, Rule

@@ -7,7 +7,7 @@ from typing import Annotated
 from toolkit.config.settings import Description, Source
 from toolkit.data.schema import STR
 from toolkit.rules.checker import Name
-from toolkit.rules.compiled import CompiledRule, Function, Values
+from toolkit.rules.compiled_rule import CompiledRule, Function, Values
 from toolkit.rules.compiling import LABEL, Compiler
 from toolkit.rules.rule import Form, Rule
 from toolkit.rules.written import Role

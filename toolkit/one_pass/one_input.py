@@ -18,7 +18,7 @@ from toolkit.errors import DataError, ToolkitError
 from toolkit.ingest import inputs, plan, run
 from toolkit.mix import join, stage
 from toolkit.mix.settings import MixSettings
-from toolkit.passes.one_shard import ShardPass, ShardToPass
+from toolkit.one_pass.one_shard import ShardPass, ShardToPass
 from toolkit.records import ingested
 from toolkit.records import sets as records
 from toolkit.runs.executors import Report
