@@ -84,9 +84,9 @@ def resolve(dataset: Dataset, entry: Entry, signed: Sequence[SignedShard], run: 
         notes=found.notes,
     )
     before = old.fates if old else {}
-    for shard in sets.recorded_shards(dataset, entry.set):
-        if shard not in new.fates or before.get(shard) != new.fates[shard]:
-            sets.forget(dataset, entry.set, shard)
+    made = sets.recorded_shards(dataset, entry.set)
+    for shard in [each for each in made if each not in new.fates or before.get(each) != new.fates[each]]:
+        sets.forget(dataset, entry.set, shard)
     json_files.save(resolution_path(dataset, entry.set), new)
     _remove_other_fates(dataset, entry.set, folder)
     return new, True
