@@ -14,7 +14,7 @@ from toolkit.mix.effects.before_after import SizesByLabel
 from toolkit.mix.effects.counts import Counted, RuleCount, Totals, finish
 from toolkit.mix.encode import Encoded, Encoder
 from toolkit.mix.join import ShardToMix, inputs_of, joint_blocks
-from toolkit.mix.orphans.copies import Copies, keys_of_copies
+from toolkit.mix.orphans.copies import Copies
 from toolkit.mix.orphans.judging import Noted
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.runs.blocks import in_order, threads_for
@@ -44,6 +44,10 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     documents: int
 
 
+VERSION = 2
+"""Of indexes; a shard with one of another version, which notes no copies, is encoded anew."""
+
+
 class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One shard is encoded.
 
@@ -62,7 +66,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
         noted: bytes of what is noted of documents that stay, and of copies that do not; None without rules about such.
     """
 
-    version: int = 1
+    version: int = VERSION
     settings: str
     documents: str
     attributes: dict[str, str]
@@ -104,11 +108,9 @@ def load_stage(output: str, digest: str, key: str) -> StageRecord | None:
 def made_from(work: ShardToMix, documents: str, attributes: dict[str, str] | None) -> StageRecord | None:
     """Return the index of a shard, if its intermediate is there and was made from these inputs, by content digests."""
     record = load_stage(work.settings.output.path, work.settings.stage_digest(), work.key)
-    if record is None or (record.documents, record.attributes) != (documents, attributes):
+    if record is None or (record.version, record.documents, record.attributes) != (VERSION, documents, attributes):
         return None
     path = stage_path(work.settings.output.path, record.settings, work.key)
-    if record.noted is None and keys_of_copies(work.sets) and Copies(work.compile_rules(), work.sets).rules:
-        return None  # an earlier version has made it
     sizes = {"": record.size} | dict(zip(_NOTES, record.noted or (), strict=False))
     found = {suffix: stat(path + suffix) for suffix in sizes}
     return record if {suffix: each.size for suffix, each in found.items() if each} == sizes else None
