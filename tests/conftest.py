@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from toolkit import cli
 from toolkit.runs import workers
@@ -27,6 +28,14 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a script's `pytest &
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", settings.get_profile("search"), derandomize=True)
 settings.load_profile("same")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keeps constants of our code out of examples: they depend on which modules a process has imported by then."""
+    if not config.getoption("hypothesis_profile", None) and hasattr(providers, "_get_local_constants"):
+        none = providers._local_constants
+        vars(providers)["_get_local_constants"] = lambda: none
+
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared" / "data"

@@ -47,11 +47,17 @@ _BROKEN = r"(?i)connection|clos|broke|reset|refused|no answer|endpoint"
 
 
 def _s3(
-    name: str, fault: str, cause: str, requests: tuple[str, ...] = ALL_OF_S3, *, spreads: bool = False
+    name: str,
+    fault: str,
+    cause: str,
+    requests: tuple[str, ...] = ALL_OF_S3,
+    *,
+    spreads: bool = False,
+    times: int = 2,
 ) -> list[Row]:
     """A fault that passes, and the same that lasts."""
     return [
-        Row(name, fault, "bucket", requests, cause, lasts=False, spreads=spreads),
+        Row(name, fault, "bucket", requests, cause, lasts=False, spreads=spreads, times=times),
         Row(f"{name}-lasts", fault, "bucket", requests, cause, spreads=spreads),
     ]
 
@@ -63,7 +69,8 @@ ROWS = (
     *_s3("throttle", "503", r"SlowDown|503|busy|reduce"),
     *_s3("cut", "cut", _BROKEN + "|incomplete|ended|half|answer of S3, got 500", BODIES),
     *_s3("refuse", "reset", _BROKEN),
-    *_s3("hang", "hang", r"(?i)time|no answer|connection"),
+    # once: a host that has never answered is not waited for longer than two answers that do not come take
+    *_s3("hang", "hang", r"(?i)time|no answer|connection", times=1),
     *_s3("lost", "lost", _BROKEN, tuple(each for each in ALL_OF_S3 if each not in ("GET", "HEAD", "LIST", "UPLOADS"))),
     *_s3("down", "reset", _BROKEN, spreads=True),
     Row("denied", "403", "bucket", ALL_OF_S3, r"(?i)permission|403|AccessDenied", codes=(1, 2),
