@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toolkit.one_pass import one_shard
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, document, oscar_tags, strays, tree, write_rows
 from toolkit.mix import stage
+from toolkit.one_pass import one_shard
 from toolkit.tag import run as tagging
 
 LINES = [
