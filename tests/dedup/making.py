@@ -54,7 +54,7 @@ def make(dataset: Dataset, entries: Mapping[str, Mapping[str, Any]], *, values: 
         works = sign.works(dataset, [entry], listed, LIMIT) + sign.works_against(entry, None, LIMIT)
         made.signed += [f"{entry.set} {each.shard}" for each in run_here("", sign.sign_shard, works) if each.written]
         signed = resolve.signed_shards(dataset, entry, listed)
-        resolution, _ = resolve.resolve(dataset, entry, signed, run_here)
+        resolution = resolve.resolve(dataset, entry, signed, run_here)
         made.resolutions[entry.set] = resolution
         fates = fates_folder(dataset, entry.set, resolution.key)
         tasks = [Task("", write.ShardToWrite(entry=entry, signed=each, fates=fates)) for each in signed if each.own]

@@ -142,7 +142,7 @@ class _Making:
         dataset = self.dataset
         try:
             signed = resolve.signed_shards(dataset, entry, self.shards)
-            resolution, _ = resolve.resolve(dataset, entry, signed, self._run)
+            resolution = resolve.resolve(dataset, entry, signed, self._run)
         except _Failed:
             raise
         except ToolkitError as error:

@@ -62,8 +62,8 @@ def key_of(entry: Entry, signed: Sequence[SignedShard]) -> str:
     return digest.hexdigest()
 
 
-def resolve(dataset: Dataset, entry: Entry, signed: Sequence[SignedShard], run: Run) -> tuple[Resolution, bool]:
-    """Return what became of all documents, and whether it was found out just now.
+def resolve(dataset: Dataset, entry: Entry, signed: Sequence[SignedShard], run: Run) -> Resolution:
+    """Return what became of all documents, found out now unless that was done before.
 
     The records of attributes that are not what was resolved are deleted before the new resolution is noted, so that
     none of an earlier one can be taken for one of the new.
@@ -73,7 +73,7 @@ def resolve(dataset: Dataset, entry: Entry, signed: Sequence[SignedShard], run: 
     folder = fates_folder(dataset, entry.set, key)
     kind = entry.configured()
     if old and old.key == key and kind.is_resolved(folder):
-        return old, False
+        return old
     work = Work(shards=list(signed), folder=folder, memory=entry.memory, run=run)
     found = kind.resolve(work)
     new = Resolution(
@@ -89,7 +89,7 @@ def resolve(dataset: Dataset, entry: Entry, signed: Sequence[SignedShard], run: 
         sets.forget(dataset, entry.set, shard)
     json_files.save(resolution_path(dataset, entry.set), new)
     _remove_other_fates(dataset, entry.set, folder)
-    return new, True
+    return new
 
 
 def _remove_other_fates(dataset: Dataset, set_name: str, folder: str) -> None:

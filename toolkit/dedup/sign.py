@@ -127,12 +127,12 @@ def sign_shard(work: ShardToSign, report: Report) -> SignedRows:
         DataError: if documents, or attributes that are read, are not what they should be; nothing was written.
     """
     dataset, shard = work.dataset, work.shard
-    todo = outdated(work, current(dataset, shard), learn=True)
+    known = current(dataset, shard)
+    todo = outdated(work, known, learn=True)
     if not todo:
-        state = current(dataset, shard)
-        assert state
-        report(state.rows, 0)
-        return SignedRows(shard=shard, written=[], documents=state.rows)
+        assert known
+        report(known.rows, 0)
+        return SignedRows(shard=shard, written=[], documents=known.rows)
     path = dataset.shard_path(shard)
     pairs = [(e, f) for e, f in zip(work.entries, work.folders, strict=True) if e.set in todo]
     joined = [each for entry, _ in pairs for each in entry.joined]

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-import msgspec
 import xxhash
 
 from toolkit.data.documents import Document
@@ -90,8 +89,3 @@ PIECES: dict[Unit, Callable[[Document, Normalisation], Pieces]] = {"line": lines
 def hasher(bits: int) -> Callable[[bytes, int], bytes]:
     """Return the function that hashes a text: of so many bits, with a seed."""
     return xxhash.xxh3_128_digest if bits == 128 else xxhash.xxh3_64_digest
-
-
-def seed_of(scope: object) -> int:
-    """Return the seed of the hashes of documents that have this value of the scope."""
-    return xxhash.xxh3_64_intdigest(msgspec.json.encode(scope, order="sorted"))

@@ -5,13 +5,14 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from toolkit.config.settings import ConfigStruct, Description
+from toolkit.config.settings import Description
 from toolkit.data.documents import Span
+from toolkit.dedup.competing import Competing, seed_of
 from toolkit.dedup.exact import resolving, values
 from toolkit.dedup.exact.normalize import Normalisation, whole
-from toolkit.dedup.exact.pieces import PIECES, Unit, hasher, seed_of
+from toolkit.dedup.exact.pieces import PIECES, Unit, hasher
 from toolkit.dedup.exact.runs import Layout, RunsOutput
-from toolkit.dedup.kind import Asked, Block, Files, Kind, Resolved, Signer, Work
+from toolkit.dedup.kind import Asked, Block, Files, Resolved, Signer, Work
 from toolkit.dedup.records import SignedShard
 from toolkit.errors import ConfigError, DataError
 
@@ -45,32 +46,16 @@ class Seen(msgspec.Struct, frozen=True):
     chars_seen: int
 
 
-class Best(ConfigStruct):
-    """An expression: of equal ones that with the greatest, or the least, value stays."""
-
-    max: str | None = None
-    min: str | None = None
-
-
-class Exact(Kind, kw_only=True):
+class Exact(Competing, kw_only=True):
     """Exact duplicates."""
 
     VERSION: ClassVar[int] = 1
-    AGAINST: ClassVar[bool] = True
 
     unit: Annotated[Unit, Description(description="what is compared")] = "document"
     of: Annotated[
         str, Description(description="an expression: the text of a document that is compared; null: it is not")
     ] = TEXT
     normalize: Annotated[Normalisation, Description(description="what is made equal before it is compared")] = "none"
-    keep: Annotated[
-        Literal["first"] | Best,
-        Description(description="which of equal ones stays: the first by shard and row, or {max | min: EXPRESSION}"),
-    ] = "first"
-    scope: Annotated[
-        str,
-        Description(description="all; source; or SET.KEY.field: only documents with the same value are compared"),
-    ] = "all"
     bits: Annotated[Literal[64, 128], Description(description="of the hashes")] = 128
 
     def check(self) -> None:
@@ -79,8 +64,7 @@ class Exact(Kind, kw_only=True):
             raise ConfigError(f"expected `of` only with `unit: document`: {self.unit}s are those of the text")
         if self.normalize == "url" and self.unit != "document":
             raise ConfigError("expected `normalize: url` only with `unit: document`")
-        if isinstance(self.keep, Best) and (self.keep.max is None) == (self.keep.min is None):
-            raise ConfigError("keep: expected `first`, {max: EXPRESSION} or {min: EXPRESSION}")
+        super().check()
 
     def value_type(self) -> Any:
         """Return the type of the values."""
@@ -88,14 +72,8 @@ class Exact(Kind, kw_only=True):
 
     def asked(self) -> dict[str, Asked]:
         """Return the expressions of the options."""
-        found = {"of": Asked(self.of, "text")} if self.of != TEXT else {}
-        if isinstance(self.keep, Best):
-            found["keep"] = Asked(self.keep.max or self.keep.min or "", "number")
-        if self.scope == "source":
-            found["scope"] = Asked("document.source", "value")
-        elif self.scope != "all":
-            found["scope"] = Asked(self.scope, "value")
-        return found
+        of = {"of": Asked(self.of, "text")} if self.of != TEXT else {}
+        return of | super().asked()
 
     def signer(self, files: Files) -> Signer:
         """Return what writes the hashes of a shard."""
@@ -116,7 +94,7 @@ class Exact(Kind, kw_only=True):
     @property
     def layout(self) -> Layout:
         """Return what is kept of each hash."""
-        return Layout(self.bits, isinstance(self.keep, Best), self.unit == "document")
+        return Layout(self.bits, self.keep != "first", self.unit == "document")
 
 
 class _Signer(Signer):
@@ -128,7 +106,7 @@ class _Signer(Signer):
         self._hash = hasher(kind.bits)
         self._runs = RunsOutput(files, kind.layout)
         self._seeds: dict[str, int] = {}
-        self._sign = -1 if isinstance(kind.keep, Best) and kind.keep.max is not None else 1
+        self._sign = -1 if kind.descending else 1
 
     def add(self, block: Block) -> None:
         """Hash the next documents."""

@@ -1,11 +1,11 @@
 """Near duplicates: documents that have most of their shingles in common."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from toolkit.config.settings import Description
-from toolkit.dedup.kind import Asked, Files, Kind, Resolved, Signer, Work
-from toolkit.dedup.kinds.exact import Best
+from toolkit.dedup.competing import Competing
+from toolkit.dedup.kind import Asked, Files, Resolved, Signer, Work
 from toolkit.dedup.near.bands import ENOUGH, PRESETS, Bands, curve
 from toolkit.dedup.near.fates import FATES, NearCopies, values_of
 from toolkit.dedup.near.resolving import Comparing, resolve
@@ -20,11 +20,10 @@ from toolkit.storage.paths import exists, join
 _NGRAM = 5
 
 
-class Near(Kind, kw_only=True):
+class Near(Competing, kw_only=True):
     """Near duplicates: documents whose sets of shingles are similar; each pair is verified."""
 
     VERSION: ClassVar[int] = VERSION
-    AGAINST: ClassVar[bool] = True
     NEUTRAL: ClassVar[frozenset[str]] = frozenset({"warn"})
 
     preset: Annotated[str | None, Description(description="bands and shingles that somebody has published")] = None
@@ -39,15 +38,6 @@ class Near(Kind, kw_only=True):
     bands: Annotated[int | None, Description(description="bands of a signature")] = None
     rows: Annotated[int | None, Description(description="hash functions of a band")] = None
     verify: Annotated[bool, Description(description="whether sets are compared, or sharing a band is enough")] = True
-    keep: Annotated[
-        Literal["first"] | Best,
-        Description(description="which documents come first: by shard and row, or {max | min: EXPRESSION}"),
-    ] = "first"
-    scope: Annotated[
-        str,
-        Description(description="all; source; or SET.KEY.field: only documents with the same value are compared"),
-    ] = "all"
-
     language: Annotated[
         str | None, Description(description="SET.KEY.field with a label: whose losses are told apart")
     ] = None
@@ -76,8 +66,7 @@ class Near(Kind, kw_only=True):
             )
         if self.containment is not None and not self.verify:
             raise ConfigError("containment: expected it with `verify: true`, without nothing is compared")
-        if isinstance(self.keep, Best) and (self.keep.max is None) == (self.keep.min is None):
-            raise ConfigError("keep: expected `first`, {max: EXPRESSION} or {min: EXPRESSION}")
+        super().check()
         self.cut()
 
     def cut(self) -> Bands:
@@ -99,14 +88,8 @@ class Near(Kind, kw_only=True):
 
     def asked(self) -> dict[str, Asked]:
         """Return the expressions of the options."""
-        found = {}
-        if isinstance(self.keep, Best):
-            found["keep"] = Asked(self.keep.max or self.keep.min or "", "number")
-        if self.language is not None:
-            found["language"] = Asked(self.language, "value")
-        if self.scope != "all":
-            found["scope"] = Asked("document.source" if self.scope == "source" else self.scope, "value")
-        return found
+        language = {"language": Asked(self.language, "value")} if self.language is not None else {}
+        return super().asked() | language
 
     def facts(self) -> dict[str, Any]:
         """Return what signatures are made with."""
@@ -124,7 +107,7 @@ class Near(Kind, kw_only=True):
             jaccard=self.jaccard,
             containment=self.containment or 0.0,
             warn=self.warn,
-            descending=isinstance(self.keep, Best) and self.keep.max is not None,
+            descending=self.descending,
         )
         found = resolve(work, comparing)
         found.notes.insert(0, curve(self.cut()))

@@ -10,7 +10,7 @@
 from typing import TYPE_CHECKING, Any
 
 from toolkit.dedup import losses
-from toolkit.dedup.exact.pieces import seed_of
+from toolkit.dedup.competing import seed_of
 from toolkit.dedup.kind import Block, Files, Kind, Signer
 from toolkit.dedup.near.sections import starts_of
 from toolkit.dedup.near.signatures import Signer as Signing
